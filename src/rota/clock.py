@@ -1,0 +1,76 @@
+"""Time and randomness: the only place that may ask the machine for either.
+
+Instants are whole microseconds since 1970 in UTC, durations are seconds as a float. Everything that
+needs the time, a random number or an id is given a `Clock`, so that tests and the simulator can run the whole
+engine on a time of their own.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Protocol
+
+MICROSECONDS = 1_000_000
+
+
+class Clock(Protocol):
+    """Where instants, monotonic time and randomness come from."""
+
+    def now(self) -> int:
+        """The wall clock, in microseconds since 1970 UTC. It may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back, comparable between the processes of one machine."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+
+    def random_bits(self, count: int) -> int:
+        """An integer of `count` random bits."""
+
+
+class SystemClock:
+    """The machine's own clock and randomness."""
+
+    def __init__(self) -> None:
+        self._entropy = random.SystemRandom()
+
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def random(self) -> float:
+        return random.random()
+
+    def random_bits(self, count: int) -> int:
+        return self._entropy.getrandbits(count)
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move; its randomness follows from a seed."""
+
+    def __init__(self, start: int = 1_767_225_600 * MICROSECONDS, seed: int = 0) -> None:
+        self._start = start
+        self._now = start
+        self._entropy = random.Random(seed)
+
+    def now(self) -> int:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._start) / MICROSECONDS
+
+    def random(self) -> float:
+        return self._entropy.random()
+
+    def random_bits(self, count: int) -> int:
+        return self._entropy.getrandbits(count)
+
+    def advance(self, seconds: float) -> None:
+        self._now += round(seconds * MICROSECONDS)
+
+    def set(self, instant: int) -> None:
+        self._now = instant

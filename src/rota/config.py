@@ -1,0 +1,82 @@
+"""Settings: read once from `rota.toml` and the environment, validated once, then passed around as a value."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rota.domain import names
+from rota.domain.errors import DefinitionError
+
+DEFAULT_URL = "sqlite:///rota.db"
+FILE = "rota.toml"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting, its default and its bounds. `ROTA_NAME` in the environment overrides the file."""
+
+    url: str = DEFAULT_URL
+    namespace: str = "default"
+    lease_s: float = 10.0
+    """How long a worker may hold what it claimed without a heartbeat."""
+    poll_s: float = 1.0
+    """How often an idle loop looks for what no hint told it of."""
+    concurrency: int = 100
+    """Executions that one worker process runs at once."""
+    processes: int = 1
+    """Worker processes under one supervisor."""
+    grace_s: float = 30.0
+    """How long a draining worker lets its executions finish."""
+    busy_s: float = 30.0
+    """How long a call waits for a busy database before it gives up."""
+    max_payload_bytes: int = 1024 * 1024
+    """The most bytes of JSON for the arguments or the result of one execution."""
+
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "lease_s": (0.2, 3600),
+    "poll_s": (0.01, 60),
+    "concurrency": (1, 10_000),
+    "processes": (1, 256),
+    "grace_s": (0, 86_400),
+    "busy_s": (0.1, 3600),
+    "max_payload_bytes": (1024, 64 * 1024 * 1024),
+}
+
+
+def load(environ: Mapping[str, str] | None = None, folder: Path | None = None, **overrides: Any) -> Settings:
+    """The settings in force: defaults, then `rota.toml`, then the environment, then `overrides` that are not None."""
+    environ = os.environ if environ is None else environ
+    values = _file((folder or Path.cwd()) / FILE)
+    for field in Settings.__struct_fields__:
+        if text := environ.get(f"ROTA_{field.upper()}"):
+            values[field] = text
+    values.update({name: value for name, value in overrides.items() if value is not None})
+    return _validated(values)
+
+
+def _file(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{path.name} is not valid TOML: {error}") from None
+
+
+def _validated(values: dict[str, Any]) -> Settings:
+    try:
+        settings = msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise DefinitionError(f"settings: {error} (from {FILE} or ROTA_… in the environment)") from None
+    names.check(settings.namespace, "the setting namespace")
+    for field, (low, high) in _BOUNDS.items():
+        value = getattr(settings, field)
+        if not low <= value <= high:
+            raise DefinitionError(f"the setting {field} must be between {low:g} and {high:g}, not {value:g}")
+    return settings

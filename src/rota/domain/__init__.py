@@ -1,0 +1,1 @@
+"""The pure part of Rota: what should happen, decided from values alone."""

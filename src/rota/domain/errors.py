@@ -1,0 +1,140 @@
+"""Every refusal that Rota raises on purpose, in one tree.
+
+    RotaError                       base; has a stable `code`
+      UsageError                    the caller asked for something that cannot be right
+        ArgumentsError              arguments do not fit the job's signature, or are not JSON
+        DefinitionError             a job, queue, schedule or setting is declared wrongly
+        UnknownJob
+        UnknownExecution
+      Conflict                      right in itself, but not now
+        KeyConflict                 an idempotency key came back with other arguments
+        NotUnique                   a unique key is held and the action is to reject
+        QueueFull                   back-pressure; carries retry_after_s
+        NotFinished                 result() ran out of patience
+      ExecutionError                the execution itself ended without a result
+        ExecutionFailed
+        ExecutionCancelled
+        ExecutionSkipped
+      StoreError                    the database
+        StoreUnavailable            could not be reached or was busy past the patience; nothing was committed
+        StoreMismatch               a schema this version cannot serve
+      LeaseLost                     this worker may no longer hold what it claimed
+
+Raised by user code to steer its own execution (these are signals, not errors): `RetryIn`, `FailForGood`, `Snooze`.
+"""
+
+from __future__ import annotations
+
+
+class RotaError(Exception):
+    """Base of everything Rota raises on purpose."""
+
+    code = "rota_error"
+
+
+class UsageError(RotaError):
+    code = "usage"
+
+
+class ArgumentsError(UsageError, ValueError):
+    code = "bad_arguments"
+
+
+class DefinitionError(UsageError, ValueError):
+    code = "bad_definition"
+
+
+class UnknownJob(UsageError):
+    code = "unknown_job"
+
+
+class UnknownExecution(UsageError):
+    code = "unknown_execution"
+
+
+class Conflict(RotaError):
+    code = "conflict"
+
+
+class KeyConflict(Conflict):
+    code = "key_conflict"
+
+
+class NotUnique(Conflict):
+    """The unique key is held by another execution, named in `holder`."""
+
+    code = "not_unique"
+
+    def __init__(self, message: str, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class QueueFull(Conflict):
+    """The queue is at its maximum depth; nothing was accepted. Try again after `retry_after_s`."""
+
+    code = "queue_full"
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class NotFinished(Conflict, TimeoutError):
+    code = "not_finished"
+
+
+class ExecutionError(RotaError):
+    code = "execution"
+
+
+class ExecutionFailed(ExecutionError):
+    code = "execution_failed"
+
+
+class ExecutionCancelled(ExecutionError):
+    code = "execution_cancelled"
+
+
+class ExecutionSkipped(ExecutionError):
+    code = "execution_skipped"
+
+
+class StoreError(RotaError):
+    code = "store"
+
+
+class StoreUnavailable(StoreError):
+    code = "store_unavailable"
+
+
+class StoreMismatch(StoreError):
+    code = "store_mismatch"
+
+
+class LeaseLost(RotaError):
+    code = "lease_lost"
+
+
+class Signal(Exception):  # noqa: N818 - these steer an execution, they are not errors
+    """Base of what user code raises to say how its execution should go on."""
+
+
+class RetryIn(Signal):
+    """Try again after `delay` (seconds or text such as "5m"); counts as an attempt."""
+
+    def __init__(self, delay: float | str, message: str = "") -> None:
+        super().__init__(message or f"asked to be retried in {delay}")
+        self.delay = delay
+
+
+class FailForGood(Signal):
+    """Fail now, without further attempts."""
+
+
+class Snooze(Signal):
+    """Run again after `delay`; does not count as an attempt."""
+
+    def __init__(self, delay: float | str, message: str = "") -> None:
+        super().__init__(message or f"asked to be woken in {delay}")
+        self.delay = delay

@@ -1,0 +1,42 @@
+"""A job's definition as data, and the version that its content makes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from rota.domain import rank
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a job that is data. Two equal definitions are the same version."""
+
+    name: str
+    queue: str = "default"
+    priority: int = 0
+    retry: dict[str, Any] = {}
+    timeout_s: float | None = None
+    total_timeout_s: float | None = None
+    start_within_s: float | None = None
+    parameters: dict[str, Any] = {}
+    description: str = ""
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue's own settings."""
+
+    name: str
+    policy: rank.Policy = rank.Policy.PRIORITY
+    max_depth: int | None = None
+
+
+def content(definition: Definition) -> str:
+    """The definition as canonical JSON."""
+    return msgspec.json.encode(definition, order="sorted").decode()
+
+
+def digest(content: str) -> str:
+    """The identity of a version."""
+    return hashlib.sha256(content.encode()).hexdigest()

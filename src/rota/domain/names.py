@@ -1,0 +1,20 @@
+"""What may be called what: names of namespaces, apps, jobs and queues."""
+
+from __future__ import annotations
+
+import re
+
+from rota.domain.errors import DefinitionError
+
+LONGEST = 128
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
+
+
+def check(name: str, what: str) -> str:
+    """`name` if it may name a `what`; otherwise an error that says what a name looks like."""
+    if isinstance(name, str) and len(name) <= LONGEST and _NAME.fullmatch(name):
+        return name
+    raise DefinitionError(
+        f"{what} must start with a letter and have at most {LONGEST} letters, digits or _ . : -, "
+        f"not {str(name)[:64]!r}"
+    )

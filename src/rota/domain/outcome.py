@@ -1,0 +1,67 @@
+"""What became of one attempt, as a value. Executors make these; the lifecycle decides what follows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.status import Reason
+
+
+class Error(msgspec.Struct, frozen=True):
+    """A failure as it is kept: already cleaned and bounded."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class Succeeded(msgspec.Struct, frozen=True):
+    """The body returned; `result` is JSON text."""
+
+    result: str = "null"
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The body raised. `retry_in_s` overrides the policy's delay; `permanent` forbids another attempt."""
+
+    error: Error
+    reason: Reason = Reason.ERROR
+    permanent: bool = False
+    retry_in_s: float | None = None
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    """A timer ran out: the attempt's own (retried) or the total one (not retried)."""
+
+    error: Error
+    total: bool = False
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The body stopped because it was asked to."""
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The body asked to run again later, without burning an attempt."""
+
+    delay_s: float
+
+
+class GivenBack(msgspec.Struct, frozen=True):
+    """The worker did not carry the attempt through, by no fault of the job; no attempt is burned."""
+
+    reason: Reason
+    delay_s: float = 0.0
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """The worker died, or could no longer prove that it lived."""
+
+    error: Error
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """The start deadline passed before the body was started."""
+
+
+Outcome = Succeeded | Failed | TimedOut | Cancelled | Snoozed | GivenBack | Lost | Expired

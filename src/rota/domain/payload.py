@@ -1,0 +1,98 @@
+"""The one validator in front of every database: what may be stored as JSON, and how text is made safe.
+
+Arguments and results are refused if they hold what a database or a reader of JSON cannot carry faithfully: NaN and
+infinities, NUL characters, lone surrogates, values that are not JSON, or too many bytes. Text that Rota writes by
+itself (errors, tracebacks, notes) is cleaned instead, because the write that ends an execution must not fail.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from rota.domain.errors import ArgumentsError
+from rota.domain.outcome import Error
+
+MOST_BYTES = 1024 * 1024
+DEEPEST = 200
+MOST_MESSAGE = 8 * 1024
+MOST_TRACEBACK = 32 * 1024
+
+_encoder = msgspec.json.Encoder()
+_SUSPECTS = ("null", "\\u0000")
+
+
+def encode(value: Any, what: str, most_bytes: int = MOST_BYTES) -> str:
+    """`value` as JSON text, or an ArgumentsError that says what cannot be stored and where."""
+    try:
+        data = _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise ArgumentsError(f"{what} cannot be stored as JSON: {_plain(error)}") from None
+    if len(data) > most_bytes:
+        raise ArgumentsError(
+            f"{what} is {len(data):,} bytes of JSON; at most {most_bytes:,} are stored. "
+            "Keep large data elsewhere and pass a reference."
+        )
+    text = data.decode()
+    # The encoder writes NaN as null and NUL as an escape: only then is a look at every value needed.
+    if any(mark in text for mark in _SUSPECTS):
+        _check(value, what, "", 0)
+    return text
+
+
+def decode(text: str | bytes, what: str) -> Any:
+    """JSON text from outside as a value; bad JSON of every kind is an ArgumentsError."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ArgumentsError(f"{what} is not valid JSON: {_plain(error)}") from None
+    _check(value, what, "", 0)
+    return value
+
+
+def clean(text: str, most: int = MOST_MESSAGE) -> str:
+    """`text` without what no database stores, and not longer than `most` characters; keeps both ends."""
+    if "\x00" in text:
+        text = text.replace("\x00", "␀")
+    text = text.encode("utf-8", "replace").decode()
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+
+
+def error(kind: str, message: str, traceback: str = "") -> Error:
+    """An `Error` that can be stored whatever it was made from."""
+    return Error(clean(kind, 200), clean(message), clean(traceback, MOST_TRACEBACK))
+
+
+def _check(value: Any, what: str, path: str, depth: int) -> None:
+    if depth > DEEPEST:
+        raise ArgumentsError(f"{what} is nested deeper than {DEEPEST} levels at {path or 'the top'}")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ArgumentsError(f"{what} holds {value!r} at {path or 'the top'}, which JSON cannot carry")
+    elif isinstance(value, str):
+        if "\x00" in value:
+            raise ArgumentsError(f"{what} holds a NUL character at {path or 'the top'}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check(str(key), what, f"{path}.{key}", depth + 1)
+            _check(item, what, f"{path}.{key}", depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, item in enumerate(value):
+            _check(item, what, f"{path}[{index}]", depth + 1)
+    elif isinstance(value, msgspec.Struct):
+        _check(msgspec.structs.asdict(value), what, path, depth + 1)
+    elif hasattr(value, "__dataclass_fields__"):
+        _check({name: getattr(value, name) for name in value.__dataclass_fields__}, what, path, depth + 1)
+
+
+def _plain(error: BaseException) -> str:
+    if isinstance(error, UnicodeError):
+        return "it holds a lone surrogate or bytes that are not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply or refers to itself"
+    return str(error)

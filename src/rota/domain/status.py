@@ -1,0 +1,67 @@
+"""The states of an execution and the moves allowed between them: one table, in one file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where an execution stands."""
+
+    SCHEDULED = "scheduled"
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCESS = "success"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+
+
+TERMINAL = frozenset({Status.SUCCESS, Status.FAILED, Status.CANCELLED, Status.SKIPPED})
+PENDING = frozenset({Status.SCHEDULED, Status.WAITING, Status.QUEUED, Status.RETRYING})
+
+_S = Status
+ALLOWED: dict[Status | None, frozenset[Status]] = {
+    # None stands for "did not exist": what an enqueue may create.
+    None: frozenset({_S.SCHEDULED, _S.WAITING, _S.QUEUED}),
+    _S.SCHEDULED: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.SCHEDULED}),
+    _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.CANCELLED, _S.SKIPPED}),
+    _S.QUEUED: frozenset({_S.RUNNING, _S.WAITING, _S.SCHEDULED, _S.CANCELLED, _S.SKIPPED}),
+    _S.RUNNING: frozenset(
+        # Given back or rescued goes to queued; snoozed or an unknown job goes to scheduled.
+        {_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.SUCCESS, _S.FAILED, _S.CANCELLED, _S.SKIPPED}
+    ),
+    _S.RETRYING: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.RETRYING}),
+    _S.SUCCESS: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.CANCELLED: frozenset(),
+    _S.SKIPPED: frozenset(),
+}
+
+
+class Reason(StrEnum):
+    """Why a move happened; stable codes, shown to users and kept with every attempt."""
+
+    COMPLETED = "completed"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    TOTAL_TIMEOUT = "total_timeout"
+    RETRIES_EXHAUSTED = "retries_exhausted"
+    PERMANENT_ERROR = "permanent_error"
+    BAD_ARGUMENTS = "bad_arguments"
+    BAD_RESULT = "bad_result"
+    UNKNOWN_JOB = "unknown_job"
+    CRASHED = "crashed"
+    CRASH_LOOP = "crash_loop"
+    CANCELLED = "cancelled"
+    REPLACED = "replaced"
+    START_DEADLINE = "start_deadline"
+    SNOOZED = "snoozed"
+    DRAINED = "drained"
+    NOT_HELD = "not_held"
+
+
+def may_move(source: Status | None, target: Status) -> bool:
+    return target in ALLOWED[source]

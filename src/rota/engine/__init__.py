@@ -1,0 +1,1 @@
+"""The loops that carry executions from row to row."""

@@ -1,0 +1,1 @@
+"""Operations: one plain function is one transaction, and nothing else writes."""

@@ -1,0 +1,21 @@
+"""The audit trail: every operator action has a row in the transaction that carried it out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.store.port import Tx
+
+
+def audit(
+    tx: Tx, actor: str, action: str, subject: str, before: object = None, after: object = None
+) -> None:
+    """Who did what, in the transaction that did it."""
+    tx.run(
+        "add_audit",
+        actor=actor,
+        action=action,
+        subject=subject,
+        before=None if before is None else msgspec.json.encode(before).decode(),
+        after=None if after is None else msgspec.json.encode(after).decode(),
+    )

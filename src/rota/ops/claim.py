@@ -1,0 +1,102 @@
+"""Claiming: ready rows become running rows of one worker, each with a new fence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.errors import LeaseLost
+from rota.domain.lifecycle import Held
+from rota.domain.outcome import Expired
+from rota.ops import finish
+from rota.store.port import Tx
+
+SLACK = 100_000
+"""Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
+MOST_PIECES = 16
+LAST_RANK = 2**63 - 1
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """One attempt, handed to a worker."""
+
+    id: str
+    lane: int
+    rank: int
+    fence: int
+    attempts: int
+    crashes: int
+    first_start_at: int
+    started_at: int
+    job: str
+    arguments: str
+    deadline: int | None
+    run_at: int
+    created_at: int
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """What a claim brought, and the lanes that it looked at."""
+
+    claims: list[Claim]
+    lanes: frozenset[int]
+
+
+def claim(
+    tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int
+) -> Claimed:
+    """Up to `slots` executions, lowest rank first across the app's lanes. Only a worker with a live lease may claim."""
+    if tx.one("worker_may_claim", worker=worker) is None:
+        raise LeaseLost(f"worker {worker} holds no live lease")
+    wanted = None if queues is None else list(queues)
+    heads = tx.rows("lane_heads", namespace=namespace, app=app, queues=wanted)
+    waiting = {lane: head for lane, head in heads if head is not None}
+    taken: list[Claim] = []
+    for _ in range(MOST_PIECES):
+        if not waiting or len(taken) >= slots:
+            break
+        taken += _piece(tx, worker, waiting, slots - len(taken))
+    return Claimed(_startable(tx, worker, taken), frozenset(lane for lane, _ in heads))
+
+
+def _piece(tx: Tx, worker: int, waiting: dict[int, int], most: int) -> list[Claim]:
+    """Takes from the lane with the lowest head, as far as the next lane's head allows."""
+    lane = min(waiting, key=lambda lane: (waiting[lane], lane))
+    del waiting[lane]
+    highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
+    found = tx.records("claim", Claim, worker=worker, lane=lane, highest=highest, most=most)
+    if waiting and len(found) < most:
+        heads = dict(tx.rows("lane_head", lane=lane))
+        waiting.update(heads)
+    return found
+
+
+def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
+    """Without those whose start deadline passed while they waited: they end as skipped and never start."""
+    late = [claim for claim in taken if claim.deadline is not None and _is_late(claim)]
+    if not late:
+        return taken
+    finish.settle(tx, [(held(claim, worker), finish.Finished(claim.id, claim.fence, Expired())) for claim in late])
+    gone = {claim.id for claim in late}
+    return [claim for claim in taken if claim.id not in gone]
+
+
+def _is_late(claim: Claim) -> bool:
+    first = claim.fence == 1
+    return first and claim.deadline is not None and claim.deadline < claim.started_at
+
+
+def held(claim: Claim, worker: int) -> Held:
+    """The running row that a claim stands for."""
+    return Held(
+        claim.id,
+        claim.lane,
+        claim.rank,
+        worker,
+        claim.fence,
+        claim.attempts,
+        claim.crashes,
+        claim.first_start_at,
+        claim.started_at,
+    )

@@ -1,0 +1,77 @@
+"""What people and programs do to executions that exist: cancel, replay, discard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.errors import UnknownExecution
+from rota.domain.status import Reason, Status
+from rota.ops import ending, enqueue
+from rota.ops.audit import audit
+from rota.store.port import Tx
+
+
+class Original(msgspec.Struct, frozen=True, array_like=True):
+    """What a replay needs to know of the execution it repeats."""
+
+    id: str
+    app: str
+    job: str
+    queue: str
+    priority: int
+    arguments: str
+    tags: str | None
+
+
+def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
+    """Cancels at once what is not running; asks a running one to stop. Returns the status that this led to."""
+    status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
+    audit(tx, actor, "execution.cancel", id, after={"status": status})
+    return status
+
+
+def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:
+    """Runs dead letters again as new executions; `ids` maps each dead one to the id of its successor."""
+    originals = tx.records("dead_of", Original, namespace=namespace, ids=list(ids))
+    for original in originals:
+        _repeat(tx, namespace, original, ids[original.id], actor)
+    tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
+    if originals:
+        replayed = [original.id for original in originals]
+        audit(tx, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
+    return [ids[original.id] for original in originals]
+
+
+def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
+    """Runs any one execution again, as a new one linked to it; takes it off the dead letters if it is there."""
+    originals = tx.records("replayable", Original, namespace=namespace, id=id)
+    if not originals:
+        raise UnknownExecution(f"there is no execution {id}")
+    _repeat(tx, namespace, originals[0], new_id, actor)
+    tx.run("undead", namespace=namespace, ids=[id])
+    audit(tx, actor, "execution.replay", id, after=new_id)
+    return new_id
+
+
+def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
+    """Takes executions off the dead letters; their history stays."""
+    gone = tx.run("undead", namespace=namespace, ids=list(ids))
+    if gone:
+        audit(tx, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
+    return gone
+
+
+def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str) -> None:
+    header = enqueue.Header(
+        namespace=namespace,
+        app=original.app,
+        job=original.job,
+        queue=original.queue,
+        actor=actor,
+        priority=original.priority,
+        replay_of=original.id,
+        tags=original.tags,
+    )
+    enqueue.enqueue(tx, header, [enqueue.Item(new_id, original.arguments)])

@@ -1,0 +1,44 @@
+"""Ending an execution from outside an attempt: cancelled, replaced, skipped."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.errors import UnknownExecution
+from rota.domain.status import Reason, Status
+from rota.store.hints import CancelAsked, Ended
+from rota.store.port import Tx
+
+
+class Pending(msgspec.Struct, frozen=True, array_like=True):
+    """An execution that is not running now, and what it carries."""
+
+    id: str
+    lane: int
+    fence: int
+    attempts: int
+    crashes: int
+    first_start_at: int | None
+
+
+def end(tx: Tx, namespace: str, id: str, status: Status, reason: Reason) -> Status:
+    """Ends a pending execution with `status`, or asks a running one to stop for `reason`."""
+    found = tx.one("status_of", id=id, namespace=namespace)
+    if found is None:
+        raise UnknownExecution(f"there is no execution {id}")
+    current, worker = Status(found[0]), found[1]
+    if current is Status.RUNNING:
+        if tx.run("ask_cancel", id=id, reason=reason.value):
+            tx.tell(CancelAsked(worker))
+        return current
+    return status if end_pending(tx, [id], status, reason) else current
+
+
+def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[Pending]:
+    """Ends those of `ids` that are pending. The end takes a fence of its own, above every start there was."""
+    rows = tx.records("pending", Pending, ids=ids)
+    if rows:
+        ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
+        tx.run("end_pending", rows=ends, status=status.value, reason=reason.value)
+        tx.tell(Ended(tuple(row.id for row in rows)))
+    return rows

@@ -1,0 +1,244 @@
+"""Accepting work: the only way an execution comes to be.
+
+A submission is a header that its items share, and the items. What carries a key is looked at one by one, in the
+transaction that inserts it, so that of any number of callers with one key exactly one creates the execution.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from rota.domain import backpressure, rank, unique
+from rota.domain.errors import KeyConflict, NotUnique, QueueFull, UnknownJob
+from rota.domain.status import Reason, Status
+from rota.domain.unique import OnConflict, Unique
+from rota.ops import ending
+from rota.store.hints import Due, Ready
+from rota.store.port import Tx
+
+MICROSECONDS = 1_000_000
+IDEMPOTENCY = "idempotency"
+DEPTH_AGE_S = 0.2
+"""How old the depth of a queue may be when its limit is checked: the limit may be overshot by what came since."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What all items of a submission share."""
+
+    namespace: str
+    app: str
+    job: str
+    queue: str
+    actor: str = ""
+    priority: int = 0
+    delay_s: float = 0.0
+    at: int | None = None
+    start_by: int | None = None
+    start_within_s: float | None = None
+    key: str | None = None
+    unique: Unique | None = None
+    parent: str | None = None
+    replay_of: str | None = None
+    tags: str | None = None
+    trace: str | None = None
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True):
+    """One execution to be: its id and its arguments as JSON text."""
+
+    id: str
+    arguments: str
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The execution that answers for an item, and whether this submission created it."""
+
+    id: str
+    created: bool
+
+
+class _Route(msgspec.Struct, frozen=True):
+    version: int
+    lane: int
+    policy: rank.Policy
+
+
+def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
+    """Accepts every item or none."""
+    route = _route(tx, header, len(items))
+    run_at = _run_at(tx, header)
+    if header.key is None and header.unique is None:
+        _insert(tx, header, route, items, run_at)
+        return [Accepted(item.id, True) for item in items]
+    return [_keyed(tx, header, route, item, run_at) for item in items]
+
+
+def _route(tx: Tx, header: Header, arriving: int) -> _Route:
+    found = tx.one(
+        "route", namespace=header.namespace, app=header.app, job=header.job, queue=header.queue
+    )
+    if found is None:
+        raise UnknownJob(
+            f"job {header.job!r} of app {header.app!r} with queue {header.queue!r} is not registered: "
+            "start a worker of the app once, or check the name"
+        )
+    version, lane, policy, max_depth = found
+    if max_depth is not None:
+        _check_depth(tx, header, arriving, max_depth)
+    return _Route(version, lane, rank.Policy(policy))
+
+
+def _check_depth(tx: Tx, header: Header, arriving: int, max_depth: int) -> None:
+    where = {"namespace": header.namespace, "queue": header.queue}
+    depth = tx.recent("queue_depth", DEPTH_AGE_S, **where, most=max_depth + 1)
+    if backpressure.admits(depth[0], arriving, max_depth):
+        depth[0] += arriving
+        return
+    oldest = tx.one("queue_oldest", **where)
+    waited_s = (tx.now - oldest[0]) / MICROSECONDS if oldest and oldest[0] else 0.0
+    after_s = backpressure.retry_after_s(waited_s)
+    raise QueueFull(
+        f"queue {header.queue!r} is full ({depth[0]} of {max_depth} queued): nothing was accepted, "
+        f"retry after {after_s:g} s",
+        after_s,
+    )
+
+
+def _run_at(tx: Tx, header: Header) -> int:
+    if header.at is not None:
+        return max(header.at, tx.now)
+    return tx.now + round(header.delay_s * MICROSECONDS)
+
+
+def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: int) -> None:
+    deadline = header.start_by
+    if deadline is None and header.start_within_s is not None:
+        deadline = run_at + round(header.start_within_s * MICROSECONDS)
+    tx.run(
+        "insert_executions",
+        items=items,
+        namespace=header.namespace,
+        app=header.app,
+        job=header.job,
+        version=route.version,
+        actor=header.actor,
+        queue=header.queue,
+        lane=route.lane,
+        priority=header.priority,
+        key=header.key,
+        run_at=run_at,
+        deadline=deadline,
+        parent=header.parent,
+        replay_of=header.replay_of,
+        tags=header.tags,
+        trace=header.trace,
+    )
+    if deadline is not None:
+        tx.run("insert_expiries", items=items, deadline=deadline)
+        tx.tell(Due(deadline))
+    if run_at <= tx.now:
+        place = rank.rank(route.policy, run_at, header.priority)
+        tx.run("insert_ready", items=items, lane=route.lane, rank=place)
+        tx.tell(Ready((route.lane,)))
+    else:
+        tx.run("insert_scheduled", items=items, lane=route.lane, priority=header.priority, run_at=run_at)
+        tx.tell(Due(run_at))
+
+
+def _keyed(tx: Tx, header: Header, route: _Route, item: Item, run_at: int) -> Accepted:
+    hashed = hashlib.sha256(item.arguments.encode()).hexdigest()
+    if header.key is not None:
+        known = _holder(tx, header, IDEMPOTENCY, header.key)
+        if known is not None:
+            return _same_request(tx, header, item, hashed, known)
+    if header.unique is not None:
+        key = header.unique.key or hashed
+        existing = _conflict(tx, header, header.unique, key, run_at)
+        if existing is not None:
+            return Accepted(existing, False)
+        _take(tx, header, _unique_kind(header.unique), key, item.id, hashed)
+    if header.key is not None:
+        _take(tx, header, IDEMPOTENCY, header.key, item.id, hashed)
+    _insert(tx, header, route, [item], run_at)
+    return Accepted(item.id, True)
+
+
+def _same_request(
+    tx: Tx, header: Header, item: Item, hashed: str, known: tuple[str, str, int]
+) -> Accepted:
+    holder, known_hash, _ = known
+    if known_hash == hashed:
+        return Accepted(holder, False)
+    before = tx.one("arguments_of", id=holder)
+    raise KeyConflict(
+        f"the key {header.key!r} belongs to execution {holder} of job {header.job!r} with the arguments "
+        f"{_short(before[0] if before else '(pruned)')}; this call has {_short(item.arguments)}. "
+        "Use another key, or the same arguments."
+    )
+
+
+def _conflict(tx: Tx, header: Header, wanted: Unique, key: str, run_at: int) -> str | None:
+    """The execution that keeps the newcomer out, after the conflict action; None if the way is free."""
+    known = _holder(tx, header, _unique_kind(wanted), key)
+    if known is None:
+        return None
+    holder, _, taken_at = known
+    found = tx.one("status_of", id=holder, namespace=header.namespace)
+    status = Status(found[0]) if found else None
+    if not unique.holds(wanted.kind(), wanted.window_s(), status, taken_at, tx.now):
+        return None
+    match OnConflict(wanted.on_conflict):
+        case OnConflict.RETURN:
+            return holder
+        case OnConflict.REJECT:
+            raise NotUnique(
+                f"job {header.job!r} already has execution {holder} ({status or 'ended'}) for the unique key {key!r}",
+                holder,
+            )
+        case OnConflict.REPLACE:
+            ending.end(tx, header.namespace, holder, Status.CANCELLED, Reason.REPLACED)
+            return None
+        case OnConflict.DEBOUNCE:
+            return holder if _push_back(tx, holder, status, run_at) else None
+
+
+def _push_back(tx: Tx, holder: str, status: Status | None, run_at: int) -> bool:
+    """Moves the holder's start; False if it has begun, and then the newcomer must run too or its news is lost."""
+    if status is Status.QUEUED:
+        tx.run("unready", id=holder, run_at=run_at)
+    elif status in (Status.SCHEDULED, Status.RETRYING):
+        tx.run("push_back", id=holder, run_at=run_at)
+    else:
+        return False
+    tx.tell(Due(run_at))
+    return True
+
+
+def _holder(tx: Tx, header: Header, kind: str, key: str) -> tuple[str, str, int] | None:
+    found = tx.one(
+        "key_holder", namespace=header.namespace, app=header.app, job=header.job, kind=kind, key=key
+    )
+    return None if found is None else (found[0], found[1], found[2])
+
+
+def _take(tx: Tx, header: Header, kind: str, key: str, holder: str, hashed: str) -> None:
+    tx.run(
+        "take_key",
+        namespace=header.namespace,
+        app=header.app,
+        job=header.job,
+        kind=kind,
+        key=key,
+        holder=holder,
+        arguments_hash=hashed,
+    )
+
+
+def _unique_kind(wanted: Unique) -> str:
+    return f"unique:{wanted.kind()}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,139 @@
+"""Ending attempts: every outcome is written here, and only if its fence is still the one that runs.
+
+`finish` is what a worker reports. `settle` is the same for whoever already holds the running rows: the rescue of a dead
+worker's executions goes through the same decisions as a report of the living.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.lifecycle import Back, End, Held, Later, Rules, decide
+from rota.domain.outcome import (
+    Cancelled,
+    Error,
+    Expired,
+    Failed,
+    GivenBack,
+    Lost,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from rota.domain.status import Status
+from rota.store.hints import Due, Ended, Ready
+from rota.store.port import Tx
+
+MOST = 200
+"""Outcomes in one call: keeps the transaction short for everybody else."""
+DEFAULT_RULES = Rules()
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy."""
+
+    id: str
+    fence: int
+    outcome: Outcome
+    rules: Rules = DEFAULT_RULES
+    jitter: float = 0.5
+
+
+def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
+    """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
+    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in reports])}
+    current, stale = [], []
+    for report in reports:
+        row = rows.pop(report.id, None)
+        if row is not None and row.fence == report.fence:
+            current.append((row, report))
+        else:
+            stale.append(report.id)
+    settle(tx, current)
+    return stale
+
+
+def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
+    """Moves running rows to where their outcomes send them. The caller has made sure that the fences are current."""
+    if not attempts:
+        return
+    batch = _Batch(tx.now)
+    for row, report in attempts:
+        batch.add(row, report)
+    tx.run("finish", ended=batch.attempts)
+    if batch.ready:
+        tx.run("return_ready", rows=batch.ready)
+        tx.tell(Ready(tuple(sorted({row[1] for row in batch.ready}))))
+    if batch.scheduled:
+        tx.run("return_scheduled", rows=batch.scheduled)
+        tx.tell(Due(min(row[2] for row in batch.scheduled)))
+    if batch.dead:
+        tx.run("bury", rows=batch.dead)
+    if batch.ended:
+        tx.tell(Ended(tuple(batch.ended)))
+
+
+class _Batch:
+    """Rows to write, gathered from decisions."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self.attempts: list[tuple[object, ...]] = []
+        self.ready: list[tuple[str, int, int, int, int, int, int]] = []
+        self.scheduled: list[tuple[str, int, int, int, int, int, int, str]] = []
+        self.dead: list[tuple[str, str]] = []
+        self.ended: list[str] = []
+
+    def add(self, row: Held, report: Finished) -> None:
+        move = decide(row, report.outcome, report.rules, self._now, report.jitter)
+        attempts, crashes = row.attempts, row.crashes
+        match move:
+            case End(status=status):
+                final = 1
+                attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
+                crashes += isinstance(report.outcome, Lost)
+                self.ended.append(row.id)
+                if status is Status.FAILED:
+                    self.dead.append((row.id, move.reason.value))
+            case Later(attempts=attempts):
+                final, status = 0, _kind(report.outcome)
+                later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, row.first_start_at)
+                self.scheduled.append((*later, move.reason.value))
+            case Back(crashes=crashes):
+                final, status = 0, _kind(report.outcome)
+                self.ready.append(
+                    (row.id, row.lane, row.rank, row.fence, attempts, crashes, row.first_start_at)
+                )
+        self._attempt(row, report.outcome, final, status, move.reason.value, attempts, crashes)
+
+    def _attempt(
+        self, row: Held, outcome: Outcome, final: int, status: str, reason: str, attempts: int, crashes: int
+    ) -> None:
+        result = outcome.result if isinstance(outcome, Succeeded) else None
+        error = _error(outcome)
+        started_at = None if isinstance(outcome, Expired) else row.started_at
+        worker = None if isinstance(outcome, Expired) else row.worker
+        self.attempts.append(
+            (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, error)
+        )
+
+
+def _kind(outcome: Outcome) -> str:
+    """How an attempt that does not end its execution is called in the history."""
+    match outcome:
+        case Snoozed():
+            return "snoozed"
+        case GivenBack():
+            return "given_back"
+        case Lost():
+            return "lost"
+        case Failed() | TimedOut() | Succeeded() | Cancelled() | Expired():
+            return "failed"
+
+
+def _error(outcome: Outcome) -> str | None:
+    error: Error | None = getattr(outcome, "error", None)
+    return None if error is None else msgspec.json.encode(error).decode()

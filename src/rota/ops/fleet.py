@@ -1,0 +1,96 @@
+"""Workers as the database knows them: joining, heartbeats, leaving, and what becomes of what they held.
+
+The lease is on the worker's row. Whoever declares a worker dead does so in the transaction that gives its executions to
+others, so two leases on one execution never overlap. A lease that has run out may still be renewed as long as nobody
+has declared its worker dead: after an outage of the database the living go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.lifecycle import Held
+from rota.domain.outcome import GivenBack, Lost
+from rota.domain.status import Reason
+from rota.ops import finish
+from rota.store.port import Tx
+
+MICROSECONDS = 1_000_000
+MOST_HELD = 1000
+
+
+class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a worker is."""
+
+    namespace: str
+    app: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: list[str] | None
+    concurrency: int
+
+
+def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
+    """A new incarnation with a lease of its own."""
+    values = msgspec.structs.asdict(newcomer)
+    values["queues"] = msgspec.json.encode(newcomer.queues).decode()
+    return int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
+
+
+def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> list[int]:
+    """Renews the leases of those that nobody has declared dead, and returns them."""
+    return [row[0] for row in tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s))]
+
+
+def drain(tx: Tx, worker: int) -> None:
+    """The worker claims no more; what it holds it may finish."""
+    tx.run("set_worker_state", worker=worker, state="draining")
+
+
+def leave(tx: Tx, worker: int) -> None:
+    """The worker stops in order. What it still holds, against all expectation, goes back at once."""
+    for rows in _held(tx, worker):
+        finish.settle(tx, [(row, _report(row, GivenBack(Reason.DRAINED))) for row in rows])
+    tx.run("stop_worker", worker=worker, state="stopped")
+
+
+def declare_dead(tx: Tx, worker: int, cause: str) -> int:
+    """The worker is gone without a word: its executions are lost to it. Returns how many there were."""
+    lost = Lost(payload.error("WorkerLost", cause))
+    count = 0
+    if tx.run("stop_worker", worker=worker, state="lost"):
+        for rows in _held(tx, worker):
+            finish.settle(tx, [(row, _report(row, lost)) for row in rows])
+            count += len(rows)
+    return count
+
+
+def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[str]) -> list[str]:
+    """Gives back what the worker does not know that it holds, because the reply to its claim was lost.
+
+    A row that the worker did not name becomes a suspect, because its claim may be on the way; a suspect that it did
+    not name again goes back. Returns the suspects for the next call.
+    """
+    known = set(named)
+    rows = [row for row in tx.records("held_by_worker", Held, worker=worker, most=10 * MOST_HELD) if row.id not in known]
+    again = set(suspects)
+    finish.settle(tx, [(row, _report(row, GivenBack(Reason.NOT_HELD))) for row in rows if row.id in again])
+    return [row.id for row in rows if row.id not in again]
+
+
+def _held(tx: Tx, worker: int) -> list[list[Held]]:
+    rows = tx.records("held_by_worker", Held, worker=worker, most=100 * MOST_HELD)
+    return [rows[start : start + MOST_HELD] for start in range(0, len(rows), MOST_HELD)]
+
+
+def _report(row: Held, outcome: GivenBack | Lost) -> finish.Finished:
+    return finish.Finished(row.id, row.fence, outcome)
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * MICROSECONDS)

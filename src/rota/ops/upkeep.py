@@ -1,0 +1,72 @@
+"""Chores that any node may do at any time: promote what is due, expire what came too late, rescue the dead's work."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain import rank
+from rota.domain.status import Reason, Status
+from rota.ops import ending, fleet
+from rota.store.hints import Ready
+from rota.store.port import Tx, View
+
+MOST = 500
+MOST_WORKERS = 20
+MICROSECONDS = 1_000_000
+
+
+class _Due(msgspec.Struct, frozen=True, array_like=True):
+    id: str
+    lane: int
+    priority: int
+    run_at: int
+    policy: rank.Policy
+
+
+class Chores(msgspec.Struct, frozen=True):
+    """What there is to do, as far as a look can tell. Times are those of the next scheduled row and deadline."""
+
+    now: int
+    next_due_at: int | None
+    next_deadline: int | None
+    dead_workers: bool
+
+
+def look(view: View, lease_s: float) -> Chores:
+    """A cheap read that says whether any chore needs a transaction."""
+    due, expiry = view.one("next_due"), view.one("next_expiry")
+    lease = round(lease_s * MICROSECONDS)
+    return Chores(
+        now=view.now,
+        next_due_at=due[0] if due else None,
+        next_deadline=expiry[0] if expiry else None,
+        dead_workers=view.one("workers_expired", lease=lease, most=1) is not None,
+    )
+
+
+def promote(tx: Tx) -> int:
+    """Moves what is due from scheduled to ready, ranked by the instant at which it became due."""
+    due = tx.records("due", _Due, most=MOST)
+    if due:
+        rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
+        tx.run("promote", rows=rows)
+        tx.tell(Ready(tuple(sorted({row.lane for row in due}))))
+    return len(due)
+
+
+def expire(tx: Tx) -> int:
+    """Ends as skipped what has not started by its start deadline."""
+    ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
+    if not ids:
+        return 0
+    never_started = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
+    ending.end_pending(tx, never_started, Status.SKIPPED, Reason.START_DEADLINE)
+    tx.run("drop_expiries", ids=ids)
+    return len(ids)
+
+
+def rescue(tx: Tx, lease_s: float) -> int:
+    """Declares dead the workers whose lease ran out, and gives their executions to others."""
+    lease = round(lease_s * MICROSECONDS)
+    workers = tx.rows("workers_expired", lease=lease, most=MOST_WORKERS)
+    return sum(fleet.declare_dead(tx, id, f"worker {name} sent no heartbeat within its lease") for id, name in workers)

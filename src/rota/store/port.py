@@ -1,0 +1,63 @@
+"""What the rest of Rota knows of a database.
+
+An operation is a plain function `op(tx, *args)` that runs inside one transaction. `Store.transact` ships the whole
+function to the database, retries what is worth retrying, and sends the operation's hints after the commit. Reading
+needs no operation: `Store.read` runs a function over a consistent `View`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from rota.store.hints import Bus, Hint
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class View(Protocol):
+    """Named statements over one consistent state of the database. Lists travel as one JSON value."""
+
+    @property
+    def now(self) -> int:
+        """The database's clock."""
+
+    def rows(self, name: str, /, **params: Any) -> list[Row]: ...
+
+    def one(self, name: str, /, **params: Any) -> Row | None: ...
+
+    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
+        """Rows as structs whose fields are in the order of the columns."""
+
+
+class Tx(View, Protocol):
+    """A view that may also write."""
+
+    def run(self, name: str, /, **params: Any) -> int:
+        """Executes a statement and returns how many rows it changed."""
+
+    def tell(self, hint: Hint) -> None:
+        """Sends `hint` once the transaction is committed."""
+
+    def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
+        """The first row, possibly as it was up to `max_age_s` ago; the caller may adjust the remembered list."""
+
+
+class Store(Protocol):
+    """A database."""
+
+    bus: Bus
+
+    def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Runs `op` in a transaction; the future is done once that is durable."""
+
+    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`submit`, and wait."""
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs `query` over a consistent state."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,51 @@
+-- name: insert_executions
+INSERT INTO execution (
+    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
+    parent, replay_of, tags, trace)
+SELECT value ->> 0, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, value ->> 1, :key, :now, :run_at,
+       :deadline, :parent, :replay_of, :tags, :trace
+FROM json_each(:items)
+
+-- name: insert_ready
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
+SELECT :lane, :rank, value ->> 0, 0, 0, 0 FROM json_each(:items)
+
+-- name: insert_scheduled
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
+SELECT value ->> 0, :lane, :priority, :run_at, 0, 0, 0 FROM json_each(:items)
+
+-- name: insert_expiries
+INSERT INTO expiry (deadline, id) SELECT :deadline, value ->> 0 FROM json_each(:items)
+
+-- name: key_holder
+SELECT holder, arguments_hash, taken_at FROM unique_key
+WHERE namespace = :namespace AND app = :app AND job = :job AND kind = :kind AND key = :key
+
+-- name: take_key
+INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
+VALUES (:namespace, :app, :job, :kind, :key, :holder, :arguments_hash, :now)
+ON CONFLICT (namespace, app, job, kind, key)
+DO UPDATE SET holder = excluded.holder, arguments_hash = excluded.arguments_hash, taken_at = excluded.taken_at
+
+-- name: queue_depth
+SELECT count(*) FROM (
+    SELECT 1 FROM lane l CROSS JOIN ready r ON r.lane = l.id
+    WHERE l.namespace = :namespace AND l.queue = :queue LIMIT :most)
+
+-- name: queue_oldest
+SELECT min(x.run_at) FROM lane l
+CROSS JOIN ready r ON r.lane = l.id AND r.id = (SELECT h.id FROM ready h WHERE h.lane = l.id ORDER BY h.rank, h.id LIMIT 1)
+CROSS JOIN execution x ON x.id = r.id
+WHERE l.namespace = :namespace AND l.queue = :queue
+
+-- name: arguments_of
+SELECT arguments FROM execution WHERE id = :id
+
+-- name: push_back
+UPDATE scheduled SET run_at = :run_at WHERE id = :id
+
+-- name: unready
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
+SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at
+FROM ready r JOIN execution x ON x.id = r.id WHERE r.id = :id;
+DELETE FROM ready WHERE id = :id

@@ -1,0 +1,91 @@
+-- name: execution
+SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
+       x.run_at, x.deadline, x.parent, x.replay_of, x.tags,
+       s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at, s.started_at, s.finished_at, s.cancel_at,
+       w.name AS worker
+FROM execution x JOIN state s ON s.id = x.id LEFT JOIN worker w ON w.id = s.worker
+WHERE x.namespace = :namespace AND x.id IN (SELECT value FROM json_each(:ids))
+ORDER BY x.id DESC
+
+-- name: attempts
+SELECT f.id, f.fence, f.final, f.status, f.reason, f.attempts, f.crashes, w.name AS worker, f.started_at, f.finished_at,
+       f.result, f.error
+FROM finished f LEFT JOIN worker w ON w.id = f.worker WHERE f.id = :id ORDER BY f.fence
+
+-- name: ending
+SELECT status, reason, result, error FROM finished WHERE id = :id AND final = 1
+
+-- name: exists
+SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
+
+-- name: ids_like
+SELECT id FROM execution WHERE id >= :prefix AND id < :prefix || '~' AND namespace = :namespace ORDER BY id LIMIT 3
+
+-- name: page_all
+SELECT x.id FROM execution x
+WHERE x.id < :before AND x.namespace = :namespace
+  AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue) AND (:since IS NULL OR x.created_at >= :since)
+ORDER BY x.id DESC LIMIT :most
+
+-- name: page_of_job
+SELECT x.id FROM execution x
+WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
+  AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue) AND (:since IS NULL OR x.created_at >= :since)
+ORDER BY x.id DESC LIMIT :most
+
+-- name: page_ended
+SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.final = 1 AND f.status = :status AND f.id < :before AND x.namespace = :namespace
+  AND (:job IS NULL OR x.job = :job) AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue)
+  AND (:since IS NULL OR x.created_at >= :since) AND (:error IS NULL OR instr(lower(f.error), lower(:error)) > 0)
+ORDER BY f.id DESC LIMIT :most
+
+-- name: page_live
+SELECT x.id FROM (
+    SELECT id FROM ready WHERE :status = 'queued'
+    UNION ALL SELECT id FROM running WHERE :status = 'running'
+    UNION ALL SELECT id FROM waiting WHERE :status = 'waiting'
+    UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+) t CROSS JOIN execution x ON x.id = t.id
+WHERE t.id < :before AND x.namespace = :namespace
+  AND (:job IS NULL OR x.job = :job) AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue)
+  AND (:since IS NULL OR x.created_at >= :since)
+ORDER BY t.id DESC LIMIT :most
+
+-- name: dead_letters
+SELECT d.id, d.app, d.job, d.queue, d.reason, d.failed_at, f.error
+FROM dead d CROSS JOIN finished f ON f.id = d.id AND f.final = 1
+WHERE d.namespace = :namespace AND d.id < :before
+  AND (:job IS NULL OR d.job = :job) AND (:queue IS NULL OR d.queue = :queue) AND (:reason IS NULL OR d.reason = :reason)
+  AND (:since IS NULL OR d.failed_at >= :since) AND (:error IS NULL OR instr(lower(f.error), lower(:error)) > 0)
+ORDER BY d.id DESC LIMIT :most
+
+-- name: queues
+SELECT q.name, q.policy, q.max_depth, q.paused_at, q.paused_by, q.paused_note,
+       (SELECT count(*) FROM lane l CROSS JOIN ready r ON r.lane = l.id
+        WHERE l.namespace = q.namespace AND l.queue = q.name) AS queued,
+       (SELECT count(*) FROM scheduled s JOIN lane l ON l.id = s.lane
+        WHERE l.namespace = q.namespace AND l.queue = q.name) AS scheduled,
+       (SELECT count(*) FROM running r JOIN lane l ON l.id = r.lane
+        WHERE l.namespace = q.namespace AND l.queue = q.name) AS running,
+       (SELECT min(x.run_at) FROM lane l
+        CROSS JOIN execution x ON x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)
+        WHERE l.namespace = q.namespace AND l.queue = q.name) AS oldest_at,
+       (SELECT count(*) FROM dead d WHERE d.namespace = q.namespace AND d.queue = q.name) AS dead
+FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
+
+-- name: workers
+SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
+       w.lease_until, w.stopped_at, (SELECT count(*) FROM running r WHERE r.worker = w.id) AS running
+FROM worker w
+WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
+
+-- name: migrations
+SELECT number, name, checksum, applied_at FROM migration ORDER BY number
+
+-- name: unfinished
+SELECT (SELECT count(*) FROM scheduled), (SELECT count(*) FROM waiting), (SELECT count(*) FROM ready),
+       (SELECT count(*) FROM running)
+
+-- name: clock
+SELECT :now

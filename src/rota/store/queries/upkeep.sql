@@ -1,0 +1,27 @@
+-- name: next_due
+SELECT min(run_at) FROM scheduled
+
+-- name: due
+SELECT s.id, s.lane, s.priority, s.run_at, q.policy
+FROM scheduled s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most
+
+-- name: promote
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
+SELECT s.lane, e.value ->> 1, s.id, s.fence, s.attempts, s.crashes, s.first_start_at
+FROM json_each(:rows) e CROSS JOIN scheduled s ON s.id = e.value ->> 0;
+DELETE FROM scheduled WHERE id IN (SELECT value ->> 0 FROM json_each(:rows))
+
+-- name: next_expiry
+SELECT min(deadline) FROM expiry
+
+-- name: expiries_due
+SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most
+
+-- name: drop_expiries
+DELETE FROM expiry WHERE deadline <= :now AND id IN (SELECT value FROM json_each(:ids))
+
+-- name: workers_expired
+-- A heartbeat from the future means that the clock went back: its lease says nothing.
+SELECT id, name FROM worker
+WHERE stopped_at IS NULL AND (lease_until <= :now OR heartbeat_at > :now + :lease) ORDER BY id LIMIT :most

@@ -1,0 +1,215 @@
+"""Everything that is only read: executions, attempts, dead letters, queues, workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.domain.errors import UnknownExecution, UsageError
+from rota.domain.status import TERMINAL, Status
+from rota.store.port import View
+
+LAST_ID = "~"
+
+
+class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
+    """An execution and where it stands."""
+
+    id: str
+    namespace: str
+    app: str
+    job: str
+    job_version: int
+    queue: str
+    priority: int
+    actor: str
+    arguments: str
+    key: str | None
+    created_at: int
+    run_at: int
+    deadline: int | None
+    parent: str | None
+    replay_of: str | None
+    tags: str | None
+    status: Status
+    reason: str
+    fence: int
+    attempts: int
+    crashes: int
+    due_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    cancel_at: int | None
+    worker: str | None
+
+
+class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
+    """One attempt, or the end of an execution that was never started."""
+
+    id: str
+    fence: int
+    final: int
+    status: str
+    reason: str
+    attempts: int
+    crashes: int
+    worker: str | None
+    started_at: int | None
+    finished_at: int
+    result: str | None
+    error: str | None
+
+
+class Ending(msgspec.Struct, frozen=True, array_like=True):
+    """How an execution ended."""
+
+    status: Status
+    reason: str
+    result: str | None
+    error: str | None
+
+
+class DeadRow(msgspec.Struct, frozen=True, array_like=True):
+    """A dead letter."""
+
+    id: str
+    app: str
+    job: str
+    queue: str
+    reason: str
+    failed_at: int
+    error: str | None
+
+
+class QueueRow(msgspec.Struct, frozen=True, array_like=True):
+    """A queue and how full it is."""
+
+    name: str
+    policy: str
+    max_depth: int | None
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    queued: int
+    scheduled: int
+    running: int
+    oldest_at: int | None
+    dead: int
+
+
+class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
+    """One incarnation of a worker process."""
+
+    id: int
+    app: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: str
+    concurrency: int
+    state: str
+    started_at: int
+    heartbeat_at: int
+    lease_until: int
+    stopped_at: int | None
+    running: int
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones."""
+
+    status: Status | None = None
+    job: str | None = None
+    app: str | None = None
+    queue: str | None = None
+    since: int | None = None
+    error: str | None = None
+    before: str = LAST_ID
+    limit: int = 50
+
+
+def execution(view: View, namespace: str, id: str) -> ExecutionRow:
+    found = view.records("execution", ExecutionRow, namespace=namespace, ids=[id])
+    if not found:
+        raise UnknownExecution(f"there is no execution {id}")
+    return found[0]
+
+
+def resolve(view: View, namespace: str, prefix: str) -> str:
+    """The id that starts with `prefix`, if there is exactly one."""
+    found = [row[0] for row in view.rows("ids_like", namespace=namespace, prefix=prefix.lower())]
+    if len(found) == 1:
+        return str(found[0])
+    if not found:
+        raise UnknownExecution(f"there is no execution {prefix}; `rota executions` lists them")
+    raise UsageError(f"{prefix} could be {found[0]} or {found[1]}: give more of the id")
+
+
+def attempts(view: View, id: str) -> list[AttemptRow]:
+    return view.records("attempts", AttemptRow, id=id)
+
+
+def ending(view: View, namespace: str, id: str) -> Ending | None:
+    """How the execution ended; None if it has not."""
+    found = view.records("ending", Ending, id=id)
+    if not found and view.one("exists", namespace=namespace, id=id) is None:
+        raise UnknownExecution(f"there is no execution {id}")
+    return found[0] if found else None
+
+
+def status(view: View, namespace: str, id: str) -> Status:
+    found = view.one("status_of", namespace=namespace, id=id)
+    if found is None:
+        raise UnknownExecution(f"there is no execution {id}")
+    return Status(found[0])
+
+
+def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
+    """A page of executions; the page after it starts `before` the last id of this one."""
+    common = {
+        "namespace": namespace,
+        "app": wanted.app,
+        "queue": wanted.queue,
+        "since": wanted.since,
+        "before": wanted.before,
+        "most": wanted.limit,
+    }
+    ids = [row[0] for row in _page(view, wanted, common)]
+    return view.records("execution", ExecutionRow, namespace=namespace, ids=ids)
+
+
+def _page(view: View, wanted: Filter, common: dict[str, Any]) -> list[tuple[Any, ...]]:
+    status = wanted.status or (Status.FAILED if wanted.error else None)
+    if status in TERMINAL:
+        return view.rows("page_ended", **common, status=status.value, job=wanted.job, error=wanted.error)
+    if status is not None:
+        return view.rows("page_live", **common, status=status.value, job=wanted.job)
+    if wanted.job is not None:
+        return view.rows("page_of_job", **common, job=wanted.job)
+    return view.rows("page_all", **common)
+
+
+def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) -> list[DeadRow]:
+    return view.records(
+        "dead_letters",
+        DeadRow,
+        namespace=namespace,
+        job=wanted.job,
+        queue=wanted.queue,
+        reason=reason,
+        since=wanted.since,
+        error=wanted.error,
+        before=wanted.before,
+        most=wanted.limit,
+    )
+
+
+def queues(view: View, namespace: str) -> list[QueueRow]:
+    return view.records("queues", QueueRow, namespace=namespace)
+
+
+def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:
+    """Live workers, and those that stopped at or after `since`."""
+    return view.records("workers", WorkerRow, namespace=namespace, since=since)
