@@ -40,9 +40,7 @@ def _seconds(value: Duration, what: str) -> float:
         return float(value)
     if isinstance(value, str) and len(value) <= 64 and _WHOLE.fullmatch(value.strip()):
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
-    raise DefinitionError(
-        f"{what} must be seconds or text such as '30s', '5m', '1h30m', '2d', not {str(value)[:64]!r}"
-    )
+    raise DefinitionError(f"{what} must be seconds or text such as '30s', '5m', '1h30m', '2d', not {str(value)[:64]!r}")
 
 
 def words(value_s: float) -> str:

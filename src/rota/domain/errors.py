@@ -116,7 +116,7 @@ class LeaseLost(RotaError):
     code = "lease_lost"
 
 
-class Signal(Exception):  # noqa: N818 - these steer an execution, they are not errors
+class Signal(Exception):
     """Base of what user code raises to say how its execution should go on."""
 
 

@@ -15,6 +15,5 @@ def check(name: str, what: str) -> str:
     if isinstance(name, str) and len(name) <= LONGEST and _NAME.fullmatch(name):
         return name
     raise DefinitionError(
-        f"{what} must start with a letter and have at most {LONGEST} letters, digits or _ . : -, "
-        f"not {str(name)[:64]!r}"
+        f"{what} must start with a letter and have at most {LONGEST} letters, digits or _ . : -, not {str(name)[:64]!r}"
     )

@@ -59,7 +59,8 @@ class Unique(msgspec.Struct, frozen=True, kw_only=True):
         positive_seconds(self.scope, "unique scope (queued, active, forever, or a duration)")
 
     def kind(self) -> Scope:
-        return Scope(self.scope) if self.scope in (Scope.QUEUED, Scope.ACTIVE, Scope.FOREVER) else Scope.WINDOW
+        named = isinstance(self.scope, str) and self.scope in (Scope.QUEUED, Scope.ACTIVE, Scope.FOREVER)
+        return Scope(str(self.scope)) if named else Scope.WINDOW
 
     def window_s(self) -> float:
         return positive_seconds(self.scope, "unique scope") if self.kind() is Scope.WINDOW else 0.0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
-from rota.domain.lifecycle import Held
 from rota.domain.outcome import Expired
 from rota.ops import finish
 from rota.store.port import Tx
@@ -18,24 +18,6 @@ MOST_PIECES = 16
 LAST_RANK = 2**63 - 1
 
 
-class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt, handed to a worker."""
-
-    id: str
-    lane: int
-    rank: int
-    fence: int
-    attempts: int
-    crashes: int
-    first_start_at: int
-    started_at: int
-    job: str
-    arguments: str
-    deadline: int | None
-    run_at: int
-    created_at: int
-
-
 class Claimed(msgspec.Struct, frozen=True):
     """What a claim brought, and the lanes that it looked at."""
 
@@ -43,9 +25,7 @@ class Claimed(msgspec.Struct, frozen=True):
     lanes: frozenset[int]
 
 
-def claim(
-    tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int
-) -> Claimed:
+def claim(tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int) -> Claimed:
     """Up to `slots` executions, lowest rank first across the app's lanes. Only a worker with a live lease may claim."""
     if tx.one("worker_may_claim", worker=worker) is None:
         raise LeaseLost(f"worker {worker} holds no live lease")
@@ -67,8 +47,7 @@ def _piece(tx: Tx, worker: int, waiting: dict[int, int], most: int) -> list[Clai
     highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
     found = tx.records("claim", Claim, worker=worker, lane=lane, highest=highest, most=most)
     if waiting and len(found) < most:
-        heads = dict(tx.rows("lane_head", lane=lane))
-        waiting.update(heads)
+        waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane))
     return found
 
 
@@ -77,7 +56,7 @@ def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
     late = [claim for claim in taken if claim.deadline is not None and _is_late(claim)]
     if not late:
         return taken
-    finish.settle(tx, [(held(claim, worker), finish.Finished(claim.id, claim.fence, Expired())) for claim in late])
+    finish.settle(tx, [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, Expired())) for claim in late])
     gone = {claim.id for claim in late}
     return [claim for claim in taken if claim.id not in gone]
 
@@ -85,18 +64,3 @@ def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
 def _is_late(claim: Claim) -> bool:
     first = claim.fence == 1
     return first and claim.deadline is not None and claim.deadline < claim.started_at
-
-
-def held(claim: Claim, worker: int) -> Held:
-    """The running row that a claim stands for."""
-    return Held(
-        claim.id,
-        claim.lane,
-        claim.rank,
-        worker,
-        claim.fence,
-        claim.attempts,
-        claim.crashes,
-        claim.first_start_at,
-        claim.started_at,
-    )

@@ -15,9 +15,7 @@ from rota.store.hints import Ready
 from rota.store.port import Tx
 
 
-def register(
-    tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]
-) -> None:
+def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> None:
     """Makes the jobs and queues of an app known. Does not write what is already so."""
     tx.run("add_namespace", namespace=namespace)
     names = sorted({definition.queue for definition in definitions} | {queue.name for queue in queues})

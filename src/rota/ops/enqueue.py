@@ -7,6 +7,7 @@ transaction that inserts it, so that of any number of callers with one key exact
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
@@ -76,18 +77,27 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
 
 
 def _route(tx: Tx, header: Header, arriving: int) -> _Route:
-    found = tx.one(
-        "route", namespace=header.namespace, app=header.app, job=header.job, queue=header.queue
-    )
-    if found is None:
-        raise UnknownJob(
-            f"job {header.job!r} of app {header.app!r} with queue {header.queue!r} is not registered: "
-            "start a worker of the app once, or check the name"
-        )
-    version, lane, policy, max_depth = found
+    version, lane, policy, max_depth = _known_route(tx, header) or _new_route(tx, header)
     if max_depth is not None:
         _check_depth(tx, header, arriving, max_depth)
     return _Route(version, lane, rank.Policy(policy))
+
+
+def _known_route(tx: Tx, header: Header) -> tuple[Any, ...] | None:
+    return tx.one("route", namespace=header.namespace, app=header.app, job=header.job, queue=header.queue)
+
+
+def _new_route(tx: Tx, header: Header) -> tuple[Any, ...]:
+    """The first enqueue to a queue that no definition names brings the queue into being."""
+    tx.run("add_queues", namespace=header.namespace, queues=[header.queue])
+    tx.run("add_lanes", namespace=header.namespace, app=header.app, queues=[header.queue])
+    found = _known_route(tx, header)
+    if found is None:
+        raise UnknownJob(
+            f"app {header.app!r} has no job {header.job!r}: check the name, or start a worker of the app once "
+            "so that its jobs are known"
+        )
+    return found
 
 
 def _check_depth(tx: Tx, header: Header, arriving: int, max_depth: int) -> None:
@@ -165,9 +175,7 @@ def _keyed(tx: Tx, header: Header, route: _Route, item: Item, run_at: int) -> Ac
     return Accepted(item.id, True)
 
 
-def _same_request(
-    tx: Tx, header: Header, item: Item, hashed: str, known: tuple[str, str, int]
-) -> Accepted:
+def _same_request(tx: Tx, header: Header, item: Item, hashed: str, known: tuple[str, str, int]) -> Accepted:
     holder, known_hash, _ = known
     if known_hash == hashed:
         return Accepted(holder, False)
@@ -217,9 +225,7 @@ def _push_back(tx: Tx, holder: str, status: Status | None, run_at: int) -> bool:
 
 
 def _holder(tx: Tx, header: Header, kind: str, key: str) -> tuple[str, str, int] | None:
-    found = tx.one(
-        "key_holder", namespace=header.namespace, app=header.app, job=header.job, kind=kind, key=key
-    )
+    found = tx.one("key_holder", namespace=header.namespace, app=header.app, job=header.job, kind=kind, key=key)
     return None if found is None else (found[0], found[1], found[2])
 
 

@@ -89,25 +89,21 @@ class _Batch:
 
     def add(self, row: Held, report: Finished) -> None:
         move = decide(row, report.outcome, report.rules, self._now, report.jitter)
-        attempts, crashes = row.attempts, row.crashes
+        attempts, crashes, kind = row.attempts, row.crashes, _kind(report.outcome)
         match move:
-            case End(status=status):
-                final = 1
+            case End():
+                kind = move.status.value
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost)
                 self.ended.append(row.id)
-                if status is Status.FAILED:
+                if move.status is Status.FAILED:
                     self.dead.append((row.id, move.reason.value))
             case Later(attempts=attempts):
-                final, status = 0, _kind(report.outcome)
                 later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, row.first_start_at)
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):
-                final, status = 0, _kind(report.outcome)
-                self.ready.append(
-                    (row.id, row.lane, row.rank, row.fence, attempts, crashes, row.first_start_at)
-                )
-        self._attempt(row, report.outcome, final, status, move.reason.value, attempts, crashes)
+                self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, row.first_start_at))
+        self._attempt(row, report.outcome, int(isinstance(move, End)), kind, move.reason.value, attempts, crashes)
 
     def _attempt(
         self, row: Held, outcome: Outcome, final: int, status: str, reason: str, attempts: int, crashes: int

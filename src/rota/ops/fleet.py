@@ -70,17 +70,18 @@ def declare_dead(tx: Tx, worker: int, cause: str) -> int:
     return count
 
 
-def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[str]) -> list[str]:
+def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Gives back what the worker does not know that it holds, because the reply to its claim was lost.
 
-    A row that the worker did not name becomes a suspect, because its claim may be on the way; a suspect that it did
-    not name again goes back. Returns the suspects for the next call.
+    An attempt that the worker did not name becomes a suspect, because its claim may be on the way; a suspect that it
+    did not name again goes back. Returns the suspects for the next call, as (id, fence).
     """
-    known = set(named)
-    rows = [row for row in tx.records("held_by_worker", Held, worker=worker, most=10 * MOST_HELD) if row.id not in known]
-    again = set(suspects)
-    finish.settle(tx, [(row, _report(row, GivenBack(Reason.NOT_HELD))) for row in rows if row.id in again])
-    return [row.id for row in rows if row.id not in again]
+    known, again = set(named), set(suspects)
+    held = tx.records("held_by_worker", Held, worker=worker, most=100 * MOST_HELD)
+    unnamed = [row for row in held if row.id not in known]
+    gone = [row for row in unnamed if (row.id, row.fence) in again]
+    finish.settle(tx, [(row, _report(row, GivenBack(Reason.NOT_HELD))) for row in gone])
+    return [(row.id, row.fence) for row in unnamed if (row.id, row.fence) not in again]
 
 
 def _held(tx: Tx, worker: int) -> list[list[Held]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -204,6 +205,23 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
         before=wanted.before,
         most=wanted.limit,
     )
+
+
+def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> bool:
+    """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
+    wanted = None if queues is None else list(queues)
+    heads = view.rows("lane_heads", namespace=namespace, app=app, queues=wanted)
+    return any(head is not None for _, head in heads)
+
+
+def cancels(view: View, worker: int) -> list[str]:
+    """What this worker holds and was asked to stop."""
+    return [row[0] for row in view.rows("cancels_of_worker", worker=worker)]
+
+
+def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
+    """Whether the store says that the worker holds anything that it did not name."""
+    return view.one("unnamed_of_worker", worker=worker, named=list(named)) is not None
 
 
 def queues(view: View, namespace: str) -> list[QueueRow]:

@@ -55,9 +55,7 @@ class _Work:
 class SqliteStore:
     """Implements `rota.store.port.Store`."""
 
-    def __init__(
-        self, url: str, clock: Clock | None = None, *, busy_s: float = 30.0, inline: bool = False
-    ) -> None:
+    def __init__(self, url: str, clock: Clock | None = None, *, busy_s: float = 30.0, inline: bool = False) -> None:
         self.path = path_of(url)
         self.clock = clock or SystemClock()
         self._busy_s = busy_s
@@ -100,7 +98,7 @@ class SqliteStore:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline or self.path == MEMORY:
-            return self.transact(cast("Any", query), *args, **kwargs)
+            return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         with self._reader() as session:
             return query(session, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Opening a SQLite database: the file, its settings, and the lock that makes writers of several processes take turns."""
+"""Opening a SQLite database: the file, its settings, and the lock by which several processes take turns to write."""
 
 from __future__ import annotations
 

@@ -35,6 +35,9 @@ FROM running WHERE worker = :worker ORDER BY id LIMIT :most
 -- name: cancels_of_worker
 SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 
+-- name: unnamed_of_worker
+SELECT id FROM running WHERE worker = :worker AND id NOT IN (SELECT value FROM json_each(:named)) LIMIT 1
+
 -- name: finish
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, finished_at)

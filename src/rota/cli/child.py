@@ -1,0 +1,78 @@
+"""The program of a worker's child process: not for people, the supervisor starts it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rota.cli.loading import load_app
+from rota.domain.errors import RotaError
+from rota.domain.outcome import Failed, Succeeded, TimedOut
+from rota.engine import child, tether
+from rota.ops.finish import Finished
+from rota.sdk.app import App
+
+log = logging.getLogger("rota.jobs")
+
+
+def main() -> None:
+    """Says hello, waits to be told which worker this is, and works."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("app")
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--hello-fd", type=int, required=True)
+    parser.add_argument("--url")
+    parser.add_argument("--namespace")
+    parser.add_argument("--log-level", default="INFO")
+    parser.add_argument("--verbose", action="store_true")
+    arguments = parser.parse_args()
+    tether.die_with(arguments.parent)
+    logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Settings that the operator gave on the command line must reach the app before it is made.
+    for name in ("url", "namespace"):
+        if value := getattr(arguments, name):
+            os.environ[f"ROTA_{name.upper()}"] = value
+    app = _load(arguments.app, arguments.hello_fd)
+    if app is None:
+        os._exit(tether.UNUSABLE)
+    child.say(arguments.hello_fd, child.Hello(app=app.name, url=app.settings.url))
+    os._exit(_work(app, arguments.verbose))
+
+
+def _load(reference: str, hello_fd: int) -> App | None:
+    try:
+        app = load_app(reference)
+        app.connection.store()
+    except RotaError as error:
+        child.say(hello_fd, child.Hello(error=str(error)))
+        return None
+    return app
+
+
+def _work(app: App, verbose: bool) -> int:
+    place = child.wait_for_place()
+    if place is None:
+        return tether.ORPHANED
+    settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
+    store = app.connection.store()
+    code = child.serve(store, app.connection.clock, place, app.targets(), settled)
+    store.close()
+    return code
+
+
+def _log_reports(reports: Sequence[Finished]) -> None:
+    for report in reports:
+        match report.outcome:
+            case Succeeded(result=result):
+                log.info("%s success %s", report.id, "" if result == "null" else result[:120])
+            case Failed(error=error) | TimedOut(error=error):
+                log.warning("%s failed: %s: %s", report.id, error.type, error.message[:200])
+            case other:
+                log.info("%s %s", report.id, type(other).__name__.lower())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""A claim: one attempt, handed to a worker."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.lifecycle import Held
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """What a worker is told of the attempt that it may run."""
+
+    id: str
+    lane: int
+    rank: int
+    fence: int
+    attempts: int
+    crashes: int
+    first_start_at: int
+    started_at: int
+    job: str
+    arguments: str
+    deadline: int | None
+    run_at: int
+    created_at: int
+
+    def held_by(self, worker: int) -> Held:
+        """The running row that this claim stands for."""
+        return Held(
+            self.id,
+            self.lane,
+            self.rank,
+            worker,
+            self.fence,
+            self.attempts,
+            self.crashes,
+            self.first_start_at,
+            self.started_at,
+        )

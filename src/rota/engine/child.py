@@ -1,0 +1,104 @@
+"""The process that runs user code: one node, tethered to its supervisor.
+
+It says hello once the app is imported, is told which worker it is, and then works until it is drained, must be
+replaced, or is no longer allowed to hold anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from rota.clock import Clock
+from rota.domain.errors import LeaseLost
+from rota.engine import tether
+from rota.engine.bridge import StoreBridge
+from rota.engine.node import Node, Place
+from rota.executors.function import FunctionTarget
+from rota.ops.finish import Finished
+from rota.store.hints import CancelAsked, Ready
+from rota.store.port import Store
+
+log = logging.getLogger("rota.engine")
+
+SWITCH_INTERVAL_S = 0.0005
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """The child's first and only message to its supervisor: the app it has, or why it cannot work."""
+
+    app: str = ""
+    url: str = ""
+    error: str = ""
+
+
+def say(fd: int, hello: Hello) -> None:
+    os.write(fd, msgspec.json.encode(hello))
+    os.close(fd)
+
+
+def wait_for_place() -> Place | None:
+    """Blocks until the supervisor says which worker this is; None if it went away instead."""
+    line = sys.stdin.readline()
+    return msgspec.json.decode(line, type=Place) if line.strip() else None
+
+
+def serve(
+    store: Store,
+    clock: Clock,
+    place: Place,
+    targets: Mapping[str, FunctionTarget],
+    settled: Callable[[Sequence[Finished]], None] = lambda _: None,
+) -> int:
+    """Runs a node in this process and returns the exit code."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
+    # The store's thread must win the interpreter back quickly from jobs that compute.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(store, clock, place, targets, settled))
+
+
+async def _serve(
+    store: Store,
+    clock: Clock,
+    place: Place,
+    targets: Mapping[str, FunctionTarget],
+    settled: Callable[[Sequence[Finished]], None],
+) -> int:
+    loop = asyncio.get_running_loop()
+    bridge = StoreBridge(store)
+    node = Node(bridge, clock, place, targets, settled)
+    listener = store.bus.listen(Ready, CancelAsked)
+    loop.add_reader(listener.fileno(), lambda: node.hear(listener.take()))
+    loop.add_signal_handler(signal.SIGTERM, node.drain)
+
+    def obey(command: str) -> None:
+        if command == "drain":
+            loop.call_soon_threadsafe(node.drain)
+
+    tether.follow(sys.stdin.fileno(), obey)
+    try:
+        await node.run()
+    except LeaseLost as error:
+        log.error("stopping: %s", error)
+        return tether.LEASE_LOST
+    finally:
+        loop.remove_reader(listener.fileno())
+        listener.close()
+        bridge.close()
+    return tether.RECYCLE if node.worker.is_tainted else tether.DRAINED
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # lazy: only where it is installed, which is everywhere but Windows
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,76 @@
+"""Gathers outcomes and writes them in batches.
+
+While one batch is being committed the next one gathers, so the batches grow with the load and a single outcome never
+waits. An outcome stays here until the store has it: the store may be away for as long as the lease allows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from rota.domain import payload
+from rota.domain.errors import StoreUnavailable
+from rota.domain.outcome import Failed
+from rota.domain.status import Reason
+from rota.engine.bridge import Bridge
+from rota.engine.loop import Loop
+from rota.ops import finish
+from rota.ops.finish import Finished
+
+log = logging.getLogger("rota.engine")
+
+
+class Completer:
+    """One way in (`add`), one way out (the store)."""
+
+    def __init__(self, bridge: Bridge, settled: Callable[[Sequence[Finished]], None] = lambda _: None) -> None:
+        self._bridge = bridge
+        self._settled = settled
+        self._pending: list[Finished] = []
+        self._writing: list[Finished] = []
+        self.loop = Loop("completer", self.step)
+
+    def add(self, report: Finished) -> None:
+        self._pending.append(report)
+        if len(self._pending) == 1:
+            self.loop.wake.wake()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._pending and not self._writing
+
+    def held(self) -> list[str]:
+        """Executions whose outcome is not yet in the store."""
+        return [report.id for report in self._writing] + [report.id for report in self._pending]
+
+    async def step(self) -> float | None:
+        if not self._writing:
+            self._writing, self._pending = self._pending[: finish.MOST], self._pending[finish.MOST :]
+        if self._writing:
+            stale = await self._write(self._writing)
+            written, self._writing = self._writing, []
+            self._settled(written)
+            if stale:
+                log.warning("%d outcomes came too late, their executions had been given to others", len(stale))
+        return 0 if self._pending else None
+
+    async def _write(self, reports: list[Finished]) -> list[str]:
+        try:
+            return await self._bridge.transact(finish.finish, reports)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("a batch of %d outcomes was refused; writing them one by one", len(reports))
+        return [id for report in reports for id in await self._write_one(report)]
+
+    async def _write_one(self, report: Finished) -> list[str]:
+        try:
+            return await self._bridge.transact(finish.finish, [report])
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            # The write that ends an attempt must land, if need be without what it wanted to say.
+            problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
+            bare = Finished(report.id, report.fence, Failed(problem, Reason.BAD_RESULT, permanent=True))
+            return await self._bridge.transact(finish.finish, [bare])

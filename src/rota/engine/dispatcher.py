@@ -1,0 +1,80 @@
+"""Claims work for free slots: woken by hints and by slots that become free, and by the clock in any case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from rota.domain.claim import Claim
+from rota.engine.bridge import Bridge
+from rota.engine.loop import Loop
+from rota.ops import claim
+from rota.store import reader
+from rota.store.hints import Ready
+
+GATHER_S = 0.003
+
+
+class Dispatcher:
+    """Keeps the slots of one worker filled."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        worker: int,
+        namespace: str,
+        app: str,
+        queues: Sequence[str] | None,
+        *,
+        free: Callable[[], int],
+        start: Callable[[Claim], None],
+        concurrency: int,
+        poll_s: float,
+    ) -> None:
+        self._bridge = bridge
+        self._worker = worker
+        self._namespace, self._app, self._queues = namespace, app, queues
+        self._free, self._start = free, start
+        # Half of the slots at a time: while one half runs, the other half's claim is on its way.
+        self._piece = max(1, concurrency // 2)
+        self._poll_s = poll_s
+        self._lanes: frozenset[int] = frozenset()
+        self._expects_work = True
+        self._was_full = False
+        self._is_open = True
+        self.loop = Loop("dispatcher", self.step)
+
+    def hear(self, hint: Ready) -> None:
+        if not self._lanes or any(lane in self._lanes or lane > max(self._lanes) for lane in hint.lanes):
+            self._expects_work = True
+            self.loop.wake.wake()
+
+    def slot_freed(self) -> None:
+        if self._expects_work:
+            self.loop.wake.wake()
+
+    def close(self) -> None:
+        """No more claims."""
+        self._is_open = False
+
+    async def step(self) -> float | None:
+        if not self._is_open:
+            return None
+        if self._was_full and self._free() < self._piece:
+            # Slots become free one by one: a short wait turns many small claims into one.
+            await asyncio.sleep(GATHER_S)
+        free = min(self._free(), self._piece)
+        if free <= 0:
+            return self._poll_s
+        if not self._expects_work and not await self._bridge.read(
+            reader.has_ready, self._namespace, self._app, self._queues
+        ):
+            return self._poll_s
+        self._expects_work = False
+        taken = await self._bridge.transact(claim.claim, self._worker, self._namespace, self._app, self._queues, free)
+        self._lanes = taken.lanes
+        for attempt in taken.claims:
+            self._start(attempt)
+        self._was_full = len(taken.claims) == free
+        self._expects_work = self._expects_work or self._was_full
+        return 0 if self._was_full and self._free() > 0 else self._poll_s

@@ -1,0 +1,149 @@
+"""One worker process's loops, composed: dispatcher → worker → completer, and the two watchers beside them.
+
+The node does not beat its own heart: the supervisor does, which runs no user code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from rota.clock import Clock
+from rota.engine.bridge import Bridge
+from rota.engine.completer import Completer
+from rota.engine.dispatcher import Dispatcher
+from rota.engine.loop import Loop, Wake
+from rota.engine.worker import Stop, Worker
+from rota.executors.function import FunctionTarget
+from rota.ops import fleet
+from rota.ops.finish import Finished
+from rota.store import reader
+from rota.store.hints import CancelAsked, Hint, Ready
+
+RECONCILES_PER_LEASE = 0.5
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Who this node is and how it should work."""
+
+    worker: int
+    namespace: str
+    app: str
+    queues: Sequence[str] | None
+    concurrency: int
+    lease_s: float
+    poll_s: float
+    grace_s: float
+    stop_grace_s: float = 5.0
+
+
+class Node:
+    """Runs until it is drained, tainted, or loses its lease."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        clock: Clock,
+        place: Place,
+        targets: Mapping[str, FunctionTarget],
+        settled: Callable[[Sequence[Finished]], None] = lambda _: None,
+    ) -> None:
+        self._bridge = bridge
+        self._place = place
+        self._suspects: list[tuple[str, int]] = []
+        self._change = Wake()
+        self._hurried = asyncio.Event()
+        self._draining = False
+        self.completer = Completer(bridge, settled)
+        self.worker = Worker(
+            targets,
+            self.completer,
+            clock,
+            place.concurrency,
+            slot_freed=self._slot_freed,
+            stop_grace_s=place.stop_grace_s,
+        )
+        self.dispatcher = Dispatcher(
+            bridge,
+            place.worker,
+            place.namespace,
+            place.app,
+            place.queues,
+            free=lambda: self.worker.free,
+            start=self.worker.start,
+            concurrency=place.concurrency,
+            poll_s=place.poll_s,
+        )
+        self._cancels = Loop("cancels", self._watch_cancels)
+        self._reconcile = Loop("reconcile", self._name_what_we_hold)
+
+    def hear(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            if isinstance(hint, Ready):
+                self.dispatcher.hear(hint)
+            elif isinstance(hint, CancelAsked) and hint.worker == self._place.worker:
+                self._cancels.wake.wake()
+
+    def drain(self) -> None:
+        """Stop claiming, finish within the grace, give back the rest. Asked twice, do not wait for the grace."""
+        if self._draining:
+            self._hurried.set()
+        self._draining = True
+        self._change.wake()
+
+    async def run(self) -> None:
+        """Returns when everything has been reported or given back. Raises LeaseLost if the lease is gone."""
+        loops = [self.dispatcher.loop, self.completer.loop, self._cancels, self._reconcile]
+        tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
+        watch = asyncio.create_task(self._live(), name="life")
+        try:
+            done, _ = await asyncio.wait([watch, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (watch, *tasks):
+                task.cancel()
+            await asyncio.gather(watch, *tasks, return_exceptions=True)
+            self.worker.close()
+
+    async def _live(self) -> None:
+        while not self._draining and not self.worker.is_tainted:
+            await self._change.sleep(self._place.poll_s)
+        self.dispatcher.close()
+        await self._bridge.transact(fleet.drain, self._place.worker)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._place.grace_s):
+                await self._idle_or_hurried()
+        self.worker.stop_all(Stop.DRAIN)
+        await self._until(lambda: self.worker.is_idle)
+        await self._until(lambda: self.completer.is_empty)
+
+    async def _idle_or_hurried(self) -> None:
+        await self._until(lambda: self.worker.is_idle or self._hurried.is_set())
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await self._change.sleep(0.05)
+
+    def _slot_freed(self) -> None:
+        self.dispatcher.slot_freed()
+        if self._draining or self.worker.is_tainted:
+            self._change.wake()
+
+    async def _watch_cancels(self) -> float | None:
+        if not self.worker.is_idle:
+            for id in await self._bridge.read(reader.cancels, self._place.worker):
+                self.worker.stop(id, Stop.CANCEL)
+        return min(0.5, self._place.poll_s)
+
+    async def _name_what_we_hold(self) -> float | None:
+        """So that a claim whose reply was lost is not kept alive for ever by our heartbeats."""
+        held = self.worker.held() + self.completer.held()
+        unnamed = await self._bridge.read(reader.holds_more, self._place.worker, held)
+        if self._suspects or unnamed:
+            held = self.worker.held() + self.completer.held()
+            self._suspects = await self._bridge.transact(fleet.reconcile, self._place.worker, held, self._suspects)
+        return self._place.lease_s * RECONCILES_PER_LEASE

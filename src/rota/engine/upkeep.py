@@ -1,0 +1,71 @@
+"""Chores for everybody's executions; every node does them, any one node is enough.
+
+A cheap read says whether there is anything to do, so idle nodes write nothing. Wake-ups come from hints about what was
+scheduled for when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rota.clock import Clock
+from rota.engine.bridge import Bridge
+from rota.engine.loop import Loop
+from rota.ops import upkeep
+from rota.store.hints import Due
+from rota.store.port import Tx
+
+MICROSECONDS = 1_000_000
+
+
+class Upkeep:
+    """Promotes what is due, expires what is late, rescues what the dead held."""
+
+    def __init__(self, bridge: Bridge, clock: Clock, lease_s: float, poll_s: float) -> None:
+        self._bridge = bridge
+        self._clock = clock
+        self._lease_s = lease_s
+        self._poll_s = poll_s
+        self._seen: tuple[int, float] | None = None
+        self._rescue_after = 0.0
+        self._next_at: int | None = None
+        self.loop = Loop("upkeep", self.step)
+
+    def hear(self, hint: Due) -> None:
+        if self._next_at is None or hint.at < self._next_at:
+            self.loop.wake.wake()
+
+    async def step(self) -> float | None:
+        chores = await self._bridge.read(upkeep.look, self._lease_s)
+        self._notice_jump(chores.now)
+        if _is_past(chores.next_due_at, chores.now):
+            await self._until_done(upkeep.promote)
+        if _is_past(chores.next_deadline, chores.now):
+            await self._until_done(upkeep.expire)
+        if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
+            await self._bridge.transact(upkeep.rescue, self._lease_s)
+        return self._delay_s(chores)
+
+    async def _until_done(self, chore: Callable[[Tx], int]) -> None:
+        while await self._bridge.transact(chore) >= upkeep.MOST:
+            pass
+
+    def _notice_jump(self, now: int) -> None:
+        """If the store's clock jumped, leases mean nothing until every living worker had time to renew."""
+        monotonic = self._clock.monotonic()
+        if self._seen is not None:
+            wall_s = (now - self._seen[0]) / MICROSECONDS
+            if abs(wall_s - (monotonic - self._seen[1])) > self._lease_s / 2:
+                self._rescue_after = monotonic + self._lease_s
+        self._seen = (now, monotonic)
+
+    def _delay_s(self, chores: upkeep.Chores) -> float:
+        times = [at for at in (chores.next_due_at, chores.next_deadline) if at is not None and at > chores.now]
+        self._next_at = min(times, default=None)
+        if self._next_at is None:
+            return self._poll_s
+        return min(self._poll_s, max(0.001, (self._next_at - chores.now) / MICROSECONDS))
+
+
+def _is_past(at: int | None, now: int) -> bool:
+    return at is not None and at <= now

@@ -1,0 +1,247 @@
+"""Runs claims and turns each into an Outcome. Never writes: outcomes go to the completer.
+
+Async functions run as tasks on the loop, sync ones in threads. Every attempt can be asked to stop, for one of four
+causes; a task is cancelled, a thread is only told. Whoever does not stop within the grace is written off: its outcome
+is recorded, its slot is free again, and the process asks to be replaced, because the code may still be running in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from enum import Enum
+
+from rota.clock import Clock
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, TimedOut
+from rota.domain.status import Reason
+from rota.engine.completer import Completer
+from rota.engine.threads import Threads
+from rota.engine.timers import Timers
+from rota.executors.context import Context
+from rota.executors.function import FunctionTarget
+from rota.ops.finish import Finished
+
+log = logging.getLogger("rota.engine")
+
+STOP_GRACE_S = 5.0
+UNKNOWN_JOB_DELAY_S = 5.0
+LONGEST_UNKNOWN_DELAY_S = 300.0
+MICROSECONDS = 1_000_000
+
+
+class Stop(Enum):
+    """Why a running attempt is asked to stop."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    TOTAL_TIMEOUT = "total_timeout"
+    DRAIN = "drain"
+
+
+class _Running:
+    """One attempt in progress."""
+
+    __slots__ = ("bucket", "claim", "context", "grace_bucket", "limit", "stop", "target", "task")
+
+    def __init__(self, claim: Claim, target: FunctionTarget, context: Context) -> None:
+        self.claim = claim
+        self.target = target
+        self.context = context
+        self.task: asyncio.Task[None] | None = None
+        self.stop: Stop | None = None
+        self.limit = Stop.TIMEOUT
+        self.bucket = -1
+        self.grace_bucket = -1
+
+
+class Worker:
+    """The slots of one process."""
+
+    def __init__(
+        self,
+        targets: Mapping[str, FunctionTarget],
+        completer: Completer,
+        clock: Clock,
+        concurrency: int,
+        *,
+        slot_freed: Callable[[], None] = lambda: None,
+        stop_grace_s: float = STOP_GRACE_S,
+    ) -> None:
+        self._targets = targets
+        self._completer = completer
+        self._clock = clock
+        self._concurrency = concurrency
+        self._slot_freed = slot_freed
+        self._stop_grace_s = stop_grace_s
+        self._running: dict[str, _Running] = {}
+        self._deadlines: Timers[str] = Timers(self._time_out)
+        self._graces: Timers[str] = Timers(self._write_off)
+        self._threads = Threads(concurrency)
+        self._loop = asyncio.get_running_loop()
+        self.is_tainted = False
+        """Code that did not stop may still run in this process: it should be replaced."""
+
+    @property
+    def free(self) -> int:
+        return self._concurrency - len(self._running)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._running
+
+    def held(self) -> list[str]:
+        return list(self._running)
+
+    def start(self, claim: Claim) -> None:
+        """Begins an attempt in a free slot."""
+        target = self._targets.get(claim.job)
+        if target is None:
+            self._report(claim, _unknown(claim), None)
+            return
+        limit_s, limit = _limit(claim, target)
+        if limit_s is not None and limit_s <= 0:
+            self._report(claim, _timed_out(limit, target), target)
+            return
+        deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
+        context = Context(claim, deadline)
+        prepared = target.prepare(claim.arguments, context)
+        if isinstance(prepared, Failed):
+            self._report(claim, prepared, target)
+            return
+        running = _Running(claim, target, context)
+        self._running[claim.id] = running
+        if limit_s is not None:
+            running.limit = limit
+            running.bucket = self._deadlines.add(limit_s, claim.id)
+        args, kwargs = prepared
+        if target.is_async:
+            running.task = self._loop.create_task(self._run_async(running, args, kwargs))
+        else:
+            self._threads.start(lambda: _run_sync(running, args, kwargs), lambda outcome: self._end(running, outcome))
+
+    def stop(self, id: str, cause: Stop) -> None:
+        """Asks one attempt to stop; the first cause stands."""
+        running = self._running.get(id)
+        if running is None or running.stop is not None:
+            return
+        running.stop = cause
+        running.context._ask_to_stop()
+        running.grace_bucket = self._graces.add(self._stop_grace_s, id)
+        if running.task is not None:
+            running.task.cancel()
+
+    def stop_all(self, cause: Stop) -> None:
+        for id in list(self._running):
+            self.stop(id, cause)
+
+    def close(self) -> None:
+        """Lets go of everything without a report: the lease is gone, others have it."""
+        self._deadlines.close()
+        self._graces.close()
+        for running in list(self._running.values()):
+            if running.task is not None:
+                running.task.cancel()
+        self._running.clear()
+        self._threads.close()
+
+    async def _run_async(self, running: _Running, args: list[object], kwargs: dict[str, object]) -> None:
+        target = running.target
+        outcome: Outcome
+        try:
+            value = await target.function(*args, **kwargs)
+        except asyncio.CancelledError as error:
+            outcome = _stopped(running, error)
+        except BaseException as error:
+            outcome = _raised(running, error)
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                log.warning("job %s raised %s; recorded as a failure", running.claim.job, type(error).__name__)
+        else:
+            outcome = target.returned(value)
+        self._end(running, outcome)
+
+    def _end(self, running: _Running, outcome: Outcome) -> None:
+        id = running.claim.id
+        if self._running.get(id) is not running:
+            return  # Written off, or let go: its outcome has been recorded or belongs to somebody else.
+        del self._running[id]
+        if running.bucket >= 0:
+            self._deadlines.remove(running.bucket, id)
+        if running.grace_bucket >= 0:
+            self._graces.remove(running.grace_bucket, id)
+        self._report(running.claim, outcome, running.target)
+        self._slot_freed()
+
+    def _time_out(self, id: str) -> None:
+        self.stop(id, self._running[id].limit)
+
+    def _write_off(self, id: str) -> None:
+        running = self._running.get(id)
+        if running is None:
+            return
+        self.is_tainted = True
+        if running.task is None:
+            self._threads.write_off()
+        log.warning(
+            "job %s did not stop within %g s; its process will be replaced", running.claim.job, self._stop_grace_s
+        )
+        self._end(running, _stopped(running, None))
+
+    def _report(self, claim: Claim, outcome: Outcome, target: FunctionTarget | None) -> None:
+        if target is None:
+            self._completer.add(Finished(claim.id, claim.fence, outcome))
+        else:
+            self._completer.add(Finished(claim.id, claim.fence, outcome, target.rules, self._clock.random()))
+
+
+def _run_sync(running: _Running, args: list[object], kwargs: dict[str, object]) -> Outcome:
+    try:
+        value = running.target.function(*args, **kwargs)
+    except BaseException as error:
+        # A sync job that was told to stop and raised has stopped, whatever it raised.
+        return _raised(running, error) if running.stop is None else _stopped(running, error)
+    return running.target.returned(value)
+
+
+def _raised(running: _Running, error: BaseException) -> Outcome:
+    return running.target.raised(error, running.claim.attempts + 1)
+
+
+def _stopped(running: _Running, error: BaseException | None) -> Outcome:
+    """The outcome of an attempt that ended because it was asked to."""
+    match running.stop:
+        case Stop.CANCEL:
+            return Cancelled()
+        case Stop.DRAIN:
+            return GivenBack(Reason.DRAINED)
+        case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT:
+            return _timed_out(running.stop, running.target)
+        case None:
+            return _raised(running, error or asyncio.CancelledError())
+
+
+def _timed_out(limit: Stop, target: FunctionTarget) -> TimedOut:
+    total = limit is Stop.TOTAL_TIMEOUT
+    limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
+    what = "all attempts together" if total else "the attempt"
+    return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
+
+
+def _limit(claim: Claim, target: FunctionTarget) -> tuple[float | None, Stop]:
+    """How long this attempt may take, and which of the two timers says so."""
+    timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
+    if total_s is None:
+        return timeout_s, Stop.TIMEOUT
+    left_s = total_s - (claim.started_at - claim.first_start_at) / MICROSECONDS
+    if timeout_s is not None and timeout_s <= left_s:
+        return timeout_s, Stop.TIMEOUT
+    return left_s, Stop.TOTAL_TIMEOUT
+
+
+def _unknown(claim: Claim) -> GivenBack:
+    """A job this code does not have yet, as in the middle of a rolling deploy: leave it to a worker that has it."""
+    log.warning("this worker has no job %r; it goes back to the queue for one that has", claim.job)
+    delay_s = min(LONGEST_UNKNOWN_DELAY_S, UNKNOWN_JOB_DELAY_S * 2 ** min(claim.fence - 1, 10))
+    return GivenBack(Reason.UNKNOWN_JOB, delay_s)

@@ -1,0 +1,159 @@
+"""A function's signature as a contract: arguments are checked against it when they come in and again when they run.
+
+Arguments are one JSON object by parameter name. The parameters become a struct type, so msgspec checks names and types
+in one pass, and gives the function back what its annotations promise (a datetime, a dataclass, an enum).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.executors.context import Context
+
+_PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+class Signature:
+    """Binds, encodes and decodes the arguments of one function."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._name = name
+        self._signature = _without_context(function)
+        self.context_parameter = _context_parameter(function)
+        hints = _hints(function)
+        self._struct = _struct(name, self._signature, hints)
+        self._decoder = msgspec.json.Decoder(self._struct)
+        self._fields = self._struct.__struct_fields__
+        self._is_plain = all(p.kind in _PLAIN for p in self._signature.parameters.values())
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any], most_bytes: int) -> str:
+        """The arguments of a call as JSON text; an ArgumentsError names what does not fit."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
+        text = payload.encode(bound.arguments, f"{self._name}(): the arguments", most_bytes)
+        self.check(text)
+        return text
+
+    def check(self, text: str) -> None:
+        """Refuses arguments that the function could not be called with."""
+        self._decode(text)
+
+    def call_with(self, text: str) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments for the function, from stored JSON."""
+        decoded = self._decode(text)
+        if self._is_plain:
+            return [], {
+                field: value for field in self._fields if (value := getattr(decoded, field)) is not msgspec.UNSET
+            }
+        return self._spread(decoded)
+
+    def describe(self) -> str:
+        """The parameters as a person would write them."""
+        return re.sub(r" ->.*$", "", str(self._signature))
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as data, for the job's definition."""
+        return {
+            name: {
+                "type": "any" if p.annotation is p.empty else inspect.formatannotation(p.annotation),
+                "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
+            }
+            for name, p in self._signature.parameters.items()
+        }
+
+    def _decode(self, text: str) -> Any:
+        try:
+            return self._decoder.decode(text)
+        except msgspec.ValidationError as error:
+            raise ArgumentsError(f"{self._name}(): {_readable(str(error))}; it takes {self.describe()}") from None
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise ArgumentsError(f"{self._name}(): the arguments are not valid JSON: {error}") from None
+
+    def _spread(self, decoded: Any) -> tuple[list[Any], dict[str, Any]]:
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self._signature.parameters.items():
+            value = getattr(decoded, name)
+            if value is msgspec.UNSET:
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[name] = value
+            else:
+                positional.append(value)
+        return positional, named
+
+
+def _readable(message: str) -> str:
+    """msgspec's message with the argument first: "argument 'to': expected `str`, got `int`"."""
+    where = _AT.search(message)
+    plain = _AT.sub("", message).replace("Object contains unknown field", "there is no argument")
+    plain = plain.replace("Object missing required field", "missing argument")
+    return f"argument {where[1]!r}: {plain[0].lower()}{plain[1:]}" if where and where[1] else plain
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:
+        return {}  # An annotation that cannot be resolved is no reason to refuse the job: it is not checked.
+
+
+def _context_parameter(function: Callable[..., Any]) -> str | None:
+    hints = _hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if hints.get(name, parameter.annotation) in (Context, "Context", "rota.Context"):
+            return name
+    return None
+
+
+def _without_context(function: Callable[..., Any]) -> inspect.Signature:
+    signature = inspect.signature(function)
+    context = _context_parameter(function)
+    return signature.replace(parameters=[p for name, p in signature.parameters.items() if name != context])
+
+
+def _struct(name: str, signature: inspect.Signature, hints: dict[str, Any]) -> type[msgspec.Struct]:
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for parameter in signature.parameters.values():
+        kind: Any = _supported(hints.get(parameter.name, Any))
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            fields.append((parameter.name, _optional(list[kind]), msgspec.UNSET))
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            fields.append((parameter.name, _optional(dict[str, kind]), msgspec.UNSET))
+        elif parameter.default is parameter.empty:
+            fields.append((parameter.name, kind))
+        else:
+            fields.append((parameter.name, _optional(kind), msgspec.UNSET))
+    try:
+        return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    except (TypeError, ValueError) as error:
+        raise DefinitionError(f"job {name!r}: its parameters cannot be used: {error}") from None
+
+
+def _supported(kind: Any) -> Any:
+    """The annotation, or Any if JSON cannot carry it: then only the name is checked."""
+    try:
+        msgspec.json.Decoder(kind)
+    except (TypeError, NotImplementedError):
+        return Any
+    return kind
+
+
+def _optional(kind: Any) -> Any:
+    """A type that may also be left out. `|` would not do: an annotation may be a string or None."""
+    return typing.Union[kind, msgspec.UnsetType]  # noqa: UP007

@@ -1,0 +1,74 @@
+"""The store behind an app: opened when first needed, registered once, and opened anew after a fork."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from rota.clock import Clock, SystemClock
+from rota.config import Settings
+from rota.domain.job import Definition, Queue
+from rota.ids import IdSource
+from rota.ops import define
+from rota.store.opening import open_store
+from rota.store.port import Store
+
+
+class Connection:
+    """One process's way to the database."""
+
+    def __init__(
+        self, settings: Settings, app: str, declared: Callable[[], tuple[Sequence[Definition], Sequence[Queue]]]
+    ) -> None:
+        self.settings = settings
+        self.clock: Clock = SystemClock()
+        self.ids = IdSource(self.clock)
+        self._app = app
+        self._declared = declared
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._pid = 0
+        self._registered = (-1, -1)
+
+    def store(self) -> Store:
+        """The open store, which knows every job and queue that the app has declared."""
+        if self._store is None or self._pid != os.getpid():
+            self._open()
+        assert self._store is not None
+        definitions, queues = self._declared()
+        if self._registered != (len(definitions), len(queues)):
+            self._store.transact(define.register, self.settings.namespace, self._app, definitions, queues)
+            self._registered = (len(definitions), len(queues))
+        return self._store
+
+    @contextlib.contextmanager
+    def borrowed(self, store: Store, clock: Clock) -> Iterator[None]:
+        """Works on another store meanwhile, and closes it at the end; for tests."""
+        before = (self._store, self._pid, self.clock, self.ids, self._registered)
+        self._store, self._pid, self.clock, self.ids = store, os.getpid(), clock, IdSource(clock)
+        self._registered = (-1, -1)
+        try:
+            self.store()
+            yield
+        finally:
+            self._store, self._pid, self.clock, self.ids, self._registered = before
+            store.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._store is not None and self._pid == os.getpid():
+                self._store.close()
+            self._store = None
+            self._registered = (-1, -1)
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._store is None or self._pid != os.getpid():
+                # A connection that came through a fork belongs to the parent: leave it alone, not even close it.
+                self._store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
+                self._pid = os.getpid()
+                self._registered = (-1, -1)
+                atexit.register(self.close)

@@ -1,0 +1,64 @@
+"""The dead-letter queue: failed executions that nobody has replayed or discarded yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from rota.ops import control
+from rota.sdk.connection import Connection
+from rota.sdk.handle import Handle
+from rota.sdk.options import instant
+from rota.store import reader
+from rota.store.reader import DeadRow, Filter
+
+PAGE = 500
+
+
+class DeadLetters:
+    """List, replay and discard; the filters are those of `list`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(
+        self,
+        *,
+        job: str | None = None,
+        queue: str | None = None,
+        reason: str | None = None,
+        error: str | None = None,
+        since: datetime | None = None,
+        limit: int = 100,
+        before: str = reader.LAST_ID,
+    ) -> list[DeadRow]:
+        """Newest first. `error` is a part of the error's text; `before` is the last id of the page before."""
+        wanted = Filter(
+            job=job,
+            queue=queue,
+            error=error,
+            since=None if since is None else instant(since, "since"),
+            before=before,
+            limit=limit,
+        )
+        return self._connection.store().read(reader.dead, self._connection.settings.namespace, wanted, reason)
+
+    def replay(self, ids: Iterable[str]) -> Iterator[Handle[object]]:
+        """Runs each again as a new execution, page by page; those that are not dead letters are passed over."""
+        for page in _pages(ids):
+            successors = dict(zip(page, self._connection.ids.many(len(page)), strict=True))
+            namespace = self._connection.settings.namespace
+            for id in self._connection.store().transact(control.replay, namespace, successors, "sdk"):
+                yield Handle(self._connection, id)
+
+    def discard(self, ids: Iterable[str]) -> int:
+        """Takes each off the list; the executions and their attempts stay in the history."""
+        namespace = self._connection.settings.namespace
+        store = self._connection.store()
+        return sum(store.transact(control.discard, namespace, page, "sdk") for page in _pages(ids))
+
+
+def _pages(ids: Iterable[str]) -> Iterator[list[str]]:
+    every = list(ids)
+    for start in range(0, len(every), PAGE):
+        yield every[start : start + PAGE]

@@ -1,0 +1,177 @@
+"""A job: a function that can be enqueued. Called directly, it is still the function."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import msgspec
+
+from rota.domain import names
+from rota.domain.claim import Claim
+from rota.domain.duration import Duration
+from rota.domain.errors import DefinitionError
+from rota.domain.job import Definition
+from rota.domain.unique import Unique
+from rota.executors.context import Context
+from rota.executors.function import FunctionTarget
+from rota.executors.signature import Signature
+from rota.ops import enqueue
+from rota.ops.enqueue import Accepted, Header, Item
+from rota.sdk.connection import Connection
+from rota.sdk.handle import Handle
+from rota.sdk.options import Options
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+_UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, "", "{}", None, 0, 0)
+
+
+class Job(Generic[P, T, R]):
+    """`P` are the function's parameters, `T` is what the result will be, `R` is what a direct call returns."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        definition: Definition,
+        target: FunctionTarget,
+        connection: Connection,
+        app: str,
+        options: Options | None = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.definition = definition
+        self.target = target
+        self._signature = signature
+        self._connection = connection
+        self._app = app
+        self._options = options or Options()
+        self._header = self._options.applied_to(
+            Header(
+                namespace=connection.settings.namespace,
+                app=app,
+                job=definition.name,
+                queue=definition.queue,
+                actor="sdk",
+                priority=definition.priority,
+                start_within_s=definition.start_within_s,
+            )
+        )
+        self._result_type = _result_type(function)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def __repr__(self) -> str:
+        return f"Job({self._app}.{self.name})"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function here and now, without Rota."""
+        context = self._signature.context_parameter
+        if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
+            kwargs[context] = Context(_UNBOUND, None)
+        return self.function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def options(
+        self,
+        *,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+        priority: int | str | None = None,
+        queue: str | None = None,
+        key: str | None = None,
+        unique: Unique | bool | str | None = None,
+        start_by: datetime | None = None,
+        start_within: Duration | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> Job[P, T, R]:
+        """The same job, enqueued with these options instead of its defaults."""
+        given = {
+            "delay": delay,
+            "at": at,
+            "priority": priority,
+            "queue": None if queue is None else names.check(queue, "a queue's name"),
+            "key": key,
+            "unique": unique,
+            "start_by": start_by,
+            "start_within": start_within,
+            "tags": None if tags is None else list(tags),
+        }
+        changed = {name: value for name, value in given.items() if value is not None}
+        options = msgspec.structs.replace(self._options, **changed)
+        return Job(self.function, self._signature, self.definition, self.target, self._connection, self._app, options)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+        """Accepts one execution: when this returns, it is on the disk."""
+        item = self._item(args, kwargs)
+        (accepted,) = self._connection.store().transact(enqueue.enqueue, self._header, [item])
+        return self._handle(accepted)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+        """`enqueue`, without blocking the event loop."""
+        item = self._item(args, kwargs)
+        store = await asyncio.to_thread(self._connection.store)
+        (accepted,) = await asyncio.wrap_future(store.submit(enqueue.enqueue, self._header, [item]))
+        return self._handle(accepted)
+
+    def enqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
+        """Accepts all of `calls` or none, in one transaction.
+
+        Each call is a dict of arguments by name, a tuple of positional ones, or a single argument.
+        """
+        items = self._items(calls)
+        if not items:
+            return []
+        accepted = self._connection.store().transact(enqueue.enqueue, self._header, items)
+        return [self._handle(one) for one in accepted]
+
+    async def aenqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
+        return await asyncio.to_thread(self.enqueue_many, calls)
+
+    def check(self, arguments: str) -> None:
+        """Refuses arguments (as JSON text) that the function could not be called with."""
+        self._signature.check(arguments)
+
+    def _items(self, calls: Iterable[Any]) -> list[Item]:
+        if self._header.key is not None:
+            raise DefinitionError(
+                "key= names one execution; enqueue_many makes many. Use unique=, or enqueue one by one"
+            )
+        encode, most = self._signature.encode, self._connection.settings.max_payload_bytes
+        texts = [
+            encode((), call, most)
+            if isinstance(call, dict)
+            else encode(call if isinstance(call, tuple) else (call,), {}, most)
+            for call in calls
+        ]
+        return list(map(Item, self._connection.ids.many(len(texts)), texts))
+
+    def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
+        text = self._signature.encode(args, kwargs, self._connection.settings.max_payload_bytes)
+        return Item(self._connection.ids.new(), text)
+
+    def _handle(self, accepted: Accepted) -> Handle[T]:
+        return Handle(self._connection, accepted.id, self._result_type, created=accepted.created)
+
+
+def _result_type(function: Callable[..., Any]) -> Any:
+    """The return annotation, if JSON can carry it."""
+    try:
+        kind = typing.get_type_hints(function).get("return", Any)
+        msgspec.json.Decoder(kind)
+    except Exception:
+        return Any
+    return kind
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)
