@@ -74,6 +74,8 @@ class App:
     @overload
     def job(
         self,
+        function: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str = "default",
