@@ -16,7 +16,7 @@ DELETE FROM ready WHERE id IN (SELECT value ->> 0 FROM json_each(:rows))
 UPDATE running SET cancel_at = :now, cancel_reason = :reason WHERE id = :id AND cancel_at IS NULL
 
 -- name: status_of
-SELECT s.status, s.worker FROM state s JOIN execution x ON x.id = s.id WHERE s.id = :id AND x.namespace = :namespace
+SELECT status, worker FROM state WHERE id = :id AND namespace = :namespace
 
 -- name: dead_of
 SELECT d.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags

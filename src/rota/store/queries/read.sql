@@ -1,11 +1,10 @@
 -- name: execution
-SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
-       x.run_at, x.deadline, x.parent, x.replay_of, x.tags,
-       s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at, s.started_at, s.finished_at, s.cancel_at,
-       w.name AS worker
-FROM execution x JOIN state s ON s.id = x.id LEFT JOIN worker w ON w.id = s.worker
-WHERE x.namespace = :namespace AND x.id IN (SELECT value FROM json_each(:ids))
-ORDER BY x.id DESC
+SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.actor, s.arguments, s.key, s.created_at,
+       s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
+       s.started_at, s.finished_at, s.cancel_at, w.name AS worker
+FROM state s LEFT JOIN worker w ON w.id = s.worker
+WHERE s.id IN (SELECT value FROM json_each(:ids)) AND s.namespace = :namespace
+ORDER BY s.id DESC
 
 -- name: attempts
 SELECT f.id, f.fence, f.final, f.status, f.reason, f.attempts, f.crashes, w.name AS worker, f.started_at, f.finished_at,

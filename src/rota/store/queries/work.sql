@@ -21,8 +21,8 @@ WHERE r.lane = :lane AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most;
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
 FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most;
-DELETE FROM ready WHERE (lane, rank, id) IN (
-    SELECT lane, rank, id FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most)
+DELETE FROM ready WHERE id IN (
+    SELECT id FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most)
 
 -- name: held
 SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason

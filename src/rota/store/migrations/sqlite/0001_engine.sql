@@ -204,7 +204,7 @@ CREATE TABLE worker (
     lease_until  INTEGER NOT NULL,
     stopped_at   INTEGER
 );
-CREATE INDEX worker_live ON worker (lease_until) WHERE stopped_at IS NULL;
+CREATE INDEX worker_live ON worker (stopped_at) WHERE stopped_at IS NULL;
 
 CREATE TABLE audit (
     id      INTEGER PRIMARY KEY,
@@ -216,19 +216,27 @@ CREATE TABLE audit (
     after   TEXT
 );
 
--- Where every execution stands now: one row each.
+-- Every execution and where it stands now.
 CREATE VIEW state AS
-    SELECT id, CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END AS status, coalesce(reason, '') AS reason,
-           fence, attempts, crashes, run_at AS due_at, NULL AS worker, NULL AS started_at, NULL AS finished_at,
-           NULL AS cancel_at
-    FROM scheduled
-    UNION ALL
-    SELECT id, 'waiting', waits_for, fence, attempts, crashes, NULL, NULL, NULL, NULL, NULL FROM waiting
-    UNION ALL
-    SELECT id, 'queued', '', fence, attempts, crashes, NULL, NULL, NULL, NULL, NULL FROM ready
-    UNION ALL
-    SELECT id, 'running', coalesce(cancel_reason, ''), fence, attempts, crashes, NULL, worker, started_at, NULL, cancel_at
-    FROM running
-    UNION ALL
-    SELECT id, status, reason, fence, attempts, crashes, NULL, worker, started_at, finished_at, NULL
-    FROM finished WHERE final = 1;
+SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
+       x.run_at, x.deadline, x.parent, x.replay_of, x.tags,
+       CASE WHEN f.id IS NOT NULL THEN f.status
+            WHEN u.id IS NOT NULL THEN 'running'
+            WHEN r.id IS NOT NULL THEN 'queued'
+            WHEN s.id IS NOT NULL THEN CASE WHEN s.attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+            WHEN w.id IS NOT NULL THEN 'waiting' END AS status,
+       coalesce(f.reason, u.cancel_reason, s.reason, w.waits_for, '') AS reason,
+       coalesce(f.fence, u.fence, r.fence, s.fence, w.fence) AS fence,
+       coalesce(f.attempts, u.attempts, r.attempts, s.attempts, w.attempts) AS attempts,
+       coalesce(f.crashes, u.crashes, r.crashes, s.crashes, w.crashes) AS crashes,
+       s.run_at AS due_at,
+       coalesce(f.started_at, u.started_at) AS started_at,
+       f.finished_at,
+       u.cancel_at,
+       coalesce(f.worker, u.worker) AS worker
+FROM execution x
+LEFT JOIN finished f ON f.id = x.id AND f.final = 1
+LEFT JOIN running u ON u.id = x.id
+LEFT JOIN ready r ON r.id = x.id
+LEFT JOIN scheduled s ON s.id = x.id
+LEFT JOIN waiting w ON w.id = x.id;
