@@ -7,6 +7,7 @@ engine on a time of their own.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from typing import Protocol
@@ -34,7 +35,10 @@ class SystemClock:
     """The machine's own clock and randomness."""
 
     def __init__(self) -> None:
-        self._entropy = random.SystemRandom()
+        # A generator of its own, not the system's: that costs a system call per id. After a fork both processes would
+        # go on with the same numbers, and so with the same ids, unless the child starts anew.
+        self._entropy = random.Random(os.urandom(32))
+        os.register_at_fork(after_in_child=lambda: self._entropy.seed(os.urandom(32)))
 
     def now(self) -> int:
         return time.time_ns() // 1000
@@ -43,7 +47,7 @@ class SystemClock:
         return time.monotonic()
 
     def random(self) -> float:
-        return random.random()
+        return self._entropy.random()
 
     def random_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)

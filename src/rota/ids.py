@@ -12,7 +12,8 @@ from rota.clock import Clock
 
 _VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
-_SEQUENCE_LIMIT = 1 << 12
+_SEQUENCE_BITS = 12
+_SEQUENCE_MASK = (1 << _SEQUENCE_BITS) - 1
 
 
 class IdSource:
@@ -21,24 +22,23 @@ class IdSource:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._millisecond = 0
-        self._sequence = 0
+        self._last = 0
 
     def new(self) -> str:
         return self.many(1)[0]
 
     def many(self, count: int) -> list[str]:
         """`count` ids in increasing order, for one bulk enqueue."""
+        now = self._clock.now() // 1000 << _SEQUENCE_BITS
+        bits = self._clock.random_bits
         with self._lock:
-            self._millisecond = max(self._millisecond, self._clock.now() // 1000)
-            return [self._next() for _ in range(count)]
+            # Milliseconds and sequence are one counter, which never falls behind the clock and never stands still.
+            first = max(self._last + 1, now)
+            self._last = first + count - 1
+        return [_text(tick, bits(62)) for tick in range(first, first + count)]
 
-    def _next(self) -> str:
-        self._sequence += 1
-        if self._sequence == _SEQUENCE_LIMIT:
-            self._sequence = 0
-            self._millisecond += 1
-        bits = self._clock.random_bits(62)
-        number = self._millisecond << 80 | _VERSION | self._sequence << 64 | _VARIANT | bits
-        text = f"{number:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+def _text(tick: int, bits: int) -> str:
+    number = tick >> _SEQUENCE_BITS << 80 | _VERSION | (tick & _SEQUENCE_MASK) << 64 | _VARIANT | bits
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

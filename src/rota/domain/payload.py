@@ -19,8 +19,11 @@ MOST_BYTES = 1024 * 1024
 DEEPEST = 200
 MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
+_ROOM_FOR_NOTE = 60
 
 _encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+_REFUSED = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _SUSPECTS = ("null", "\\u0000")
 
 
@@ -28,17 +31,20 @@ def encode(value: Any, what: str, most_bytes: int = MOST_BYTES) -> str:
     """`value` as JSON text, or an ArgumentsError that says what cannot be stored and where."""
     try:
         data = _encoder.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        text = data.decode()
+        # A msgspec.Raw goes into the text as it is, so what was written may be anything: it must also be readable.
+        _decoder.decode(data)
+    except _REFUSED as error:
         raise ArgumentsError(f"{what} cannot be stored as JSON: {_plain(error)}") from None
     if len(data) > most_bytes:
         raise ArgumentsError(
             f"{what} is {len(data):,} bytes of JSON; at most {most_bytes:,} are stored. "
             "Keep large data elsewhere and pass a reference."
         )
-    text = data.decode()
-    # The encoder writes NaN as null and NUL as an escape: only then is a look at every value needed.
-    if any(mark in text for mark in _SUSPECTS):
-        _check(value, what, "", 0)
+    # The encoder writes NaN as null and NUL as an escape: only then, or where many brackets allow a deep nesting, is a
+    # look at every value needed.
+    if any(mark in text for mark in _SUSPECTS) or text.count("[") + text.count("{") > DEEPEST:
+        _check(msgspec.to_builtins(value, str_keys=True, enc_hook=_decoder.decode), what, "", 0)
     return text
 
 
@@ -59,7 +65,9 @@ def clean(text: str, most: int = MOST_MESSAGE) -> str:
     text = text.encode("utf-8", "replace").decode()
     if len(text) <= most:
         return text
-    half = most // 2
+    half = (most - _ROOM_FOR_NOTE) // 2
+    if half <= 0:
+        return text[:most]
     return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
 
 
@@ -79,15 +87,11 @@ def _check(value: Any, what: str, path: str, depth: int) -> None:
             raise ArgumentsError(f"{what} holds a NUL character at {path or 'the top'}")
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check(str(key), what, f"{path}.{key}", depth + 1)
+            _check(key, what, f"{path}.{key}", depth + 1)
             _check(item, what, f"{path}.{key}", depth + 1)
-    elif isinstance(value, list | tuple | set | frozenset):
+    elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check(item, what, f"{path}[{index}]", depth + 1)
-    elif isinstance(value, msgspec.Struct):
-        _check(msgspec.structs.asdict(value), what, path, depth + 1)
-    elif hasattr(value, "__dataclass_fields__"):
-        _check({name: getattr(value, name) for name in value.__dataclass_fields__}, what, path, depth + 1)
 
 
 def _plain(error: BaseException) -> str:

@@ -7,6 +7,8 @@ transaction that inserts it, so that of any number of callers with one key exact
 from __future__ import annotations
 
 import hashlib
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +19,7 @@ from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ops import ending
 from rota.store.hints import Due, Ready
-from rota.store.port import Tx
+from rota.store.port import Tx, runs_together
 
 MICROSECONDS = 1_000_000
 IDEMPOTENCY = "idempotency"
@@ -74,6 +76,23 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
         _insert(tx, header, route, items, run_at)
         return [Accepted(item.id, True) for item in items]
     return [_keyed(tx, header, route, item, run_at) for item in items]
+
+
+@runs_together(enqueue)
+def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Accepted]]:
+    """Many callers at once: those with one header and no key are one submission."""
+    plain: dict[int, list[int]] = {}
+    answers: list[list[Accepted]] = [[] for _ in calls]
+    for index, (header, items) in enumerate(calls):
+        if header.key is None and header.unique is None:
+            plain.setdefault(id(header), []).append(index)
+        else:
+            answers[index] = enqueue(tx, header, items)
+    for indices in plain.values():
+        accepted = iter(enqueue(tx, calls[indices[0]][0], [item for index in indices for item in calls[index][1]]))
+        for index in indices:
+            answers[index] = list(itertools.islice(accepted, len(calls[index][1])))
+    return answers
 
 
 def _route(tx: Tx, header: Header, arriving: int) -> _Route:

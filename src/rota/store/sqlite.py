@@ -10,6 +10,7 @@ the commit, so what a caller was told is on the disk.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import sqlite3
 import threading
@@ -22,7 +23,7 @@ from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus, Hint
-from rota.store.port import Tx, View
+from rota.store.port import Together, Tx, View, together_of
 from rota.store.sqlite_bus import SilentBus, SqliteBus
 from rota.store.sqlite_file import MEMORY, TurnLock, connect, is_busy, path_of, translated
 from rota.store.sqlite_session import SqliteSession
@@ -145,8 +146,7 @@ class SqliteStore:
                 if not started:
                     return
                 self._begin()
-                for work in started:
-                    self._perform(work, alone=len(started) == 1)
+                self._perform_all(started)
                 if self._connection.in_transaction:
                     self._connection.execute("COMMIT")
         except BaseException as error:
@@ -170,6 +170,34 @@ class SqliteStore:
                     raise
             else:
                 return
+
+    def _perform_all(self, group: list[_Work]) -> None:
+        if len(group) == 1:
+            self._perform(group[0], alone=True)
+            return
+        for together, members in itertools.groupby(group, key=lambda work: together_of(work.op)):
+            works = list(members)
+            if together is None or len(works) == 1 or not self._perform_together(together, works):
+                for work in works:
+                    self._perform(work, alone=False)
+
+    def _perform_together(self, together: Together, works: list[_Work]) -> bool:
+        """Runs many calls of one operation as one; False if that failed and nothing was done."""
+        self._session.begin()
+        self._connection.execute("SAVEPOINT operation")
+        try:
+            results = together(self._session, [work.args for work in works])
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO operation")
+            self._connection.execute("RELEASE operation")
+            return False
+        self._connection.execute("RELEASE operation")
+        works[0].hints = self._session.hints
+        for work, result in zip(works, results, strict=True):
+            work.result = result
+        return True
 
     def _perform(self, work: _Work, *, alone: bool) -> None:
         self._session.begin()
