@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from rota.domain.errors import (
-    ArgumentsError,
-    Conflict,
-    DefinitionError,
-    ExecutionCancelled,
-    ExecutionError,
-    ExecutionFailed,
-    ExecutionSkipped,
-    FailForGood,
-    KeyConflict,
-    NotFinished,
-    NotUnique,
-    QueueFull,
-    RetryIn,
-    RotaError,
-    Snooze,
-    StoreError,
-    StoreMismatch,
-    StoreUnavailable,
-    UnknownExecution,
-    UnknownJob,
-    UsageError,
-)
-from rota.domain.retry import Custom, Exponential, Fixed, Linear
-from rota.domain.status import Status
-from rota.domain.unique import Unique
-from rota.executors.context import Context
-from rota.sdk.app import App
-from rota.sdk.handle import Handle
-from rota.sdk.job import Job
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.domain.errors import (
+        ArgumentsError,
+        Conflict,
+        DefinitionError,
+        ExecutionCancelled,
+        ExecutionError,
+        ExecutionFailed,
+        ExecutionSkipped,
+        FailForGood,
+        KeyConflict,
+        NotFinished,
+        NotUnique,
+        QueueFull,
+        RetryIn,
+        RotaError,
+        Snooze,
+        StoreError,
+        StoreMismatch,
+        StoreUnavailable,
+        UnknownExecution,
+        UnknownJob,
+        UsageError,
+    )
+    from rota.domain.retry import Custom, Exponential, Fixed, Linear
+    from rota.domain.status import Status
+    from rota.domain.unique import Unique
+    from rota.executors.context import Context
+    from rota.sdk.app import App
+    from rota.sdk.handle import Handle
+    from rota.sdk.job import Job
 
 __version__ = "0.1.0"
 
@@ -68,3 +72,27 @@ __all__ = [
     "UnknownJob",
     "UsageError",
 ]
+
+# A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
+_HOMES = {
+    "rota.domain.retry": ("Custom", "Exponential", "Fixed", "Linear"),
+    "rota.domain.status": ("Status",),
+    "rota.domain.unique": ("Unique",),
+    "rota.executors.context": ("Context",),
+    "rota.sdk.app": ("App",),
+    "rota.sdk.handle": ("Handle",),
+    "rota.sdk.job": ("Job",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'rota' has no attribute {name!r}")
+        value = getattr(import_module(_HOME.get(name, "rota.domain.errors")), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
