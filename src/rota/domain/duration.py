@@ -11,14 +11,17 @@ from rota.domain.errors import DefinitionError
 Duration = float | int | str | timedelta
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
-_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
+_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+", re.ASCII)
 LONGEST_S = 100 * 365 * 86400.0
 
 
 def seconds(value: Duration, what: str = "duration") -> float:
     """The number of seconds that `value` stands for; refuses negative, endless and malformed ones."""
-    result = _seconds(value, what)
+    try:
+        result = _seconds(value, what)
+    except OverflowError:
+        raise DefinitionError(f"{what} must be between 0 and 100 years, not longer") from None
     if not math.isfinite(result) or result < 0 or result > LONGEST_S:
         raise DefinitionError(f"{what} must be between 0 and 100 years, not {value!r}")
     return result

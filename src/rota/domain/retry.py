@@ -24,8 +24,8 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
     never: Errors = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.attempts <= MOST_ATTEMPTS:
-            raise DefinitionError(f"attempts must be between 1 and {MOST_ATTEMPTS}, not {self.attempts}")
+        if not isinstance(self.attempts, int) or not 1 <= self.attempts <= MOST_ATTEMPTS:
+            raise DefinitionError(f"attempts must be a number between 1 and {MOST_ATTEMPTS}, not {self.attempts!r}")
         for kind in (*self.only, *self.never):
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
                 raise DefinitionError(f"only= and never= take exception classes, not {kind!r}")

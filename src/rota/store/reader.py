@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain.errors import UnknownExecution, UsageError
+from rota.domain.standing import MOST_COUNTED, Standing
 from rota.domain.status import TERMINAL, Status
 from rota.store.port import View
 
@@ -116,6 +117,22 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     lease_until: int
     stopped_at: int | None
     running: int
+
+
+class JobRow(msgspec.Struct, frozen=True, array_like=True):
+    """A job as it is registered; the definition is JSON."""
+
+    app: str
+    name: str
+    definition: str
+
+
+class Stranded(msgspec.Struct, frozen=True, array_like=True):
+    """Work of an app that no live worker would claim. `queued` counts up to a bound."""
+
+    app: str
+    queue: str
+    queued: int
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,3 +248,46 @@ def queues(view: View, namespace: str) -> list[QueueRow]:
 def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:
     """Live workers, and those that stopped at or after `since`."""
     return view.records("workers", WorkerRow, namespace=namespace, since=since)
+
+
+def jobs(view: View, namespace: str) -> list[JobRow]:
+    return view.records("jobs", JobRow, namespace=namespace)
+
+
+def apps_of_job(view: View, namespace: str, job: str) -> list[str]:
+    """The apps that have a job of this name."""
+    return [row[0] for row in view.rows("apps_of_job", namespace=namespace, job=job)]
+
+
+def definition(view: View, namespace: str, app: str, job: str) -> str | None:
+    """The registered definition as JSON; None if the app has no such job."""
+    found = view.one("job_definition", namespace=namespace, app=app, job=job)
+    return None if found is None else str(found[0])
+
+
+def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
+    """What a claim of this execution would look at, and the instant for which that holds."""
+    found = view.records("standing", Standing, namespace=namespace, id=id, most=MOST_COUNTED + 1)
+    if not found:
+        raise UnknownExecution(f"there is no execution {id}")
+    return found[0], view.now
+
+
+def stranded(view: View, namespace: str) -> list[Stranded]:
+    """Queues with waiting work that no live worker serves, by app; paused ones are not counted."""
+    return view.records("stranded", Stranded, namespace=namespace, most=MOST_COUNTED + 1)
+
+
+def clock(view: View) -> tuple[int, int]:
+    """The database's time, and the newest instant that it holds; the second is not after the first."""
+    (now,), (newest,) = view.rows("clock")[0], view.rows("newest")[0]
+    return now, newest
+
+
+def are_dead(view: View, namespace: str, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` that are dead letters."""
+    return {row[0] for row in view.rows("dead_of", namespace=namespace, ids=list(ids))}
+
+
+def dead_count(view: View, namespace: str) -> int:
+    return int(view.rows("dead_count", namespace=namespace)[0][0])

@@ -88,3 +88,35 @@ SELECT (SELECT count(*) FROM scheduled), (SELECT count(*) FROM waiting), (SELECT
 
 -- name: clock
 SELECT :now
+
+-- name: standing
+-- The same conditions as those of a claim.
+SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q.paused_note,
+       (SELECT count(*) FROM worker w
+        WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
+          AND w.lease_until > :now
+          AND (w.queues = 'null' OR s.queue IN (SELECT value FROM json_each(w.queues)))) AS live_workers,
+       (SELECT count(*) FROM (
+            SELECT 1 FROM ready m CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) < (m.rank, m.id)
+            WHERE m.id = s.id LIMIT :most)) AS ahead,
+       s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until
+FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
+WHERE s.id = :id AND s.namespace = :namespace
+
+-- name: stranded
+SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most)) AS queued
+FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
+  AND NOT EXISTS (
+      SELECT 1 FROM worker w
+      WHERE w.namespace = l.namespace AND w.app = l.app AND w.stopped_at IS NULL AND w.state = 'live'
+        AND w.lease_until > :now
+        AND (w.queues = 'null' OR l.queue IN (SELECT value FROM json_each(w.queues))))
+ORDER BY l.app, l.queue
+
+-- name: newest
+SELECT max(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),
+           coalesce((SELECT max(heartbeat_at) FROM worker), 0)) AS at
+
+-- name: dead_count
+SELECT count(*) FROM dead WHERE namespace = :namespace

@@ -38,6 +38,16 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 -- name: unnamed_of_worker
 SELECT id FROM running WHERE worker = :worker AND id NOT IN (SELECT value FROM json_each(:named)) LIMIT 1
 
+-- name: count_held
+SELECT count(*) FROM json_each(:rows) e CROSS JOIN running r ON r.id = e.value ->> 0 AND r.fence = e.value ->> 1
+
+-- name: finish_successes
+INSERT INTO finished (
+    id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
+SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.value ->> 2, :now
+FROM json_each(:rows) e CROSS JOIN running r ON r.id = e.value ->> 0 AND r.fence = e.value ->> 1;
+DELETE FROM running WHERE (id, fence) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:rows))
+
 -- name: finish
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, finished_at)
