@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from rota.cli.loading import load_app
-from rota.domain.errors import RotaError
+from rota.domain.errors import RotaError, UsageError
 from rota.domain.outcome import Failed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.ops.finish import Finished
@@ -23,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("app")
     parser.add_argument("--parent", type=int, required=True)
-    parser.add_argument("--hello-fd", type=int, required=True)
+    parser.add_argument("--words-fd", type=int, required=True)
     parser.add_argument("--url")
     parser.add_argument("--namespace")
     parser.add_argument("--log-level", default="INFO")
@@ -35,32 +36,40 @@ def main() -> None:
     for name in ("url", "namespace"):
         if value := getattr(arguments, name):
             os.environ[f"ROTA_{name.upper()}"] = value
-    app = _load(arguments.app, arguments.hello_fd)
-    if app is None:
-        os._exit(tether.UNUSABLE)
-    child.say(arguments.hello_fd, child.Hello(app=app.name, url=app.settings.url))
-    os._exit(_work(app, arguments.verbose))
-
-
-def _load(reference: str, hello_fd: int) -> App | None:
     try:
-        app = load_app(reference)
-        app.connection.store()
+        app = _load(arguments.app, arguments.url)
     except RotaError as error:
-        child.say(hello_fd, child.Hello(error=str(error)))
-        return None
+        child.say_hello(arguments.words_fd, child.Hello(error=str(error)))
+        _exit(tether.UNUSABLE)
+    hello = child.Hello(app=app.name, namespace=app.settings.namespace, url=app.settings.url)
+    child.say_hello(arguments.words_fd, hello)
+    _exit(_work(app, arguments.verbose, lambda: child.say(arguments.words_fd, child.LEAVING)))
+
+
+def _load(reference: str, url: str | None) -> App:
+    app = load_app(reference)
+    if url is not None and app.settings.url != url:
+        raise UsageError(f"the app names its own database ({app.settings.url}): leave out --url, or url= in the code")
+    app.connection.store()
     return app
 
 
-def _work(app: App, verbose: bool) -> int:
+def _work(app: App, verbose: bool, leaving: Callable[[], None]) -> int:
     place = child.wait_for_place()
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
     store = app.connection.store()
-    code = child.serve(store, app.connection.clock, place, app.targets(), settled)
+    code = child.serve(store, app.connection.clock, place, app.targets(), settled, leaving)
     store.close()
     return code
+
+
+def _exit(code: int) -> NoReturn:
+    """Ends at once: a thread of user code that does not stop must not keep the process alive."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _log_reports(reports: Sequence[Finished]) -> None:

@@ -28,7 +28,6 @@ def supervise(
     plan = Plan(
         command=command,
         processes=settings.processes,
-        namespace=settings.namespace,
         queues=queues,
         concurrency=settings.concurrency,
         lease_s=settings.lease_s,

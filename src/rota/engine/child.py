@@ -30,23 +30,34 @@ log = logging.getLogger("rota.engine")
 SWITCH_INTERVAL_S = 0.0005
 
 
+DRAIN = b"drain"
+LEAVING = b"leaving"
+
+
 class Hello(msgspec.Struct, frozen=True):
-    """The child's first and only message to its supervisor: the app it has, or why it cannot work."""
+    """The child's first words to its supervisor: the app it has and where that lives, or why it cannot work."""
 
     app: str = ""
+    namespace: str = ""
     url: str = ""
     error: str = ""
 
 
-def say(fd: int, hello: Hello) -> None:
-    os.write(fd, msgspec.json.encode(hello))
-    os.close(fd)
+def say(fd: int, words: bytes) -> None:
+    os.write(fd, words + b"\n")
+
+
+def say_hello(fd: int, hello: Hello) -> None:
+    say(fd, msgspec.json.encode(hello))
 
 
 def wait_for_place() -> Place | None:
     """Blocks until the supervisor says which worker this is; None if it went away instead."""
-    line = sys.stdin.readline()
-    return msgspec.json.decode(line, type=Place) if line.strip() else None
+    line = bytearray()
+    # Byte by byte: what follows the first line is for the tether, and a buffer would swallow it.
+    while (byte := os.read(sys.stdin.fileno(), 1)) not in (b"", b"\n"):
+        line += byte
+    return msgspec.json.decode(line, type=Place) if line else None
 
 
 def serve(
@@ -55,6 +66,7 @@ def serve(
     place: Place,
     targets: Mapping[str, FunctionTarget],
     settled: Callable[[Sequence[Finished]], None] = lambda _: None,
+    leaving: Callable[[], None] = lambda: None,
 ) -> int:
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -62,7 +74,7 @@ def serve(
     # The store's thread must win the interpreter back quickly from jobs that compute.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(store, clock, place, targets, settled))
+        return runner.run(_serve(store, clock, place, targets, settled, leaving))
 
 
 async def _serve(
@@ -71,16 +83,17 @@ async def _serve(
     place: Place,
     targets: Mapping[str, FunctionTarget],
     settled: Callable[[Sequence[Finished]], None],
+    leaving: Callable[[], None],
 ) -> int:
     loop = asyncio.get_running_loop()
     bridge = StoreBridge(store)
-    node = Node(bridge, clock, place, targets, settled)
+    node = Node(bridge, clock, place, targets, settled, leaving)
     listener = store.bus.listen(Ready, CancelAsked)
     loop.add_reader(listener.fileno(), lambda: node.hear(listener.take()))
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 
     def obey(command: str) -> None:
-        if command == "drain":
+        if command == DRAIN.decode():
             loop.call_soon_threadsafe(node.drain)
 
     tether.follow(sys.stdin.fileno(), obey)

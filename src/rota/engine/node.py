@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from rota.clock import Clock
+from rota.domain.errors import StoreError
 from rota.engine.bridge import Bridge
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
@@ -50,9 +51,11 @@ class Node:
         place: Place,
         targets: Mapping[str, FunctionTarget],
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
+        leaving: Callable[[], None] = lambda: None,
     ) -> None:
         self._bridge = bridge
         self._place = place
+        self._leaving = leaving
         self._suspects: list[tuple[str, int]] = []
         self._change = Wake()
         self._hurried = asyncio.Event()
@@ -113,7 +116,11 @@ class Node:
         while not self._draining and not self.worker.is_tainted:
             await self._change.sleep(self._place.poll_s)
         self.dispatcher.close()
-        await self._bridge.transact(fleet.drain, self._place.worker)
+        if self.worker.is_tainted:
+            self._leaving()
+        with contextlib.suppress(StoreError):
+            # Only for those who look: that no claims are made any more does not depend on it.
+            await self._bridge.transact(fleet.drain, self._place.worker)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._place.grace_s):
                 await self._idle_or_hurried()

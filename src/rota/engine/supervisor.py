@@ -2,10 +2,11 @@
 
     supervisor                                  child (one per slot)
       spawn ───────────────────────────────────▶ imports the app
-      ◀─────────────────────────── hello(app) ──
+      ◀─────────────────── hello(app, database) ─
       join the fleet: a worker row with a lease
       ── place(worker, …) ─────────────────────▶ claims, runs, reports
       beats for all children in one statement
+      ◀──────────────────────────────── leaving ─ (only if it must be replaced; the next one starts at once)
       sees a child's end at once, and gives back what it held
 
 A child that ends in any way but in order is declared dead in the store at once, without waiting for its lease. If the
@@ -17,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -28,10 +28,11 @@ from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.engine import tether
 from rota.engine.bridge import StoreBridge
-from rota.engine.child import Hello
+from rota.engine.child import DRAIN, Hello
 from rota.engine.heart import Heart, farewell
-from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Wake
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
 from rota.engine.node import Place
+from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
 from rota.ops import fleet
 from rota.store.hints import Due
@@ -49,7 +50,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     command: Sequence[str]
     processes: int
-    namespace: str
     queues: Sequence[str] | None
     concurrency: int
     lease_s: float
@@ -62,28 +62,6 @@ class Unusable(Exception):
     """The app could not be loaded; the text says why."""
 
 
-class _Child:
-    """A process and its pipes."""
-
-    def __init__(self, process: asyncio.subprocess.Process, hello: asyncio.StreamReader) -> None:
-        self.process = process
-        self._hello = hello
-
-    async def hello(self) -> Hello | None:
-        data = await self._hello.read()
-        return msgspec.json.decode(data, type=Hello) if data else None
-
-    def send(self, line: bytes) -> None:
-        if self.process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self.process.stdin.write(line + b"\n")
-
-    def kill(self) -> None:
-        """The child and all that it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
-
 class Supervisor:
     """Keeps `plan.processes` children at work until told to stop."""
 
@@ -91,45 +69,51 @@ class Supervisor:
         self._plan = plan
         self._clock = clock
         self._open_store = open_store
-        self._children: dict[int, _Child] = {}
-        self._stopping = Wake()
-        self._is_stopping = False
+        self._children: dict[int, ChildProcess] = {}
+        self._lives: set[asyncio.Task[int]] = set()
+        self._stopping = asyncio.Event()
         self._store: Store | None = None
-        self._ready = asyncio.Event()
+        self._opened = asyncio.Event()
         self._usable = asyncio.Event()
 
     def stop(self) -> None:
         """First call: drain. Second: do not wait for what runs."""
-        if self._is_stopping:
+        if self._stopping.is_set():
             log.warning("stopping now: what still runs goes back to the queue")
         else:
             log.warning("stopping: waiting up to %g s for what runs", self._plan.grace_s)
-        self._is_stopping = True
-        self._stopping.wake()
+        self._stopping.set()
         for child in self._children.values():
-            child.send(b"drain")
+            child.send(DRAIN)
 
     async def run(self) -> None:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        tasks = [asyncio.create_task(self._keep(slot), name=f"slot {slot}") for slot in range(self._plan.processes)]
+        slots = asyncio.create_task(self._all_slots(), name="slots")
         chores = asyncio.create_task(self._chores(), name="chores")
         try:
-            await asyncio.gather(*tasks)
+            done, _ = await asyncio.wait([slots, chores], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             for child in self._children.values():
                 child.kill()
-            for task in (chores, *tasks):
+            ending_tasks = [slots, chores, *self._lives]
+            for task in ending_tasks:
                 task.cancel()
-            await asyncio.gather(chores, *tasks, return_exceptions=True)
+            await asyncio.gather(*ending_tasks, return_exceptions=True)
             if self._store is not None:
                 self._store.close()
 
+    async def _all_slots(self) -> None:
+        await asyncio.gather(*(self._keep_slot() for _ in range(self._plan.processes)))
+        await asyncio.gather(*self._lives)
+
     async def _chores(self) -> None:
         """Heartbeats and upkeep, once the first child has said which database to use."""
-        await self._ready.wait()
+        await self._opened.wait()
         assert self._store is not None
         loop = asyncio.get_running_loop()
         bridge = StoreBridge(self._store)
@@ -152,69 +136,78 @@ class Supervisor:
             listener.close()
             bridge.close()
 
-    async def _keep(self, slot: int) -> None:
-        """One slot: a child, and after it the next."""
+    async def _keep_slot(self) -> None:
+        """A child, and after it the next; after quick deaths, with growing pauses."""
         pause_s = FIRST_BACKOFF_S
-        while not self._is_stopping:
+        while not self._stopping.is_set():
             started_at = self._clock.monotonic()
-            code = await self._one_life(slot)
+            code = await self._one_life()
             lived_s = self._clock.monotonic() - started_at
             if code in (tether.DRAINED, tether.RECYCLE) or lived_s > QUICK_DEATH_S:
                 pause_s = FIRST_BACKOFF_S
             else:
-                await self._stopping.sleep(pause_s)
+                await self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    async def _one_life(self, slot: int) -> int:
-        child = await self._spawn()
+    async def _one_life(self) -> int:
+        """Returns when the slot needs a new child: this one has ended, or is on its way out."""
+        child = await ChildProcess.spawn(self._plan.command)
         try:
             hello = await child.hello()
             if hello is None:
-                return await child.process.wait()
+                return await child.wait()
             if hello.error:
-                raise Unusable(hello.error)
-            worker = await self._join(slot, child, hello)
-            self._children[worker] = child
-            child.send(msgspec.json.encode(self._place(worker, hello)))
-            if self._is_stopping:
-                child.send(b"drain")
-            code = await self._wait(child)
-            del self._children[worker]
-            await self._bury(worker, code)
-            return code
-        finally:
+                return await self._refused(child, hello.error)
+            worker = await self._join(child, hello)
+        except BaseException:
             child.kill()
+            raise
+        self._children[worker] = child
+        child.send(msgspec.json.encode(self._place(worker, hello)))
+        if self._stopping.is_set():
+            child.send(DRAIN)
+        leaving = asyncio.create_task(child.leaving())
+        life = asyncio.create_task(self._live_out(worker, child, leaving))
+        self._lives.add(life)
+        life.add_done_callback(self._lives.discard)
+        await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
+        return life.result() if life.done() else tether.RECYCLE
 
-    async def _spawn(self) -> _Child:
-        read, write = os.pipe()
+    async def _refused(self, child: ChildProcess, error: str) -> int:
+        """The first child tells a mistake; a later one, after others have worked, tells a trouble that may pass."""
+        if self._store is None:
+            raise Unusable(error)
+        log.error("a new worker process cannot start: %s", error)
+        return await child.wait()
+
+    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None]) -> int:
+        """Until the child has ended and the store knows. A child that outstays its grace is killed."""
+        end = asyncio.create_task(child.wait())
+        stop = asyncio.create_task(self._stopping.wait())
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._plan.command,
-                "--hello-fd",
-                str(write),
-                stdin=asyncio.subprocess.PIPE,
-                pass_fds=(write,),
-                process_group=0,
-            )
+            await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([end], timeout=self._plan.grace_s + LAST_WORD_S)
         finally:
-            os.close(write)
-        loop = asyncio.get_running_loop()
-        stream = asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(read, "rb"))
-        return _Child(process, stream)
+            child.kill()  # Whatever is left of it, and what it started.
+            leaving.cancel()
+            stop.cancel()
+        code = await end
+        del self._children[worker]
+        await self._bury(worker, code)
+        return code
 
-    async def _join(self, slot: int, child: _Child, hello: Hello) -> int:
+    async def _join(self, child: ChildProcess, hello: Hello) -> int:
         if self._store is None:
             self._store = self._open_store(hello.url)
-            self._ready.set()
+            self._opened.set()
         await self._usable.wait()
         host = socket.gethostname()
         newcomer = fleet.Newcomer(
-            namespace=self._plan.namespace,
+            namespace=hello.namespace,
             app=hello.app,
-            name=f"{host}:{child.process.pid}",
+            name=f"{host}:{child.pid}",
             host=host,
-            pid=child.process.pid,
+            pid=child.pid,
             version=self._plan.version,
             queues=None if self._plan.queues is None else list(self._plan.queues),
             concurrency=self._plan.concurrency,
@@ -226,7 +219,7 @@ class Supervisor:
                 worker = await self._bridge.transact(fleet.join, newcomer, self._plan.lease_s)
             except StoreError as error:
                 log.warning("cannot join yet: %s", error)
-                await self._stopping.sleep(backoff_s)
+                await self._pause(backoff_s)
                 backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
             else:
                 self._heart.add(worker, joined_at)
@@ -236,7 +229,7 @@ class Supervisor:
         plan = self._plan
         return Place(
             worker=worker,
-            namespace=plan.namespace,
+            namespace=hello.namespace,
             app=hello.app,
             queues=plan.queues,
             concurrency=plan.concurrency,
@@ -245,27 +238,15 @@ class Supervisor:
             grace_s=plan.grace_s,
         )
 
-    async def _wait(self, child: _Child) -> int:
-        """The child's exit code; a child that outstays its grace is killed."""
-        end = asyncio.create_task(child.process.wait())
-        while not end.done():
-            if self._is_stopping:
-                done, _ = await asyncio.wait([end], timeout=self._plan.grace_s + LAST_WORD_S)
-                if not done:
-                    child.kill()
-            else:
-                stop = asyncio.create_task(self._stopping.sleep(None))
-                await asyncio.wait([end, stop], return_when=asyncio.FIRST_COMPLETED)
-                stop.cancel()
-        return end.result()
-
     async def _bury(self, worker: int, code: int) -> None:
         """Tells the store at once; if it cannot be reached, the lease tells it later."""
         self._heart.remove(worker)
         if code in (tether.DRAINED, tether.RECYCLE):
             await farewell(self._bridge, worker)
             return
-        cause = f"the worker process {_ending(code)}"
+        cause = (
+            "the worker process lost its lease" if code == tether.LEASE_LOST else f"the worker process {ending(code)}"
+        )
         log.error("%s; what it held goes to others", cause)
         with contextlib.suppress(StoreError):
             await self._bridge.transact(fleet.declare_dead, worker, cause)
@@ -275,10 +256,6 @@ class Supervisor:
         if worker in self._children:
             self._children[worker].kill()
 
-
-def _ending(code: int) -> str:
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    if code == tether.LEASE_LOST:
-        return "lost its lease"
-    return f"ended with exit code {code}"
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)

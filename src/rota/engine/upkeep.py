@@ -6,14 +6,11 @@ scheduled for when.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rota.clock import Clock
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
 from rota.ops import upkeep
 from rota.store.hints import Due
-from rota.store.port import Tx
 
 MICROSECONDS = 1_000_000
 
@@ -36,19 +33,17 @@ class Upkeep:
             self.loop.wake.wake()
 
     async def step(self) -> float | None:
+        """One piece of every chore, so that a million due executions do not keep a dead worker's work waiting."""
         chores = await self._bridge.read(upkeep.look, self._lease_s)
         self._notice_jump(chores.now)
+        done = [0]
         if _is_past(chores.next_due_at, chores.now):
-            await self._until_done(upkeep.promote)
+            done.append(await self._bridge.transact(upkeep.promote))
         if _is_past(chores.next_deadline, chores.now):
-            await self._until_done(upkeep.expire)
+            done.append(await self._bridge.transact(upkeep.expire))
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
             await self._bridge.transact(upkeep.rescue, self._lease_s)
-        return self._delay_s(chores)
-
-    async def _until_done(self, chore: Callable[[Tx], int]) -> None:
-        while await self._bridge.transact(chore) >= upkeep.MOST:
-            pass
+        return 0 if max(done) >= upkeep.MOST else self._delay_s(chores)
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew."""

@@ -16,6 +16,8 @@ from rota.ops import define
 from rota.store.opening import open_store
 from rota.store.port import Store
 
+_inherited: list[Store] = []
+
 
 class Connection:
     """One process's way to the database."""
@@ -67,7 +69,9 @@ class Connection:
     def _open(self) -> None:
         with self._lock:
             if self._store is None or self._pid != os.getpid():
-                # A connection that came through a fork belongs to the parent: leave it alone, not even close it.
+                if self._store is not None:
+                    # It came through a fork and belongs to the parent: keep it, so that it is never closed here.
+                    _inherited.append(self._store)
                 self._store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
                 self._pid = os.getpid()
                 self._registered = (-1, -1)

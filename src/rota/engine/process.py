@@ -1,0 +1,72 @@
+"""A child process as its supervisor sees it: started, told things, heard, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.engine.child import LEAVING, Hello
+
+
+class ChildProcess:
+    """The process, the pipe down to it and the pipe up from it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, words: asyncio.StreamReader) -> None:
+        self._process = process
+        self._words = words
+        self.pid = process.pid
+
+    @classmethod
+    async def spawn(cls, command: Sequence[str]) -> ChildProcess:
+        """Starts `command` in a process group of its own, so that a signal to the supervisor's group misses it."""
+        read, write = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                "--words-fd",
+                str(write),
+                stdin=asyncio.subprocess.PIPE,
+                pass_fds=(write,),
+                process_group=0,
+            )
+        finally:
+            os.close(write)
+        words = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(words)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(read, "rb"))
+        return cls(process, words)
+
+    async def hello(self) -> Hello | None:
+        """What the child has to say once it has imported the app; None if it died first."""
+        line = await self._words.readline()
+        return msgspec.json.decode(line, type=Hello) if line else None
+
+    async def leaving(self) -> None:
+        """Returns when the child says that it must be replaced; never, if it does not."""
+        if (await self._words.readline()).strip() != LEAVING:
+            await asyncio.Event().wait()
+
+    def send(self, line: bytes) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.write(line + b"\n")
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        """Ends the child and everything that it started in its group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def ending(code: int) -> str:
+    """An exit code in words."""
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
