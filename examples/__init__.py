@@ -1,0 +1,1 @@
+"""Apps to run, read and copy from."""
