@@ -30,8 +30,7 @@ class Threads:
     def start(self, call: Call, done: Callable[[Any], None]) -> None:
         self._busy += 1
         if self._busy > self._threads and self._threads < self._most:
-            self._threads += 1
-            threading.Thread(target=self._serve, name="rota-job", daemon=True).start()
+            self._add_thread()
         self._calls.put((call, done))
 
     def write_off(self) -> None:
@@ -41,6 +40,16 @@ class Threads:
     def close(self) -> None:
         for _ in range(self._threads):
             self._calls.put(None)
+
+    def _add_thread(self) -> None:
+        try:
+            threading.Thread(target=self._serve, name="rota-job", daemon=True).start()
+        except RuntimeError:
+            if not self._threads:
+                raise
+            # The system gives us no more threads now: the call waits for one that we have.
+            return
+        self._threads += 1
 
     def _serve(self) -> None:
         while (item := self._calls.get()) is not None:

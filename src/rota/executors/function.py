@@ -43,6 +43,9 @@ class FunctionTarget:
             args, kwargs = self._signature.call_with(arguments)
         except ArgumentsError as error:
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
+        except Exception as error:
+            # An annotation's own code ran (a dataclass's __post_init__, say) and did not like the value.
+            return Failed(described(error), Reason.BAD_ARGUMENTS, permanent=True)
         if self._context_parameter is not None:
             kwargs[self._context_parameter] = context
         return args, kwargs
