@@ -7,14 +7,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-from rota.cli.loading import load_app
-from rota.domain.errors import RotaError, UsageError
+from rota.cli.jobs import parameters
+from rota.cli.loading import agree, load_app
+from rota.cli.text import harmless
+from rota.domain.errors import RotaError
 from rota.domain.outcome import Failed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.ops.finish import Finished
 from rota.sdk.app import App
+from rota.store.readonly import file_of
 
 log = logging.getLogger("rota.jobs")
 
@@ -29,6 +33,7 @@ def main() -> None:
     parser.add_argument("--namespace")
     parser.add_argument("--log-level", default="INFO")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--banner", help="a file; the child that removes it introduces the app")
     arguments = parser.parse_args()
     tether.die_with(arguments.parent)
     logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -37,21 +42,51 @@ def main() -> None:
         if value := getattr(arguments, name):
             os.environ[f"ROTA_{name.upper()}"] = value
     try:
-        app = _load(arguments.app, arguments.url)
-    except RotaError as error:
+        app = _load(arguments.app, arguments.url, arguments.namespace)
+    except (RotaError, OSError) as error:
         child.say_hello(arguments.words_fd, child.Hello(error=str(error)))
         _exit(tether.UNUSABLE)
     hello = child.Hello(app=app.name, namespace=app.settings.namespace, url=app.settings.url)
     child.say_hello(arguments.words_fd, hello)
+    if arguments.banner:
+        _introduce(app, Path(arguments.banner))
     _exit(_work(app, arguments.verbose, lambda: child.say(arguments.words_fd, child.LEAVING)))
 
 
-def _load(reference: str, url: str | None) -> App:
+def _load(reference: str, url: str | None, namespace: str | None) -> App:
     app = load_app(reference)
-    if url is not None and app.settings.url != url:
-        raise UsageError(f"the app names its own database ({app.settings.url}): leave out --url, or url= in the code")
+    agree(app, url, namespace)
+    file_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
     app.connection.store()
     return app
+
+
+def _introduce(app: App, marker: Path) -> None:
+    """Says what there is and what to try, once: later children find the marker gone."""
+    try:
+        marker.unlink()
+    except OSError:
+        return
+    names = [f"{name}({parameters(job.definition.parameters)})" for name, job in app.jobs.items()]
+    lines = [
+        f"app {app.name} on {file_of(app.settings.url)}",
+        f"jobs: {', '.join(names) or 'none yet; decorate a function with @app.job'}",
+        "in another terminal, try:",
+        f"  rota enqueue {_example(app)} --wait",
+        "  rota executions",
+        "  rota queues",
+        "  rota doctor",
+        "Ctrl-C stops it",
+    ]
+    print("\n".join(harmless(line) for line in lines), file=sys.stderr, flush=True)
+
+
+def _example(app: App) -> str:
+    first = next(iter(app.jobs.values()), None)
+    if first is None:
+        return "JOB"
+    required = [name for name, about in first.definition.parameters.items() if about["required"]]
+    return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
 def _work(app: App, verbose: bool, leaving: Callable[[], None]) -> int:

@@ -1,37 +1,108 @@
-"""`rota`: every command, and how they fail."""
+"""`rota`: every command by name, its help, and how it is run.
+
+Commands are imported when they are called, and import what they need when they run, so that each starts fast.
+"""
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
+from importlib import import_module
 
 import click
 
-from rota import config
-from rota.cli.work import supervise
-from rota.domain.errors import RotaError
+import rota
+from rota.cli import failure
+from rota.cli.database import Database, url_options
+from rota.domain.errors import UsageError
+
+SECTIONS = {
+    "Run jobs": {
+        "dev": "rota.cli.work:dev",
+        "worker": "rota.cli.work:worker",
+    },
+    "Executions": {
+        "enqueue": "rota.cli.enqueue:enqueue",
+        "executions": "rota.cli.executions:executions",
+        "show": "rota.cli.show:show",
+        "cancel": "rota.cli.control:cancel",
+        "retry": "rota.cli.control:retry",
+        "dead": "rota.cli.dead:dead",
+    },
+    "What there is": {
+        "jobs": "rota.cli.jobs:jobs",
+        "queues": "rota.cli.queues:queues",
+        "workers": "rota.cli.workers:workers",
+    },
+    "The database": {
+        "migrate": "rota.cli.migrate:migrate",
+        "doctor": "rota.cli.doctor:doctor",
+    },
+}
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+EXAMPLE = """\b
+Example, with a job `send` in shop.py:
+  rota dev shop:app                      start everything, on rota.db in this folder
+  rota enqueue send to=a@b.c --wait      run it once and print its result
+  rota executions --status failed        what went wrong?
+  rota show 0197a3                       … and why (the start of an id will do)
+
+\b
+Every list has --json. Settings come from ROTA_… in the environment or from rota.toml.
+`rota COMMAND --help` says more."""
 
 
-@click.group()
-def cli() -> None:
-    pass
+class Commands(click.Group):
+    """Finds commands by name and lists them by section."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(section):
+                formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in found if command])
 
 
-@cli.command()
-@click.argument("app")
-@click.option("--queues")
-@click.option("--concurrency", type=int)
-@click.option("--processes", type=int)
-@click.option("--verbose", is_flag=True)
-def worker(app: str, queues: str | None, concurrency: int | None, processes: int | None, verbose: bool) -> None:
-    settings = config.load(concurrency=concurrency, processes=processes)
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    supervise(app, settings, queues.split(",") if queues else None, verbose=verbose, url=None, namespace=None)
+@click.group(
+    cls=Commands,
+    epilog=EXAMPLE,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@url_options(hidden=False)
+@click.version_option(rota.__version__, message="rota %(version)s", help="Print the version.")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Rota runs jobs: durably, on time, again if they fail."""
+    context.call_on_close(context.ensure_object(Database).close)
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:
-    try:
-        cli()
-    except RotaError as error:
-        print(f"rota: {error}", file=sys.stderr)
-        sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets an escape instead of an error.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if "_ROTA_COMPLETE" in os.environ:
+        cli.main(prog_name="rota")
+    sys.exit(failure.guarded(lambda: _run(sys.argv[1:])))
+
+
+def _run(arguments: list[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the argument {argument!r} is not valid UTF-8: write it anew") from None
+    with cli.make_context("rota", list(arguments)) as context:
+        cli.invoke(context)

@@ -1,46 +1,152 @@
-"""Starting a supervisor from a command."""
+"""`rota worker` and `rota dev`: running jobs."""
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import rota
-from rota.clock import SystemClock
-from rota.config import Settings
+import click
+
+from rota.cli import output
+from rota.cli.database import Database, with_database
+from rota.cli.params import Length
 from rota.domain.errors import UsageError
-from rota.engine.supervisor import Plan, Supervisor, Unusable
-from rota.store.opening import open_store
+
+if TYPE_CHECKING:
+    from rota.config import Settings
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option("--queues", metavar="A,B", help="Only these queues (default: all of the app).")
+@click.option("--concurrency", type=int, metavar="N", help="Executions at once in each process (default: 100).")
+@click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
+@click.option("--grace", type=Length(), metavar="DURATION", help="How long a stop waits for what runs (default: 30s).")
+@click.option("--lease", type=Length(), metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
+@click.option("--verbose", is_flag=True, help="Log how every execution ends.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    default="INFO",
+    show_default=True,
+    help="What to log on stderr.",
+)
+@with_database
+def worker(
+    database: Database,
+    app: str,
+    queues: str | None,
+    concurrency: int | None,
+    processes: int | None,
+    grace: float | None,
+    lease: float | None,
+    verbose: bool,
+    log_level: str,
+) -> None:
+    """Run the jobs of an app until told to stop.
+
+    Ctrl-C or SIGTERM stops it in order: it takes no more work and waits for what runs; a second one hastens that.
+
+    \b
+    rota worker shop:app --queues mail,default --processes 2
+    """
+    settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
+    arguments = ["--log-level", log_level.upper(), *(["--verbose"] if verbose else [])]
+    supervise(database, app, settings, _queues(queues), arguments, log_level.upper())
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option("--concurrency", type=int, metavar="N", help="Executions at once (default: 100).")
+@click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
+@with_database
+def dev(database: Database, app: str, concurrency: int | None, processes: int | None) -> None:
+    """Run everything for an app on this machine, and say what happens.
+
+    Creates the database if there is none, runs the app's jobs, logs how each execution ends and says what to try
+    next. Ctrl-C stops it.
+
+    \b
+    rota dev shop:app
+    """
+    settings = _settings(database, concurrency=concurrency, processes=processes)
+    # Children come and go, but only the first should introduce the app: whoever removes this file does.
+    handle, banner = tempfile.mkstemp(prefix="rota-dev-")
+    os.close(handle)
+    try:
+        supervise(database, app, settings, None, ["--verbose", "--banner", banner], "INFO")
+    finally:
+        Path(banner).unlink(missing_ok=True)
+    output.message("stopped; what was not finished goes on at the next start")
 
 
 def supervise(
-    app: str, settings: Settings, queues: Sequence[str] | None, *, verbose: bool, url: str | None, namespace: str | None
+    database: Database,
+    app: str,
+    settings: Settings,
+    queues: Sequence[str] | None,
+    arguments: Sequence[str],
+    log_level: str,
 ) -> None:
-    """Runs workers of `app` until a signal stops them. `url` and `namespace` are what the command line said."""
-    command = [sys.executable, "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
-    for flag, value in (("--url", url), ("--namespace", namespace)):
-        if value is not None:
-            command += [flag, value]
-    if verbose:
-        command.append("--verbose")
+    """Runs workers of `app` until a signal stops them."""
+    import asyncio
+
+    from rota import __version__
+    from rota.engine.supervisor import Plan, Supervisor, Unusable
+    from rota.store.opening import open_store
+
+    logging.basicConfig(level=log_level, format=FORMAT)
     plan = Plan(
-        command=command,
+        command=_child_command(database, app, arguments),
         processes=settings.processes,
         queues=queues,
         concurrency=settings.concurrency,
         lease_s=settings.lease_s,
         poll_s=settings.poll_s,
         grace_s=settings.grace_s,
-        version=rota.__version__,
+        version=__version__,
     )
-    clock = SystemClock()
 
     async def run() -> None:
+        clock = database.clock
         await Supervisor(plan, clock, lambda url: open_store(url, clock, busy_s=settings.busy_s)).run()
 
     try:
         asyncio.run(run())
     except Unusable as error:
         raise UsageError(str(error)) from None
+
+
+def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:
+    command = [sys.executable, "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
+    for flag, value in (("--url", database.url), ("--namespace", database.namespace_option)):
+        if value is not None:
+            command += [flag, value]
+    return [*command, *arguments]
+
+
+def _settings(database: Database, **overrides: Any) -> Settings:
+    from rota import config
+
+    settings = config.load(url=database.url, namespace=database.namespace_option, **overrides)
+    if database.url is not None:
+        from rota.store.readonly import file_of
+
+        file_of(settings.url)
+    return settings
+
+
+def _queues(text: str | None) -> list[str] | None:
+    from rota.domain import names
+
+    if text is None:
+        return None
+    return [names.check(name.strip(), "a queue's name in --queues") for name in text.split(",")]

@@ -1,0 +1,80 @@
+"""A job's arguments as the command line gives them: `name=value` words or one JSON object.
+
+A value is JSON if it parses as JSON, and otherwise the text itself: `count=3` is a number, `to=a@b.c` is text, and
+`code='"007"'` is text too. What the job's registered parameters tell (names, which are required, plain types) is
+checked here; with the app's code at hand, its signature checks the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from rota.cli.jobs import parameters as described
+from rota.domain import payload
+from rota.domain.errors import ArgumentsError
+
+_PLAIN: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+
+
+def parse(words: Sequence[str], as_json: str | None) -> dict[str, Any]:
+    """The arguments by name."""
+    if as_json is None:
+        return _from_words(words)
+    if words:
+        raise ArgumentsError(f"give arguments as name=value or as --json, not both ({words[0]!r})")
+    value = payload.decode(sys.stdin.read() if as_json == "-" else as_json, "--json")
+    if not isinstance(value, dict):
+        raise ArgumentsError('--json takes an object of arguments by name, such as {"to": "a@b.c"}')
+    return value
+
+
+def encode(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]], most_bytes: int) -> str:
+    """The arguments as they are stored."""
+    _check_names(job, given, parameters)
+    for name, value in given.items():
+        _check_type(job, name, value, parameters[name]["type"])
+    return payload.encode(dict(given), f"{job}(): the arguments", most_bytes)
+
+
+def _from_words(words: Sequence[str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise ArgumentsError(f"an argument is name=value, not {word!r}")
+        if name in given:
+            raise ArgumentsError(f"the argument {name!r} is given twice")
+        given[name] = _value(value)
+    return given
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text
+
+
+def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]]) -> None:
+    takes = f"it takes ({described(parameters)})"
+    for name in given:
+        if name not in parameters:
+            near = get_close_matches(name, parameters, 1)
+            hint = f", did you mean {near[0]!r}?" if near else ";"
+            raise ArgumentsError(f"{job}(): there is no argument {name!r}{hint} {takes}")
+    missing = [name for name, about in parameters.items() if about["required"] and name not in given]
+    if missing:
+        raise ArgumentsError(f"{job}(): missing argument {', '.join(map(repr, missing))}; {takes}")
+
+
+def _check_type(job: str, name: str, value: Any, kind: str) -> None:
+    wanted = _PLAIN.get(kind)
+    if wanted is None or (isinstance(value, wanted) and isinstance(value, bool) <= (kind == "bool")):
+        return
+    hint = f"; for the text write {name}='\"{value}\"'" if kind == "str" and isinstance(value, int | float) else ""
+    raise ArgumentsError(f"{job}(): argument {name!r}: expected {kind}, got {type(value).__name__}{hint}")

@@ -1,0 +1,115 @@
+"""The database that a command works on: found from `--url`, the environment or `rota.toml`, opened when needed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from rota.clock import SystemClock
+
+if TYPE_CHECKING:
+    from rota.config import Settings
+    from rota.store.port import Store, Tx, View
+    from rota.store.readonly import ReadOnlyStore
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Database:
+    """Reads change nothing, not even the schema; both reads and writes want a database that is there."""
+
+    def __init__(self) -> None:
+        self.url: str | None = None
+        self.namespace_option: str | None = None
+        self.clock = SystemClock()
+        self._closing = contextlib.ExitStack()
+
+    @cached_property
+    def settings(self) -> Settings:
+        from rota import config
+
+        return config.load(url=self.url, namespace=self.namespace_option)
+
+    @property
+    def namespace(self) -> str:
+        return self.settings.namespace
+
+    @cached_property
+    def actor(self) -> str:
+        """Who is at the keyboard, for the audit trail."""
+        import getpass
+
+        from rota.domain import payload
+
+        try:
+            return payload.clean(f"cli:{getpass.getuser()}", 80)
+        except (OSError, KeyError):
+            return "cli"
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._reader.read(query, *args, **kwargs)
+
+    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.store.transact(op, *args, **kwargs)
+
+    @cached_property
+    def store(self) -> Store:
+        """The store for writing. Opening would create or migrate, so the reader has to agree first."""
+        from rota.store.opening import open_store
+
+        _ = self._reader
+        store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
+        self._closing.callback(store.close)
+        return store
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def tell_apps(self) -> None:
+        """Lets apps that are loaded from here on know what the command line said."""
+        for name, value in (("ROTA_URL", self.url), ("ROTA_NAMESPACE", self.namespace_option)):
+            if value is not None:
+                os.environ[name] = value
+
+    @cached_property
+    def _reader(self) -> ReadOnlyStore:
+        from rota.store.readonly import ReadOnlyStore
+
+        reader = ReadOnlyStore(self.settings.url, self.clock)
+        self._closing.callback(reader.close)
+        return reader
+
+
+def url_options(*, hidden: bool) -> Callable[[F], F]:
+    """`--url` and `--namespace`: shown once by `rota --help`, understood after every command too."""
+
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            name = "url" if parameter.name == "url" else "namespace_option"
+            setattr(context.ensure_object(Database), name, value)
+
+    def decorate(function: F) -> F:
+        for flag, name, words in (
+            ("--namespace", "NAME", "The namespace to work in (default: ROTA_NAMESPACE, or default)."),
+            ("--url", "URL", "The database (default: ROTA_URL, or sqlite:///rota.db in this folder)."),
+        ):
+            option = click.option(
+                flag, metavar=name, help=words, hidden=hidden, expose_value=False, is_eager=True, callback=keep
+            )
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def with_database(function: F) -> F:
+    """Gives a command the database as its first argument."""
+    wrapped = click.make_pass_decorator(Database, ensure=True)(function)
+    return url_options(hidden=True)(wrapped)  # type: ignore[return-value]

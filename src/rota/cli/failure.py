@@ -1,0 +1,65 @@
+"""How commands fail: one line on stderr that says what is wrong and how to fix it, and an exit code.
+
+0    done
+1    understood, but it did not come out well: a check failed, an awaited execution failed, a queue is full
+2    bad input, or a database that cannot be used
+130  interrupted (Ctrl-C)
+141  whoever read the output went away
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from rota.cli import text
+from rota.domain.errors import Conflict, ExecutionError, RotaError
+
+NOT_WELL, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+
+def guarded(work: Callable[[], None]) -> int:
+    """Runs a command and returns its exit code; whatever it raises on purpose becomes one line."""
+    try:
+        work()
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return PIPE_CLOSED
+    except click.ClickException as error:
+        return _say(_usage(error), BAD_INPUT)
+    except (Conflict, ExecutionError) as error:
+        return _say(str(error), NOT_WELL)
+    except RotaError as error:
+        return _say(str(error), BAD_INPUT)
+    except OSError as error:
+        return _say(_system(error), BAD_INPUT)
+    return 0
+
+
+def _say(words: str, code: int) -> int:
+    print(f"rota: {text.harmless(' '.join(words.split()))}", file=sys.stderr)
+    return code
+
+
+def _usage(error: click.ClickException) -> str:
+    words = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{words[:1].lower()}{words[1:]}; see `{context.command_path if context else 'rota'} --help`"
+
+
+def _system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; check the path and its permissions"
+
+
+def _forget_stdout() -> None:
+    """What is still buffered has nowhere to go; without this the interpreter would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,39 @@
+"""`rota migrate`: brings the database's schema up to date."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Print the SQL that would run, and change nothing.")
+@with_database
+def migrate(database: Database, dry_run: bool) -> None:
+    """Create the database or bring it up to date.
+
+    Workers and programs do this by themselves when they start; other commands never do.
+
+    \b
+    rota migrate --dry-run
+    """
+    from rota.store import readonly
+    from rota.store.opening import open_store
+
+    url = database.settings.url
+    behind = readonly.pending(url)
+    if not behind:
+        output.message(f"{readonly.file_of(url)} is up to date")
+        return
+    if dry_run:
+        for migration in behind:
+            print(f"-- {migration.name}\n{migration.text.rstrip()}\n")
+        return
+    output.message(f"applying {text.count(len(behind), 'migration')} to {readonly.file_of(url)}")
+    with output.progress(len(behind), "migrating") as advance:
+        open_store(url, database.clock, busy_s=database.settings.busy_s).close()
+        advance(len(behind))
+    for migration in behind:
+        print(migration.name)

@@ -1,0 +1,133 @@
+"""What commands print: tables and JSON on stdout, messages and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, TypeVar
+
+from rota.cli import text
+
+Row = TypeVar("Row")
+Columns = Mapping[str, Callable[[Row], str]]
+
+_STYLES = {
+    "success": "green",
+    "failed": "red",
+    "lost": "red",
+    "fail": "red",
+    "retrying": "yellow",
+    "warn": "yellow",
+    "running": "cyan",
+    "live": "green",
+    "ok": "green",
+    "cancelled": "dim",
+    "skipped": "dim",
+}
+_TIMES = frozenset({"deadline", "lease_until"})
+_JSON = frozenset({"arguments", "tags", "result", "error", "queues", "definition"})
+
+
+def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str) -> None:
+    """A list of rows, for people or for programs."""
+    if as_json:
+        print_json_rows(data(row) for row in rows)
+    elif rows:
+        table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+    else:
+        message(empty)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns in line; on a terminal coloured and fitted to it, otherwise complete."""
+    safe = [[text.harmless(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _rich_table(headings, safe)
+    else:
+        _plain_table(headings, safe)
+
+
+def print_json_rows(rows: Iterable[Any]) -> None:
+    """A JSON array with one row per line, so that both `jq` and `grep` can read it."""
+    lines = [to_json(row) for row in rows]
+    print("[\n" + ",\n".join(lines) + "\n]" if lines else "[]")
+
+
+def print_json(value: Any) -> None:
+    print(to_json(value, indent=2))
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    return text.harmless_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def data(row: Any) -> dict[str, Any]:
+    """A row of the store as plain data: times as ISO 8601, stored JSON as what it stands for."""
+    return {name: _value(name, getattr(row, name)) for name in row.__struct_fields__}
+
+
+def decoded(stored: str | None) -> Any:
+    """Stored JSON as a value."""
+    return None if stored is None else json.loads(stored)
+
+
+def short_error(stored: str | None) -> str:
+    """The first line of a stored error."""
+    error = decoded(stored)
+    if not error:
+        return ""
+    first = str(error["message"]).strip().split("\n")[0]
+    return text.clipped(f"{error['type']}: {first}", 120)
+
+
+def message(words: str) -> None:
+    """Something to know that is not data."""
+    print(text.harmless(words), file=sys.stderr)
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr while something long goes on; nothing if nobody looks."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda step: bar.advance(task, step)
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if name.endswith("_at") or name in _TIMES:
+        return text.iso(value)
+    if name in _JSON and isinstance(value, str):
+        return json.loads(value)
+    return bool(value) if name == "final" else value
+
+
+def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(text.width(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    for row in ([heading.upper() for heading in headings], *rows):
+        padded = (cell + " " * (wide - text.width(cell)) for cell, wide in zip(row, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        # An id that is cut cannot be copied; everything else may give way.
+        grid.add_column(heading.upper(), no_wrap=heading == "id", min_width=36 if heading == "id" else None)
+    for row in rows:
+        grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    Console().print(grid)

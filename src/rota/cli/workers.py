@@ -1,0 +1,55 @@
+"""`rota workers`: who runs executions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.params import Moment, instant, json_option
+
+if TYPE_CHECKING:
+    from rota.store.reader import WorkerRow
+
+
+@click.command()
+@click.option(
+    "--since", type=Moment(past=True), metavar="TIME", help="Also those that stopped since then, such as 1h (ago)."
+)
+@json_option
+@with_database
+def workers(database: Database, since: datetime | None, as_json: bool) -> None:
+    """List workers that are at work.
+
+    \b
+    rota workers --since 1d
+    """
+    from rota.store import reader
+
+    now = database.clock.now()
+    # Nobody has stopped in the future: by default only those that have not stopped.
+    stopped_since = instant(since) if since else 2**62
+    rows = database.read(reader.workers, database.namespace, stopped_since or 0)
+    output.listing(rows, _columns(now), as_json=as_json, empty="no worker is at work: start one with `rota worker`")
+
+
+def state(row: WorkerRow, now: int) -> str:
+    """What a worker is up to, as far as anybody can know."""
+    return "lease ran out" if row.stopped_at is None and row.lease_until <= now else row.state
+
+
+def _columns(now: int) -> output.Columns[WorkerRow]:
+    return {
+        "worker": lambda row: str(row.id),
+        "name": lambda row: row.name,
+        "app": lambda row: row.app,
+        "state": lambda row: state(row, now),
+        "running": lambda row: f"{row.running}/{row.concurrency}",
+        "queues": lambda row: ",".join(output.decoded(row.queues) or ["(all)"]),
+        "heartbeat": lambda row: text.ago(row.heartbeat_at, now),
+        "started": lambda row: text.ago(row.started_at, now),
+        "version": lambda row: row.version,
+    }

@@ -1,0 +1,88 @@
+"""Why an execution is not running: the conditions of a claim, turned into words.
+
+A claim takes the lowest rank of a lane whose queue is not paused, for a live worker of the app that serves the queue.
+What stands in the way is the first of these that does not hold.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain import duration
+from rota.domain.status import Status
+
+MICROSECONDS = 1_000_000
+MOST_COUNTED = 10_000
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True):
+    """What a claim looks at, for one execution. `ahead` counts up to `MOST_COUNTED` in the same lane."""
+
+    status: Status
+    app: str
+    queue: str
+    reason: str
+    due_at: int | None
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    live_workers: int
+    ahead: int
+    cancel_at: int | None
+    lease_until: int | None
+
+
+def why(standing: Standing, now: int) -> str:
+    """One sentence for people; empty if there is nothing to explain."""
+    match standing.status:
+        case Status.SCHEDULED | Status.RETRYING:
+            return _later(standing, now)
+        case Status.WAITING:
+            return f"waits for {standing.reason or 'a limit or another execution'}"
+        case Status.QUEUED:
+            return _queued(standing)
+        case Status.RUNNING:
+            return _running(standing, now)
+        case _:
+            return ""
+
+
+def _later(standing: Standing, now: int) -> str:
+    due_at = standing.due_at or now
+    if due_at <= now:
+        return f"due {_length(now - due_at)} ago; {_blocked(standing) or 'about to be queued'}"
+    kind = "to be tried again" if standing.status is Status.RETRYING else "scheduled to start"
+    snoozed = " (snoozed)" if standing.reason == "snoozed" else ""
+    return f"{kind} in {_length(due_at - now)}{snoozed}"
+
+
+def _queued(standing: Standing) -> str:
+    place = "next in line"
+    if standing.ahead:
+        more = "more than " if standing.ahead > MOST_COUNTED else ""
+        place = f"queued behind {more}{min(standing.ahead, MOST_COUNTED):,}"
+    blocked = _blocked(standing)
+    return f"{blocked}; {place}" if blocked else f"{place}; waits for a free slot of a worker"
+
+
+def _blocked(standing: Standing) -> str:
+    if standing.paused_at is not None:
+        by = f" by {standing.paused_by}" if standing.paused_by else ""
+        note = f" ({standing.paused_note})" if standing.paused_note else ""
+        return f"queue {standing.queue} is paused{by}{note}: `rota queues resume {standing.queue}`"
+    if not standing.live_workers:
+        return f"no live worker of app {standing.app} serves queue {standing.queue}: start one with `rota worker`"
+    return ""
+
+
+def _running(standing: Standing, now: int) -> str:
+    if standing.lease_until is not None and standing.lease_until <= now:
+        gone = _length(now - standing.lease_until)
+        return f"the lease of its worker ran out {gone} ago: any live worker will give it to another"
+    if standing.cancel_at is not None:
+        return f"asked to stop {_length(now - standing.cancel_at)} ago"
+    return ""
+
+
+def _length(microseconds: int) -> str:
+    return duration.words(max(0, microseconds) / MICROSECONDS)

@@ -1,0 +1,91 @@
+"""Reading a database without opening it for work: nothing is created, migrated or written.
+
+The commands that only look use this, so that a look at the wrong place leaves nothing behind, and a look with a newer
+version of Rota does not change the schema under older workers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rota.clock import Clock
+from rota.domain.errors import DefinitionError, StoreMismatch, StoreUnavailable
+from rota.store import migrate
+from rota.store.migrate import Migration
+from rota.store.port import View
+from rota.store.sqlite_file import MEMORY, connect, path_of, translated
+from rota.store.sqlite_session import SqliteSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ReadOnlyStore:
+    """The reading half of a `Store`, over a database that must exist and be up to date."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._path = file_of(url)
+        if not Path(self._path).exists():
+            raise StoreUnavailable(
+                f"there is no database at {self._path} yet: start `rota dev MODULE:APP` or set ROTA_URL"
+            )
+        self._connection = connect(self._path, write=False)
+        self._session = SqliteSession(self._connection, clock)
+        try:
+            behind = _pending(self._connection, self._path)
+        except BaseException:
+            self.close()
+            raise
+        if behind:
+            self.close()
+            raise StoreMismatch(f"{self._path} lacks the migration {behind[0].name}: run `rota migrate`")
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs `query` over one consistent state."""
+        try:
+            self._session.begin()
+            self._connection.execute("BEGIN")
+            try:
+                return query(self._session, *args, **kwargs)
+            finally:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise translated(error, self._path) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def pending(url: str) -> list[Migration]:
+    """The migrations that the database behind `url` has not seen; all of them if there is none yet."""
+    path = file_of(url)
+    if not Path(path).exists():
+        if not Path(path).parent.is_dir():
+            raise StoreUnavailable(f"the folder {Path(path).parent} does not exist: create it or change the URL")
+        return migrate.pending({}, "sqlite")
+    connection = connect(path, write=False)
+    try:
+        return _pending(connection, path)
+    finally:
+        connection.close()
+
+
+def file_of(url: str) -> str:
+    """The file behind a URL; refuses what no other process could look into."""
+    scheme = url.split(":", 1)[0]
+    if scheme != "sqlite":
+        raise DefinitionError(f"no database for {scheme!r} URLs: use sqlite:///file.db (ROTA_URL or --url)")
+    path = path_of(url)
+    if path == MEMORY:
+        raise DefinitionError("a database in memory belongs to one process: use sqlite:///file.db (ROTA_URL or --url)")
+    return path
+
+
+def _pending(connection: sqlite3.Connection, path: str) -> list[Migration]:
+    try:
+        return migrate.pending(migrate.applied_sqlite(connection), "sqlite")
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
