@@ -66,11 +66,12 @@ class _Route(msgspec.Struct, frozen=True):
     version: int
     lane: int
     policy: rank.Policy
+    max_depth: int | None
 
 
 def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     """Accepts every item or none."""
-    route = _route(tx, header, len(items))
+    route = _route(tx, header)
     run_at = _run_at(tx, header)
     if header.key is None and header.unique is None:
         _insert(tx, header, route, items, run_at)
@@ -95,11 +96,9 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
     return answers
 
 
-def _route(tx: Tx, header: Header, arriving: int) -> _Route:
+def _route(tx: Tx, header: Header) -> _Route:
     version, lane, policy, max_depth = _known_route(tx, header) or _new_route(tx, header)
-    if max_depth is not None:
-        _check_depth(tx, header, arriving, max_depth)
-    return _Route(version, lane, rank.Policy(policy))
+    return _Route(version, lane, rank.Policy(policy), max_depth)
 
 
 def _known_route(tx: Tx, header: Header) -> tuple[Any, ...] | None:
@@ -142,6 +141,9 @@ def _run_at(tx: Tx, header: Header) -> int:
 
 
 def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: int) -> None:
+    # Only here, so that a full queue still answers for a key that it knows.
+    if route.max_depth is not None:
+        _check_depth(tx, header, len(items), route.max_depth)
     deadline = header.start_by
     if deadline is None and header.start_within_s is not None:
         deadline = run_at + round(header.start_within_s * MICROSECONDS)
@@ -177,7 +179,7 @@ def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: in
 
 
 def _keyed(tx: Tx, header: Header, route: _Route, item: Item, run_at: int) -> Accepted:
-    hashed = hashlib.sha256(item.arguments.encode()).hexdigest()
+    hashed = _digest(item.arguments)
     if header.key is not None:
         known = _holder(tx, header, IDEMPOTENCY, header.key)
         if known is not None:
@@ -259,6 +261,11 @@ def _take(tx: Tx, header: Header, kind: str, key: str, holder: str, hashed: str)
         holder=holder,
         arguments_hash=hashed,
     )
+
+
+def _digest(arguments: str) -> str:
+    """The same for the same arguments, in whatever order a caller names them."""
+    return hashlib.sha256(msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")).hexdigest()
 
 
 def _unique_kind(wanted: Unique) -> str:
