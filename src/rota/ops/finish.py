@@ -64,11 +64,11 @@ def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
 def _succeed(tx: Tx, reports: Sequence[Finished]) -> bool:
     """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
 
-    Does nothing and returns False unless every one of the reports has the current fence.
+    Does nothing and returns False unless every one of the reports has the current fence, and none comes twice.
     """
     rows = [(report.id, report.fence, report.outcome.result) for report in reports]  # type: ignore[union-attr]
     held = tx.one("count_held", rows=rows)
-    if held is None or held[0] != len(rows):
+    if held is None or held[0] != len(rows) or len({row[0] for row in rows}) != len(rows):
         return False
     status, reason = Status.SUCCESS.value, Reason.COMPLETED.value
     tx.run("finish_successes", rows=rows, status=status, reason=reason)
