@@ -1,0 +1,143 @@
+"""`python -m benchmarks`: measures, then shows a table and writes JSON lines. Times are reported, never asserted."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import rota
+from benchmarks import place, raw, report, sections
+from benchmarks.figures import catalogue
+from benchmarks.growth import growth
+from benchmarks.peers import compare
+from benchmarks.sections import Section
+from benchmarks.sizes import FULL, QUICK, SMOKE, Size
+
+SECTIONS: dict[str, Section] = {
+    "raw": sections.raw_limits,
+    "enqueue": sections.enqueue,
+    "drain": sections.drain,
+    "latency": sections.latency,
+    "idle": sections.idle,
+    "peers": compare.compare,
+    "growth": growth,
+}
+ALIASES = {"pickup": "latency", "memory": "idle"}
+DISK_S = 0.3
+
+
+class Measured:
+    """What has been measured so far."""
+
+    def __init__(self, size: Size, folder: Path) -> None:
+        self._size = size
+        self._folder = folder
+        self.samples: dict[str, list[float]] = defaultdict(list)
+        self.disk: dict[str, list[float]] = defaultdict(list)
+        self.failures: list[report.Failure] = []
+
+    def measure(self, name: str) -> None:
+        """All rounds of one section; what goes wrong in one ends the section, not the run."""
+        rounds = self._size.growth_rounds if name == "growth" else self._size.rounds
+        for number in range(1, rounds + 1):
+            began = time.perf_counter()
+            try:
+                self._round(name)
+            except Exception as error:
+                self.failures.append(report.Failure(section=name, error=f"{type(error).__name__}: {error}"))
+                say(f"{name}: given up: {error}")
+                return
+            say(f"{name}: round {number} of {rounds} took {time.perf_counter() - began:.0f} s")
+
+    def _round(self, name: str) -> None:
+        self.disk[name].append(raw.commits_per_s(self._folder, min(DISK_S, self._size.raw_s)))
+        for figure, value in SECTIONS[name](self._folder, self._size):
+            self.samples[figure].append(value)
+            say(f"  {figure}: {value:,.2f}")
+
+
+def main() -> int:
+    arguments = _arguments()
+    _be_alone()
+    size: Size = SMOKE if arguments.smoke else QUICK if arguments.quick else FULL
+    parent = arguments.folder or place.disk_folder()
+    peer = compare.version() if not (arguments.no_peer or arguments.smoke) else "not asked for"
+    with tempfile.TemporaryDirectory(prefix="rota-benchmarks-", dir=parent) as folder:
+        run = _run(Path(folder), peer)
+        say(f"{run.machine}; huey: {peer}")
+        measured = Measured(size, Path(folder))
+        for name in arguments.only:
+            if name != "peers" or peer[:1].isdigit():
+                measured.measure(name)
+    found = report.results(catalogue(size), measured.samples, measured.disk)
+    text = report.lines(run, found, measured.failures)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(text)
+    print(text if arguments.json else _for_people(run, found, measured.failures))
+    return 1 if measured.failures else 0
+
+
+def say(text: str) -> None:
+    """Progress, apart from the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="about a minute, one round, less data")
+    sizes.add_argument("--smoke", action="store_true", help="a few seconds, to see that it runs; figures mean nothing")
+    parser.add_argument("--only", type=_names, default=list(SECTIONS), help=f"of {','.join(SECTIONS)}")
+    parser.add_argument("--no-peer", action="store_true", help="leave huey out")
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of the table")
+    parser.add_argument("--output", type=Path, default=place.ROOT / "build" / "benchmarks.jsonl", help="JSON lines")
+    parser.add_argument("--folder", type=Path, help="where databases are made; on a disk")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = [ALIASES.get(name, name) for name in text.split(",")]
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise argparse.ArgumentTypeError(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    return names
+
+
+def _be_alone() -> None:
+    """Nobody's settings change what is measured, and a terminated run ends its workers."""
+    for name in [name for name in os.environ if name.startswith("ROTA_")]:
+        del os.environ[name]
+    leave: Callable[..., None] = lambda *_: sys.exit(130)  # noqa: E731
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _run(folder: Path, peer: str) -> report.Run:
+    return report.Run(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=rota.__version__,
+        command=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        machine=place.machine(folder),
+        peer=peer,
+    )
+
+
+def _for_people(run: report.Run, found: list[report.Result], failures: list[report.Failure]) -> str:
+    machine = run.machine
+    head = (
+        f"Rota {run.version}, {run.date}, {machine.cores} cores ({machine.processor}), Python {machine.python}, "
+        f"SQLite {machine.sqlite} on {machine.filesystem}, load {machine.load_1m:g}; huey: {run.peer}"
+    )
+    ends = [f"given up: {failure.section}: {failure.error}" for failure in failures]
+    return "\n".join([head, "", report.table(found), *ends])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

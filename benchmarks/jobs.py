@@ -1,0 +1,52 @@
+"""The jobs that are measured. The worker imports `benchmarks.jobs:app`; the measuring process makes its own app."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+from benchmarks import probe
+from rota import App, Job
+
+
+class Jobs(NamedTuple):
+    """An app and its jobs."""
+
+    app: App
+    noop: Job[[], None, Coroutine[Any, Any, None]]
+    noop_sync: Job[[], None, None]
+    touch: Job[[], None, Coroutine[Any, Any, None]]
+    stamp: Job[[int, float], None, Coroutine[Any, Any, None]]
+    echo: Job[[int], int, Coroutine[Any, Any, int]]
+
+
+def build(url: str | None = None) -> Jobs:
+    """The app on the database at `url`, or at ROTA_URL."""
+    app = App("bench", url=url)
+
+    @app.job
+    async def noop() -> None:
+        """Does nothing."""
+
+    @app.job
+    def noop_sync() -> None:
+        """Does nothing, in a thread."""
+
+    @app.job
+    async def touch() -> None:
+        """Does what a peer's task does."""
+        probe.current().bump()
+
+    @app.job
+    async def stamp(number: int, since: float) -> None:
+        """Tells how long after `since` it began."""
+        probe.current().note(number, since)
+
+    @app.job
+    async def echo(number: int) -> int:
+        return number
+
+    return Jobs(app, noop, noop_sync, touch, stamp, echo)
+
+
+app = build().app

@@ -1,0 +1,1 @@
+"""Other task queues, run as their users run them, to compare with."""

@@ -1,0 +1,107 @@
+"""Processes that a benchmark starts and ends, and what they cost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.place import ROOT
+
+STOP_S = 20.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PARENT, _RESIDENT_PAGES = 1, 21
+
+
+class Tree:
+    """A process that we started, and its children."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.log = log
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def pids(self) -> list[int]:
+        """The process first, then those below it."""
+        parents = {pid: int(fields[_PARENT]) for pid, fields in _all_stats()}
+        found = [self.pid]
+        for pid in found:
+            found += [child for child, parent in parents.items() if parent == pid]
+        return found
+
+    def cpu_s(self) -> float:
+        """Processor time used so far by the threads that live; finer than the ticks in `stat`."""
+        return sum(_thread_ns(path) for pid in self.pids() for path in _threads(pid)) / 1e9
+
+    def rss_mb(self) -> list[float]:
+        """Resident memory of each process, in the order of `pids`, in millions of bytes."""
+        stats = [_stat(pid) for pid in self.pids()]
+        return [int(fields[_RESIDENT_PAGES]) * _PAGE / 1e6 for fields in stats if fields]
+
+    def stop(self) -> None:
+        """Asks the process to end, and ends its whole group if it does not."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        # The group is ours alone: the process was started as the leader of a new session.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Tree]:
+    """Runs `command` from the repository's folder meanwhile."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    tree = Tree(process, log)
+    try:
+        yield tree
+        tree.stop()
+    finally:
+        tree.kill()
+
+
+def _all_stats() -> Iterator[tuple[int, list[str]]]:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat(int(name))):
+            yield int(name), fields
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of the process's stat line after its name; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _threads(pid: int) -> list[Path]:
+    return list(Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def _thread_ns(path: Path) -> int:
+    try:
+        return int(path.read_text().split()[0])
+    except OSError:
+        return 0

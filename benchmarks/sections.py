@@ -1,0 +1,151 @@
+"""What one round of a section is, apart from the growth and the peers, which have files of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import raw
+from benchmarks.database import Database, fresh
+from benchmarks.jobs import Jobs
+from benchmarks.processes import Tree
+from benchmarks.sizes import Size
+from benchmarks.steady import percentile, rate, until
+
+Samples = Iterator[tuple[str, float]]
+Section = Callable[[Path, Size], Samples]
+
+PACE_S = 0.02
+SETTLE_S = 1.0
+BATCH = 1_000
+
+
+def raw_limits(folder: Path, size: Size) -> Samples:
+    yield "raw_commits", raw.commits_per_s(folder, size.raw_s)
+    yield "raw_rows", raw.rows_per_s(folder, size.raw_s)
+
+
+def enqueue(folder: Path, size: Size) -> Samples:
+    """Without a worker: only what the caller waits for."""
+    for name, count in zip(("bulk_small", "bulk_large"), size.bulk, strict=True):
+        with fresh(folder) as database:
+            yield name, _bulk(database, count)
+    for threads in (1, 16, 32):
+        with fresh(folder) as database:
+            yield f"enqueue_{threads}", single(database, threads, size.single_s)
+
+
+def drain(folder: Path, size: Size) -> Samples:
+    for name, concurrency in (("drain", None), ("drain_200", 200)):
+        with fresh(folder) as database:
+            yield name, drained(database, size.drain, size.limit_s, concurrency)
+    with fresh(folder) as database:
+        database.jobs.noop_sync.enqueue_many([()] * size.drain_sync)
+        with database.worker():
+            yield "drain_sync", rate(database.ended, size.drain_sync, size.limit_s)
+        database.check_ended(size.drain_sync)
+    with fresh(folder) as database, database.worker():
+        began, enqueued = time.perf_counter(), 0
+        while (passed := time.perf_counter() - began) < size.together_s:
+            database.jobs.noop.enqueue_many([()] * BATCH)
+            enqueued += BATCH
+        yield "together_enqueue", enqueued / passed
+        yield "together_drain", database.ended() / passed
+
+
+def latency(folder: Path, size: Size) -> Samples:
+    with fresh(folder) as database, database.worker():
+        time.sleep(min(SETTLE_S, size.idle_s))
+        delays = pickups(database, size)
+        yield "pickup_p50", percentile(delays, 50) * 1e3
+        yield "pickup_p99", percentile(delays, 99) * 1e3
+        waits = [_round_trip(database.jobs, number, size.limit_s) for number in range(size.results)]
+        yield "result_p50", percentile(waits, 50) * 1e3
+        yield "result_p99", percentile(waits, 99) * 1e3
+
+
+def idle(folder: Path, size: Size) -> Samples:
+    with fresh(folder) as database, database.worker() as tree:
+        time.sleep(min(SETTLE_S, size.idle_s))
+        supervisor, child = tree.rss_mb()
+        yield "rss_supervisor", supervisor
+        yield "rss_child", child
+        yield "rss", supervisor + child
+        yield "idle_cpu", _idle_cpu(tree, size.idle_s)
+        database.fill(size.drain)
+        until(lambda: database.ended() >= size.drain, "the drain", size.limit_s)
+        yield "rss_after", sum(tree.rss_mb())
+    with fresh(folder) as database, database.worker(trace=True):
+        time.sleep(min(SETTLE_S, size.idle_s))
+        before = database.probe.count()
+        time.sleep(size.idle_s)
+        yield "idle_queries", (database.probe.count() - before) / size.idle_s
+
+
+def single(database: Database, threads: int, seconds: float) -> float:
+    """Enqueues per second, one by one, from so many threads."""
+    counts = [0] * threads
+    gate = threading.Barrier(threads + 1)
+
+    def call(index: int) -> None:
+        enqueue = database.jobs.noop.enqueue
+        gate.wait()
+        while time.perf_counter() < stop_at:
+            enqueue()
+            counts[index] += 1
+
+    callers = [threading.Thread(target=call, args=(index,)) for index in range(threads)]
+    for caller in callers:
+        caller.start()
+    began = time.perf_counter()
+    stop_at = began + seconds
+    gate.wait()
+    for caller in callers:
+        caller.join()
+    passed = time.perf_counter() - began
+    assert database.count("ready") == sum(counts)
+    return sum(counts) / passed
+
+
+def drained(database: Database, count: int, limit_s: float, concurrency: int | None = None) -> float:
+    """Enqueues so many no-op jobs, then lets one worker end them; returns how many per second."""
+    before = database.ended()
+    database.fill(count)
+    with database.worker(concurrency=concurrency):
+        result = rate(lambda: database.ended() - before, count, limit_s)
+    database.check_ended(before + count)
+    return result
+
+
+def pickups(database: Database, size: Size) -> list[float]:
+    """Seconds from just before each enqueue to the first line of the job, in a worker that has nothing else to do."""
+    before = database.probe.count()
+    for number in range(size.pickups):
+        time.sleep(PACE_S)
+        database.jobs.stamp.enqueue(number, time.time())
+    until(lambda: database.probe.count() - before >= size.pickups, "the last pick-up", size.limit_s)
+    return database.probe.delays(size.pickups)
+
+
+def _bulk(database: Database, count: int) -> float:
+    calls = [()] * count
+    began = time.perf_counter()
+    database.jobs.noop.enqueue_many(calls)
+    passed = time.perf_counter() - began
+    assert database.count("ready") == count
+    return count / passed
+
+
+def _round_trip(jobs: Jobs, number: int, limit_s: float) -> float:
+    began = time.perf_counter()
+    assert jobs.echo.enqueue(number).result(timeout=limit_s) == number
+    return time.perf_counter() - began
+
+
+def _idle_cpu(tree: Tree, seconds: float) -> float:
+    """Per cent of one core."""
+    before, began = tree.cpu_s(), time.perf_counter()
+    time.sleep(seconds)
+    return (tree.cpu_s() - before) / (time.perf_counter() - began) * 100
