@@ -10,6 +10,7 @@ from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.ops import finish
+from rota.store import reader
 from rota.store.port import Tx
 
 SLACK = 100_000
@@ -29,8 +30,7 @@ def claim(tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] |
     """Up to `slots` executions, lowest rank first across the app's lanes. Only a worker with a live lease may claim."""
     if tx.one("worker_may_claim", worker=worker) is None:
         raise LeaseLost(f"worker {worker} holds no live lease")
-    wanted = None if queues is None else list(queues)
-    heads = tx.rows("lane_heads", namespace=namespace, app=app, queues=wanted)
+    heads = reader.lane_heads(tx, namespace, app, queues)
     waiting = {lane: head for lane, head in heads if head is not None}
     taken: list[Claim] = []
     for _ in range(MOST_PIECES):

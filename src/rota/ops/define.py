@@ -19,8 +19,8 @@ def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition]
     """Makes the jobs and queues of an app known. Does not write what is already so."""
     tx.run("add_namespace", namespace=namespace)
     names = sorted({definition.queue for definition in definitions} | {queue.name for queue in queues})
-    tx.run("add_queues", namespace=namespace, queues=names)
-    tx.run("add_lanes", namespace=namespace, app=app, queues=names)
+    tx.run("add_queues", namespace=namespace, queues=[(name,) for name in names])
+    tx.run("add_lanes", namespace=namespace, app=app, queues=[(name,) for name in names])
     for queue in queues:
         tx.run(
             "set_queue",

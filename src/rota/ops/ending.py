@@ -39,6 +39,6 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
     rows = tx.records("pending", Pending, ids=ids)
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
-        tx.run("end_pending", rows=ends, status=status.value, reason=reason.value)
+        tx.run("end_pending", rows=ends, ids=[row.id for row in rows], status=status.value, reason=reason.value)
         tx.tell(Ended(tuple(row.id for row in rows)))
     return rows

@@ -107,8 +107,8 @@ def _known_route(tx: Tx, header: Header) -> tuple[Any, ...] | None:
 
 def _new_route(tx: Tx, header: Header) -> tuple[Any, ...]:
     """The first enqueue to a queue that no definition names brings the queue into being."""
-    tx.run("add_queues", namespace=header.namespace, queues=[header.queue])
-    tx.run("add_lanes", namespace=header.namespace, app=header.app, queues=[header.queue])
+    tx.run("add_queues", namespace=header.namespace, queues=[(header.queue,)])
+    tx.run("add_lanes", namespace=header.namespace, app=header.app, queues=[(header.queue,)])
     found = _known_route(tx, header)
     if found is None:
         raise UnknownJob(

@@ -83,7 +83,7 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
     batch = _Batch(tx.now)
     for row, report in attempts:
         batch.add(row, report)
-    tx.run("finish", ended=batch.attempts)
+    tx.run("finish", ended=batch.attempts, ids=[row.id for row, _ in attempts])
     if batch.ready:
         tx.run("return_ready", rows=batch.ready)
         tx.tell(Ready(tuple(sorted({row[1] for row in batch.ready}))))

@@ -49,7 +49,7 @@ def promote(tx: Tx) -> int:
     due = tx.records("due", _Due, most=MOST)
     if due:
         rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
-        tx.run("promote", rows=rows)
+        tx.run("promote", rows=rows, ids=[row.id for row in due])
         tx.tell(Ready(tuple(sorted({row.lane for row in due}))))
     return len(due)
 

@@ -226,9 +226,14 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
 
 def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> bool:
     """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
-    wanted = None if queues is None else list(queues)
-    heads = view.rows("lane_heads", namespace=namespace, app=app, queues=wanted)
-    return any(head is not None for _, head in heads)
+    return any(head is not None for _, head in lane_heads(view, namespace, app, queues))
+
+
+def lane_heads(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> list[tuple[Any, ...]]:
+    """Every lane of the app's queues, with the lowest rank that is ready in it and may be claimed."""
+    return view.rows(
+        "lane_heads", namespace=namespace, app=app, all_queues=queues is None, queues=list(queues or ())
+    )
 
 
 def cancels(view: View, worker: int) -> list[str]:

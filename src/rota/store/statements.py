@@ -1,7 +1,14 @@
-"""Named statements from `queries/*.sql`.
+"""Named statements from `queries/*.sql`, in the words of one dialect.
 
 A block starts with `-- name: some_name`, optionally followed by `@sqlite` or `@postgres` for a variant that only
 this dialect uses. A block may hold several statements; they run in order, as one step of an operation.
+
+One text serves both databases, because a batch has a notation of its own:
+
+    EACH(:rows, id uuid, fence bigint)   a table made from a list of tuples, with these columns
+    x.id AMONG(:ids, uuid)               whether a value is in a list
+
+SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column.
 """
 
 from __future__ import annotations
@@ -12,6 +19,8 @@ from importlib import resources
 
 _HEADER = re.compile(r"^-- name: (\w+)(?: @(\w+))?[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+_EACH = re.compile(r"EACH\(:(\w+), ([^()]+)\)")
+_AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
 
 
 @cache
@@ -25,9 +34,32 @@ def load(dialect: str) -> dict[str, tuple[str, ...]]:
             if variant in (None, dialect):
                 target = special if variant else general
                 assert name not in target, f"statement {name} is defined twice"
-                target[name] = _texts(body)
+                target[name] = tuple(_expand(text, dialect) for text in _texts(body))
     return general | special
 
 
-def _texts(body: str) -> tuple[str, ...]:
-    return tuple(text.strip() for text in _COMMENT.sub("", body).split(";") if text.strip())
+def _texts(body: str) -> list[str]:
+    return [text.strip() for text in _COMMENT.sub("", body).split(";") if text.strip()]
+
+
+def _expand(text: str, dialect: str) -> str:
+    if dialect == "sqlite":
+        text = _EACH.sub(lambda found: _json_table(found[1], found[2]), text)
+        return _AMONG.sub(r"IN (SELECT value FROM json_each(:\1))", text)
+    text = _EACH.sub(lambda found: _array_table(found[1], found[2]), text)
+    text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
+    # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
+    return text.replace("CROSS JOIN", "JOIN")
+
+
+def _json_table(parameter: str, columns: str) -> str:
+    names = [column.split()[0] for column in columns.split(", ")]
+    values = ", ".join(f"value ->> {index} AS {name}" for index, name in enumerate(names))
+    return f"(SELECT {values} FROM json_each(:{parameter}))"
+
+
+def _array_table(parameter: str, columns: str) -> str:
+    pairs = [column.split() for column in columns.split(", ")]
+    arrays = ", ".join(f"CAST(:{parameter}_{index} AS {kind}[])" for index, (_, kind) in enumerate(pairs))
+    names = ", ".join(name for name, _ in pairs)
+    return f"(SELECT * FROM unnest({arrays}) AS u ({names}))"

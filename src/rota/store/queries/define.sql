@@ -3,7 +3,7 @@ INSERT INTO namespace (name, created_at) VALUES (:namespace, :now) ON CONFLICT D
 
 -- name: add_queues
 INSERT INTO queue (namespace, name)
-SELECT :namespace, value FROM json_each(:queues) WHERE true ON CONFLICT DO NOTHING
+SELECT :namespace, name FROM EACH(:queues, name text) e WHERE true ON CONFLICT DO NOTHING
 
 -- name: set_queue
 INSERT INTO queue (namespace, name, policy, max_depth) VALUES (:namespace, :queue, :policy, :max_depth)
@@ -11,21 +11,18 @@ ON CONFLICT (namespace, name) DO UPDATE SET policy = excluded.policy, max_depth 
 
 -- name: add_lanes
 INSERT INTO lane (namespace, app, queue)
-SELECT :namespace, :app, value FROM json_each(:queues) WHERE true ON CONFLICT DO NOTHING
+SELECT :namespace, :app, queue FROM EACH(:queues, queue text) e WHERE true ON CONFLICT DO NOTHING
 
 -- name: add_versions
 INSERT INTO job_version (namespace, app, job, digest, definition, created_at)
-SELECT :namespace, :app, value ->> 0, value ->> 1, value ->> 2, :now FROM json_each(:versions) WHERE true
+SELECT :namespace, :app, job, digest, definition, :now
+FROM EACH(:versions, job text, digest text, definition text) e WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id, job
 
 -- name: point_job
 INSERT INTO job (namespace, app, name, version) VALUES (:namespace, :app, :job, :version)
 ON CONFLICT (namespace, app, name) DO UPDATE SET version = excluded.version
-
--- name: versions_of
-SELECT v.job, v.digest, v.id FROM job_version v
-WHERE v.namespace = :namespace AND v.app = :app AND v.digest IN (SELECT value FROM json_each(:digests))
 
 -- name: route
 SELECT j.version, l.id, q.policy, q.max_depth

@@ -2,20 +2,20 @@
 INSERT INTO execution (
     id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
     parent, replay_of, tags, trace)
-SELECT value ->> 0, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, value ->> 1, :key, :now, :run_at,
+SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
        :deadline, :parent, :replay_of, :tags, :trace
-FROM json_each(:items)
+FROM EACH(:items, id uuid, arguments text) e
 
 -- name: insert_ready
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT :lane, :rank, value ->> 0, 0, 0, 0 FROM json_each(:items)
+SELECT :lane, :rank, id, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
 
 -- name: insert_scheduled
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
-SELECT value ->> 0, :lane, :priority, :run_at, 0, 0, 0 FROM json_each(:items)
+SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
 
 -- name: insert_expiries
-INSERT INTO expiry (deadline, id) SELECT :deadline, value ->> 0 FROM json_each(:items)
+INSERT INTO expiry (deadline, id) SELECT :deadline, id FROM EACH(:items, id uuid, arguments text) e
 
 -- name: key_holder
 SELECT holder, arguments_hash, taken_at FROM unique_key

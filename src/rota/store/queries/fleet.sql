@@ -5,7 +5,7 @@ RETURNING id
 
 -- name: beat
 UPDATE worker SET heartbeat_at = :now, lease_until = :now + :lease
-WHERE id IN (SELECT value FROM json_each(:workers)) AND stopped_at IS NULL
+WHERE id AMONG(:workers, bigint) AND stopped_at IS NULL
 RETURNING id
 
 -- name: set_worker_state

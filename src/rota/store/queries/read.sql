@@ -3,7 +3,7 @@ SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.ac
        s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker
 FROM state s LEFT JOIN worker w ON w.id = s.worker
-WHERE s.id IN (SELECT value FROM json_each(:ids)) AND s.namespace = :namespace
+WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
 ORDER BY s.id DESC
 
 -- name: attempts

@@ -8,9 +8,9 @@ WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most
 
 -- name: promote
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
-SELECT s.lane, e.value ->> 1, s.id, s.fence, s.attempts, s.crashes, s.first_start_at
-FROM json_each(:rows) e CROSS JOIN scheduled s ON s.id = e.value ->> 0;
-DELETE FROM scheduled WHERE id IN (SELECT value ->> 0 FROM json_each(:rows))
+SELECT s.lane, e.rank, s.id, s.fence, s.attempts, s.crashes, s.first_start_at
+FROM EACH(:rows, id uuid, rank bigint) e CROSS JOIN scheduled s ON s.id = e.id;
+DELETE FROM scheduled WHERE id AMONG(:ids, uuid)
 
 -- name: next_expiry
 SELECT min(deadline) FROM expiry
@@ -19,7 +19,7 @@ SELECT min(deadline) FROM expiry
 SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most
 
 -- name: drop_expiries
-DELETE FROM expiry WHERE deadline <= :now AND id IN (SELECT value FROM json_each(:ids))
+DELETE FROM expiry WHERE deadline <= :now AND id AMONG(:ids, uuid)
 
 -- name: workers_expired
 -- A heartbeat from the future means that the clock went back: its lease says nothing.
