@@ -121,10 +121,12 @@ def _growth(size: Size) -> list[Figure]:
     few, many = size.history
     base, some, most = size.backlog
     return [
+        Figure(name="drain_empty", section="growth", what="empty: drain, as the base of the next lines", unit="/s"),
         growth("drain_history_10x", f"drain speed with {few:,} finished"),
         growth("drain_history_100x", f"drain speed with {many:,} finished"),
         growth("drain_backlog", f"drain speed with {most:,} ready"),
         growth("drain_scheduled", f"drain speed with {size.scheduled:,} scheduled"),
+        Figure(name="cycle_empty", section="growth", what="empty: the store alone, a hundred at a time", unit="/s"),
         growth("cycle_history_10x", f"store speed with {few:,} finished"),
         growth("cycle_history_100x", f"store speed with {many:,} finished"),
         growth("cycle_backlog_100x", f"store speed with {some:,} ready ({base:,} is empty)"),

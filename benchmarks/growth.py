@@ -32,43 +32,43 @@ def growth(folder: Path, size: Size) -> Samples:
     base, some, most = size.backlog
     with fresh(folder) as database:
         database.fill(base)
-        empty_cycle = cycles_per_s(database, size.cycles)
+        empty = jobs_per_s(database, size.cycles)
+        yield "cycle_empty", empty
         database.fill(some - base)
-        yield "cycle_backlog_100x", cycles_per_s(database, size.cycles) / empty_cycle
+        yield "cycle_backlog_100x", jobs_per_s(database, size.cycles) / empty
         database.fill(most - some)
-        yield "cycle_backlog_1000x", cycles_per_s(database, size.cycles) / empty_cycle
-        yield "drain_backlog", _drain(database, size) / _empty_drain(folder, size)
+        yield "cycle_backlog_1000x", jobs_per_s(database, size.cycles) / empty
+        yield from _drains(database, folder, size, "backlog")
     with fresh(folder) as database:
         database.fill(size.scheduled, delay="30d")
-        yield from _compared(database, folder, size, "scheduled")
+        yield from _cycles(database, folder, size, "scheduled")
+        yield from _drains(database, folder, size, "scheduled")
     with fresh(folder) as database:
         drained(database, min(size.growth, few), size.limit_s)
-        remember(database, few)
-        yield from _compared(database, folder, size, "history_10x")
-        remember(database, many)
-        yield from _compared(database, folder, size, "history_100x")
+        for what, count in (("history_10x", few), ("history_100x", many)):
+            remember(database, count)
+            yield from _cycles(database, folder, size, what)
+            yield from _drains(database, folder, size, what)
 
 
-def _compared(database: Database, folder: Path, size: Size, what: str) -> Samples:
-    with fresh(folder) as empty:
-        empty.fill(size.backlog[0])
-        empty_cycle = cycles_per_s(empty, size.cycles)
+def _cycles(database: Database, folder: Path, size: Size, what: str) -> Samples:
+    with fresh(folder) as other:
+        other.fill(size.backlog[0])
+        empty = jobs_per_s(other, size.cycles)
+    yield "cycle_empty", empty
     database.fill(size.backlog[0])
-    yield f"cycle_{what}", cycles_per_s(database, size.cycles) / empty_cycle
-    yield f"drain_{what}", _drain(database, size) / _empty_drain(folder, size)
+    yield f"cycle_{what}", jobs_per_s(database, size.cycles) / empty
 
 
-def _drain(database: Database, size: Size) -> float:
-    return drained(database, size.growth, size.limit_s)
+def _drains(database: Database, folder: Path, size: Size, what: str) -> Samples:
+    with fresh(folder) as other:
+        empty = drained(other, size.growth, size.limit_s)
+    yield "drain_empty", empty
+    yield f"drain_{what}", drained(database, size.growth, size.limit_s) / empty
 
 
-def _empty_drain(folder: Path, size: Size) -> float:
-    with fresh(folder) as database:
-        return _drain(database, size)
-
-
-def cycles_per_s(database: Database, cycles: int) -> float:
-    """How often per second the store can take in, hand out and end a hundred executions."""
+def jobs_per_s(database: Database, cycles: int) -> float:
+    """How many executions per second the store alone can take in, hand out and end."""
     connection = database.jobs.app.connection
     store = connection.store()
     who = fleet.Newcomer(
@@ -88,7 +88,7 @@ def cycles_per_s(database: Database, cycles: int) -> float:
         store.transact(cycle, worker, connection.ids.many)
     passed = time.perf_counter() - began
     store.transact(fleet.leave, worker)
-    return cycles / passed
+    return cycles * BATCH / passed
 
 
 def cycle(tx: Tx, worker: int, new_ids: Callable[[int], Sequence[str]]) -> None:

@@ -1,0 +1,54 @@
+"""The benchmarks still run and report every figure; what they measure is not looked at."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.figures import Figure, catalogue
+from benchmarks.place import ROOT
+from benchmarks.sizes import SMOKE
+from benchmarks.steady import percentile
+
+
+@pytest.mark.timeout(300)
+def test_every_figure_is_reported(tmp_path: Path) -> None:
+    output = tmp_path / "figures.jsonl"
+    command = [sys.executable, "-m", "benchmarks", "--smoke", "--json", "--output", str(output), "--folder"]
+    answer = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    run, *figures = [json.loads(line) for line in answer.stdout.splitlines() if line]
+    assert run["kind"] == "run"
+    assert run["machine"]["sqlite"]
+    assert [figure["name"] for figure in figures] == [
+        figure.name for figure in catalogue(SMOKE) if figure.section != "peers"
+    ]
+    assert all(math.isfinite(figure["median"]) for figure in figures)
+    assert output.read_text() == answer.stdout.removesuffix("\n")
+    assert list(tmp_path.iterdir()) == [output], "databases were left behind"
+
+
+def test_a_section_that_does_not_exist_is_refused() -> None:
+    command = [sys.executable, "-m", "benchmarks", "--only", "drian"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert "no section 'drian'" in answer.stderr
+
+
+def test_verdicts_go_by_the_median() -> None:
+    rate = Figure(name="", section="", what="", unit="/s", floor=10)
+    delay = Figure(name="", section="", what="", unit="ms", floor=10, grows=False)
+    assert [rate.verdict(samples) for samples in ([9, 10, 11], [8, 9, 10], [8, 9])] == ["pass", "noisy", "below"]
+    assert [delay.verdict(samples) for samples in ([9, 10, 11], [10, 11, 12], [11])] == ["pass", "noisy", "below"]
+    assert delay.ratio([2], [8]) == rate.ratio([8], [2]) == 4
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    values = [float(value) for value in range(100, 0, -1)]
+    assert [percentile(values, percent) for percent in (50, 99, 100)] == [50, 99, 100]
+    assert percentile([7.0], 99) == 7
