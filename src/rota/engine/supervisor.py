@@ -21,6 +21,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -100,7 +101,7 @@ class Supervisor:
         finally:
             for child in self._children.values():
                 child.kill()
-            ending_tasks = [slots, chores, *self._lives]
+            ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._lives]
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)

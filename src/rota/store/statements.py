@@ -55,11 +55,11 @@ def _expand(text: str, dialect: str) -> str:
 def _json_table(parameter: str, columns: str) -> str:
     names = [column.split()[0] for column in columns.split(", ")]
     values = ", ".join(f"value ->> {index} AS {name}" for index, name in enumerate(names))
-    return f"(SELECT {values} FROM json_each(:{parameter}))"
+    return "".join(("(SELECT ", values, " FROM json_each(:", parameter, "))"))
 
 
 def _array_table(parameter: str, columns: str) -> str:
     pairs = [column.split() for column in columns.split(", ")]
     arrays = ", ".join(f"CAST(:{parameter}_{index} AS {kind}[])" for index, (_, kind) in enumerate(pairs))
     names = ", ".join(name for name, _ in pairs)
-    return f"(SELECT * FROM unnest({arrays}) AS u ({names}))"
+    return "".join(("(SELECT * FROM unnest(", arrays, ") AS u (", names, "))"))
