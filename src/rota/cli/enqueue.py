@@ -10,7 +10,8 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import Length, Moment, Priority
+from rota.cli.params import length, moment
+from rota.cli.params import priority as level
 from rota.domain.errors import UnknownJob, UsageError
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", metavar="OBJECT", help="The arguments as one JSON object; - reads it from stdin.")
 @click.option("--app", "reference", metavar="MODULE:APP", help="Load this app and check the arguments by its code.")
 @click.option("--in", "app_name", metavar="APP", help="The app's name, if several apps have such a job.")
-@click.option("--delay", type=Length(), metavar="DURATION", help="Start that much later, such as 90s or 1h30m.")
-@click.option("--at", type=Moment(), metavar="TIME", help="Start then, such as 2030-01-31T09:00Z.")
-@click.option("--priority", type=Priority(), metavar="LEVEL", help="high, normal, low or a number from -100 to 100.")
+@click.option("--delay", type=length, metavar="DURATION", help="Start that much later, such as 90s or 1h30m.")
+@click.option("--at", type=moment, metavar="TIME", help="Start then, such as 2030-01-31T09:00Z.")
+@click.option("--priority", type=level, metavar="LEVEL", help="high, normal, low or a number from -100 to 100.")
 @click.option("--queue", metavar="NAME", help="This queue instead of the job's own.")
 @click.option("--key", metavar="KEY", help="Idempotency key: the same key gives the same execution back.")
 @click.option("--unique", is_flag=True, help="Only if none with the same arguments is pending or running.")
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 @click.option(
     "--on-conflict", metavar="ACTION", help="If not unique: return (the default), reject, replace or debounce."
 )
-@click.option("--start-within", type=Length(), metavar="DURATION", help="Skip it if it has not started by then.")
+@click.option("--start-within", type=length, metavar="DURATION", help="Skip it if it has not started by then.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result as JSON.")
-@click.option("--timeout", type=Length(), metavar="DURATION", help="With --wait: how long to wait at most.")
+@click.option("--timeout", type=length, metavar="DURATION", help="With --wait: how long to wait at most.")
 @with_database
 def enqueue(
     database: Database,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -18,64 +18,41 @@ MICROSECONDS = 1_000_000
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
-class Length(click.ParamType[float]):
+def length(value: str) -> float:
     """A duration in seconds: `30`, `90s`, `5m`, `1h30m`."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if not isinstance(value, str):
-            return float(value)
-        try:
-            return duration.seconds(float(value) if _NUMBER.fullmatch(value) else value)
-        except DefinitionError as error:
-            self.fail(str(error).removeprefix("duration "), param, ctx)
+    try:
+        return duration.seconds(float(value) if _NUMBER.fullmatch(value) else value)
+    except DefinitionError as error:
+        raise click.BadParameter(str(error).removeprefix("duration ")) from None
 
 
-class Moment(click.ParamType[datetime]):
-    """An instant: ISO 8601 with a time zone, or, where `past` is set, how long ago."""
-
-    name = "time"
-
-    def __init__(self, *, past: bool = False) -> None:
-        self._past = past
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        if self._past:
-            try:
-                before = SystemClock().now() / MICROSECONDS - duration.seconds(value)
-                return datetime.fromtimestamp(max(0.0, before), UTC)
-            except DefinitionError:
-                pass
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            also = ", or how long ago, such as 2h" if self._past else ""
-            self.fail(f"{value!r} is no time: write 2030-01-31T09:00Z{also}.", param, ctx)
-        if moment.tzinfo is None:
-            self.fail(f"{value!r} has no time zone: add Z for UTC or an offset such as +02:00.", param, ctx)
-        return moment
+def moment(value: str) -> datetime:
+    """An instant: ISO 8601 with a time zone."""
+    return _moment(value, "")
 
 
-class Priority(click.ParamType[int]):
+def past(value: str) -> datetime:
+    """An instant, or how long ago it was."""
+    try:
+        before = SystemClock().now() / MICROSECONDS - duration.seconds(value)
+    except DefinitionError:
+        return _moment(value, ", or how long ago, such as 2h")
+    return datetime.fromtimestamp(max(0.0, before), UTC)
+
+
+def priority(value: str) -> int:
     """`high`, `normal`, `low` or a number."""
+    from rota.domain import rank
 
-    name = "priority"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from rota.domain import rank
-
-        try:
-            return rank.level(int(value) if re.fullmatch(r"[+-]?\d{1,6}", str(value)) else value)
-        except DefinitionError as error:
-            self.fail(str(error).removeprefix("priority "), param, ctx)
+    try:
+        return rank.level(int(value) if re.fullmatch(r"[+-]?\d{1,6}", value) else value)
+    except DefinitionError as error:
+        raise click.BadParameter(str(error).removeprefix("priority ")) from None
 
 
-def instant(moment: datetime | None) -> int | None:
+def instant(value: datetime | None) -> int | None:
     """A time from the command line as microseconds."""
-    return None if moment is None else round(moment.timestamp() * MICROSECONDS)
+    return None if value is None else round(value.timestamp() * MICROSECONDS)
 
 
 def json_option(function: F) -> F:
@@ -91,7 +68,7 @@ def filter_options(function: F) -> F:
         click.option("--error", metavar="TEXT", help="Only failed ones whose error holds this text."),
         click.option(
             "--since",
-            type=Moment(past=True),
+            type=past,
             metavar="TIME",
             help="Only those since then: 2h (ago), 2030-01-31T09:00Z.",
         ),
@@ -112,3 +89,13 @@ def page_options(function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def _moment(value: str, also: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no time: write 2030-01-31T09:00Z{also}.") from None
+    if found.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no time zone: add Z for UTC or an offset such as +02:00.")
+    return found

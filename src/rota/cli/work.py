@@ -14,7 +14,7 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import Length
+from rota.cli.params import length
 from rota.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 @click.option("--queues", metavar="A,B", help="Only these queues (default: all of the app).")
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once in each process (default: 100).")
 @click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
-@click.option("--grace", type=Length(), metavar="DURATION", help="How long a stop waits for what runs (default: 30s).")
-@click.option("--lease", type=Length(), metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
+@click.option("--grace", type=length, metavar="DURATION", help="How long a stop waits for what runs (default: 30s).")
+@click.option("--lease", type=length, metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
 @click.option("--verbose", is_flag=True, help="Log how every execution ends.")
 @click.option(
     "--log-level",

@@ -9,16 +9,14 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import Moment, instant, json_option
+from rota.cli.params import instant, json_option, past
 
 if TYPE_CHECKING:
     from rota.store.reader import WorkerRow
 
 
 @click.command()
-@click.option(
-    "--since", type=Moment(past=True), metavar="TIME", help="Also those that stopped since then, such as 1h (ago)."
-)
+@click.option("--since", type=past, metavar="TIME", help="Also those that stopped since then, such as 1h (ago).")
 @json_option
 @with_database
 def workers(database: Database, since: datetime | None, as_json: bool) -> None:

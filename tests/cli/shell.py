@@ -1,0 +1,175 @@
+"""What the tests of the command line share: running it, and putting things into its database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from rota.clock import SystemClock
+from rota.domain.job import Definition
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Error, Failed, Outcome
+from rota.domain.retry import NO_RETRY
+from rota.ids import IdSource
+from rota.ops import claim, define, enqueue, finish, fleet
+from rota.store.sqlite import SqliteStore
+
+SHOP = '''
+import threading
+from rota import App
+
+app = App("shop")
+
+@app.job(queue="mail")
+def send(to: str, *, subject: str = "hi", copies: int = 1) -> str:
+    """Sends a mail."""
+    return f"{copies} x {subject} to {to}"
+
+@app.job(retry=None)
+def fail(text: str = "boom") -> None:
+    raise ValueError(text)
+
+@app.job
+def hang() -> None:
+    threading.Event().wait()
+'''
+QUICK = {"ROTA_LEASE_S": "1", "ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "0.2"}
+HANG_S = 60
+ABOUT = {"type": "str", "required": True}
+SEND = Definition(name="send", queue="mail", parameters={"to": ABOUT, "subject": {"type": "str", "required": False}})
+
+
+class Answer(NamedTuple):
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> Any:
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs `rota` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
+        self.env = {**kept, **QUICK, "NO_COLOR": "1"}
+
+    def __call__(self, *words: str, stdin: str = "", env: dict[str, str] | None = None) -> Answer:
+        done = subprocess.run(
+            [sys.executable, "-m", "rota", *words],
+            cwd=self.folder,
+            env=self.env | (env or {}),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *words: str, stdin: str = "") -> Answer:
+        """Runs a command that must succeed."""
+        answer = self(*words, stdin=stdin)
+        assert answer.code == 0, answer
+        return answer
+
+    def refused(self, *words: str, code: int = 2, env: dict[str, str] | None = None) -> str:
+        """Runs a command that must fail with exactly one line, and returns that line."""
+        answer = self(*words, env=env)
+        assert answer.code == code, answer
+        assert answer.out == ""
+        assert answer.err.startswith("rota: ")
+        assert answer.err.count("\n") == 1, answer.err
+        return answer.err.removeprefix("rota: ").strip()
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "rota", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
+
+    @contextmanager
+    def workers(self) -> Iterator[Callable[..., None]]:
+        started: list[subprocess.Popen[bytes]] = []
+
+        def start(*words: str) -> None:
+            command = [sys.executable, "-m", "rota", "worker", "shop:app", *words]
+            with (self.folder / "worker.log").open("ab") as log:
+                started.append(subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=log, stderr=log))
+
+        try:
+            yield start
+        finally:
+            for process in started:
+                process.send_signal(signal.SIGTERM)
+            codes = [process.wait(HANG_S) for process in started]
+            assert codes == [0] * len(codes), (self.folder / "worker.log").read_text()
+
+
+class Seed:
+    """Writes to the database of a shell as programs and workers would, without their processes."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.path = shell.folder / "rota.db"
+        self.clock = SystemClock()
+        self.ids = IdSource(self.clock)
+        self.store = SqliteStore(f"sqlite:///{self.path}", self.clock)
+        self.define("shop", SEND, Definition(name="fail"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    def define(self, app: str, *definitions: Definition) -> None:
+        self.store.transact(define.register, "default", app, definitions, ())
+
+    def enqueue(self, job: str = "send", count: int = 1, arguments: str = '{"to":"a"}', **options: Any) -> list[str]:
+        values = {"namespace": "default", "app": "shop", "job": job, "queue": "mail", "actor": "test", **options}
+        items = [enqueue.Item(id, arguments) for id in self.ids.many(count)]
+        accepted = self.store.transact(enqueue.enqueue, enqueue.Header(**values), items)
+        return [one.id for one in accepted]
+
+    def join(self, *, version: str = "0.1.0", lease_s: float = 600.0, queues: list[str] | None = None) -> int:
+        """A worker that exists only as a row."""
+        newcomer = fleet.Newcomer(
+            namespace="default",
+            app="shop",
+            name="host:1",
+            host="host",
+            pid=1,
+            version=version,
+            queues=queues,
+            concurrency=4,
+        )
+        return self.store.transact(fleet.join, newcomer, lease_s)
+
+    def claim(self, worker: int, slots: int = 1000) -> list[tuple[str, int]]:
+        claimed = self.store.transact(claim.claim, worker, "default", "shop", None, slots)
+        return [(one.id, one.fence) for one in claimed.claims]
+
+    def run(self, outcome: Outcome) -> None:
+        """Ends all that is queued with this outcome, without retries."""
+        worker = self.join()
+        reports = [finish.Finished(id, fence, outcome, Rules(retry=NO_RETRY)) for id, fence in self.claim(worker)]
+        self.store.transact(finish.finish, reports)
+        self.store.transact(fleet.leave, worker)
+
+    def fail(self, count: int = 1, message: str = "boom", job: str = "fail") -> list[str]:
+        """That many dead letters."""
+        ids = self.enqueue(job, count)
+        self.run(Failed(Error("ValueError", message, f"Traceback:\n  line 1\nValueError: {message}")))
+        return ids
