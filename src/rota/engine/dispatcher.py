@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rota.domain.claim import Claim
 from rota.engine.bridge import Bridge
@@ -42,6 +42,7 @@ class Dispatcher:
         self._expects_work = True
         self._was_full = False
         self._is_open = True
+        self._disowned: set[tuple[str, int]] = set()
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
@@ -57,6 +58,10 @@ class Dispatcher:
         """No more claims."""
         self._is_open = False
 
+    def disown(self, attempts: Iterable[tuple[str, int]]) -> None:
+        """These (id, fence) are being given back; if the reply to a claim still brings them, they are not ours."""
+        self._disowned.update(attempts)
+
     async def step(self) -> float | None:
         if not self._is_open:
             return None
@@ -71,10 +76,12 @@ class Dispatcher:
         ):
             return self._poll_s
         self._expects_work = False
+        self._disowned.clear()
         taken = await self._bridge.transact(claim.claim, self._worker, self._namespace, self._app, self._queues, free)
         self._lanes = taken.lanes
         for attempt in taken.claims:
-            self._start(attempt)
+            if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
+                self._start(attempt)
         self._was_full = len(taken.claims) == free
         self._expects_work = self._expects_work or self._was_full
         return 0 if self._was_full and self._free() > 0 else self._poll_s

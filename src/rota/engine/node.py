@@ -124,12 +124,16 @@ class Node:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._place.grace_s):
                 await self._idle_or_hurried()
-        self.worker.stop_all(Stop.DRAIN)
-        await self._until(lambda: self.worker.is_idle)
+        await self._until(self._has_stopped_all)
         await self._until(lambda: self.completer.is_empty)
 
     async def _idle_or_hurried(self) -> None:
         await self._until(lambda: self.worker.is_idle or self._hurried.is_set())
+
+    def _has_stopped_all(self) -> bool:
+        # Asked again and again, because the reply to the last claim may bring some more.
+        self.worker.stop_all(Stop.DRAIN)
+        return self.worker.is_idle
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -152,5 +156,6 @@ class Node:
         unnamed = await self._bridge.read(reader.holds_more, self._place.worker, held)
         if self._suspects or unnamed:
             held = self.worker.held() + self.completer.held()
+            self.dispatcher.disown(self._suspects)
             self._suspects = await self._bridge.transact(fleet.reconcile, self._place.worker, held, self._suspects)
         return self._place.lease_s * RECONCILES_PER_LEASE

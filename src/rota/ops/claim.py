@@ -28,8 +28,11 @@ class Claimed(msgspec.Struct, frozen=True):
 
 def claim(tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int) -> Claimed:
     """Up to `slots` executions, lowest rank first across the app's lanes. Only a worker with a live lease may claim."""
-    if tx.one("worker_may_claim", worker=worker) is None:
+    lease = tx.one("live_lease", worker=worker)
+    if lease is None:
         raise LeaseLost(f"worker {worker} holds no live lease")
+    if lease[0] != "live":
+        return Claimed([], frozenset())  # The drain overtook this claim; what the worker runs it may still finish.
     heads = reader.lane_heads(tx, namespace, app, queues)
     waiting = {lane: head for lane, head in heads if head is not None}
     taken: list[Claim] = []

@@ -1,5 +1,5 @@
--- name: worker_may_claim
-SELECT 1 FROM worker WHERE id = :worker AND stopped_at IS NULL AND lease_until > :now AND state = 'live'
+-- name: live_lease
+SELECT state FROM worker WHERE id = :worker AND stopped_at IS NULL AND lease_until > :now
 
 -- name: lane_heads
 SELECT l.id, CASE WHEN q.paused_at IS NULL
