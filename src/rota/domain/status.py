@@ -28,7 +28,8 @@ ALLOWED: dict[Status | None, frozenset[Status]] = {
     None: frozenset({_S.SCHEDULED, _S.WAITING, _S.QUEUED}),
     _S.SCHEDULED: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.SCHEDULED}),
     _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.CANCELLED, _S.SKIPPED}),
-    _S.QUEUED: frozenset({_S.RUNNING, _S.WAITING, _S.SCHEDULED, _S.CANCELLED, _S.SKIPPED}),
+    # A debounce pushes back what is queued: to scheduled, or to retrying if an attempt has been counted.
+    _S.QUEUED: frozenset({_S.RUNNING, _S.WAITING, _S.SCHEDULED, _S.RETRYING, _S.CANCELLED, _S.SKIPPED}),
     _S.RUNNING: frozenset(
         # Given back or rescued goes to queued; snoozed or an unknown job goes to scheduled.
         {_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.SUCCESS, _S.FAILED, _S.CANCELLED, _S.SKIPPED}
