@@ -54,7 +54,7 @@ def _facts(view: View, namespace: str, id: str) -> tuple[ExecutionRow, list[Atte
     from rota.store import reader
 
     row = reader.execution(view, namespace, id)
-    return row, reader.attempts(view, id), reader.standing(view, namespace, id)
+    return row, reader.attempts(view, namespace, id), reader.standing(view, namespace, id)
 
 
 def _heading(row: ExecutionRow, why: str, now: int) -> None:

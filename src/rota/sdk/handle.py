@@ -55,7 +55,7 @@ class Handle(Generic[T]):
 
     def attempts(self) -> list[AttemptRow]:
         """Every attempt so far, each with its error, worker and times."""
-        return self._connection.store().read(reader.attempts, self.id)
+        return self._connection.store().read(reader.attempts, self._connection.settings.namespace, self.id)
 
     def cancel(self) -> Status:
         """Cancels at once, or asks a running execution to stop; returns the status that it has now."""

@@ -165,13 +165,13 @@ def resolve(view: View, namespace: str, prefix: str) -> str:
     raise UsageError(f"{prefix} could be {found[0]} or {found[1]}: give more of the id")
 
 
-def attempts(view: View, id: str) -> list[AttemptRow]:
-    return view.records("attempts", AttemptRow, id=id)
+def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
+    return view.records("attempts", AttemptRow, namespace=namespace, id=id)
 
 
 def ending(view: View, namespace: str, id: str) -> Ending | None:
     """How the execution ended; None if it has not."""
-    found = view.records("ending", Ending, id=id)
+    found = view.records("ending", Ending, namespace=namespace, id=id)
     if not found and view.one("exists", namespace=namespace, id=id) is None:
         raise UnknownExecution(f"there is no execution {id}")
     return found[0] if found else None

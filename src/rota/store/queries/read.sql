@@ -9,10 +9,12 @@ ORDER BY s.id DESC
 -- name: attempts
 SELECT f.id, f.fence, f.final, f.status, f.reason, f.attempts, f.crashes, w.name AS worker, f.started_at, f.finished_at,
        f.result, f.error
-FROM finished f LEFT JOIN worker w ON w.id = f.worker WHERE f.id = :id ORDER BY f.fence
+FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id = f.worker
+WHERE f.id = :id AND x.namespace = :namespace ORDER BY f.fence
 
 -- name: ending
-SELECT status, reason, result, error FROM finished WHERE id = :id AND final = 1
+SELECT f.status, f.reason, f.result, f.error FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 
 -- name: exists
 SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
