@@ -1,0 +1,44 @@
+"""The stores that must behave the same. A new one is one more entry of `BACKENDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rota.clock import ManualClock
+from rota.store.port import Store
+from rota.store.sqlite import SqliteStore
+from tests.support.world import RecordingBus, World
+
+BACKENDS: dict[str, Callable[[Path, ManualClock], Store]] = {
+    "sqlite-memory-inline": lambda folder, clock: SqliteStore("sqlite://:memory:", clock, inline=True),
+    "sqlite-file": lambda folder, clock: SqliteStore(f"sqlite:///{folder}/rota.db", clock),
+}
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=BACKENDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
+    store = BACKENDS[request.param](tmp_path, clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def world(store: Store, clock: ManualClock) -> World:
+    return World(store, clock)
+
+
+@pytest.fixture
+def bus(store: Store) -> Iterator[RecordingBus]:
+    """Replaces the store's bus, so that a test sees the hints."""
+    before, recording = store.bus, RecordingBus()
+    store.bus = recording
+    yield recording
+    store.bus = before

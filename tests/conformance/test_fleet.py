@@ -1,0 +1,177 @@
+"""Workers as the database knows them: leases, death, leaving, and claims whose reply was lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.domain.claim import Claim
+from rota.domain.status import Reason, Status
+from rota.ops import fleet
+from rota.store import reader
+from rota.store.hints import Ready
+from rota.store.reader import WorkerRow
+from tests.support.world import NAMESPACE, RecordingBus, World
+
+SECOND = 1_000_000
+
+
+def row(world: World, worker: int) -> WorkerRow:
+    return next(row for row in world.store.read(reader.workers, NAMESPACE, 0) if row.id == worker)
+
+
+def reconcile(
+    world: World, worker: int, named: list[str], suspects: list[tuple[str, int]] | None = None
+) -> list[tuple[str, int]]:
+    return world.store.transact(fleet.reconcile, worker, named, suspects or [])
+
+
+def holding(world: World, count: int) -> tuple[int, list[Claim]]:
+    world.enqueue_many(count)
+    worker = world.join()
+    return worker, world.claim(worker, count)
+
+
+def test_a_newcomer_is_live_with_a_lease_of_its_own(world: World) -> None:
+    worker = world.join(name="ann", lease_s=10)
+    found = row(world, worker)
+    assert (found.name, found.state, found.app, found.running, found.stopped_at) == ("ann", "live", "shop", 0, None)
+    assert (found.started_at, found.heartbeat_at) == (world.clock.now(), world.clock.now())
+    assert found.lease_until == world.clock.now() + 10 * SECOND
+
+
+def test_ids_of_workers_are_never_used_again(world: World) -> None:
+    seen = set()
+    for _ in range(5):
+        worker = world.join()
+        assert worker not in seen
+        seen.add(worker)
+        world.store.transact(fleet.leave, worker)
+
+
+def test_a_heartbeat_renews_the_leases_of_all_it_names(world: World) -> None:
+    one, other, third = world.join(), world.join(), world.join()
+    world.clock.advance(5)
+    assert sorted(world.store.transact(fleet.beat, [one, other], 10)) == [one, other]
+    assert row(world, one).lease_until == world.clock.now() + 10 * SECOND
+    assert row(world, third).lease_until == world.clock.now() + 5 * SECOND
+
+
+def test_a_lease_that_ran_out_may_be_renewed_while_nobody_declared_its_worker_dead(world: World) -> None:
+    worker, attempts = holding(world, 1)
+    world.clock.advance(60)
+    assert world.store.transact(fleet.beat, [worker], 10) == [worker]
+    assert world.finish(attempts[0]) == []
+
+
+def test_the_dead_and_the_gone_cannot_renew_their_lease(world: World) -> None:
+    dead, gone, live = world.join(), world.join(), world.join()
+    world.store.transact(fleet.declare_dead, dead, "killed")
+    world.store.transact(fleet.leave, gone)
+    assert world.store.transact(fleet.beat, [dead, gone, live, 999], 10) == [live]
+    assert world.store.transact(fleet.beat, [], 10) == []
+
+
+def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: RecordingBus) -> None:
+    worker, attempts = holding(world, 3)
+    bus.hints.clear()
+    assert world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL") == 3
+    assert [type(hint) for hint in bus.hints] == [Ready]
+    found = world.execution(attempts[0].id)
+    assert (found.status, found.attempts, found.crashes, found.fence) == (Status.QUEUED, 0, 1, 1)
+    (kept,) = world.attempts(attempts[0].id)
+    assert (kept.status, kept.reason, kept.worker) == ("lost", Reason.CRASHED, "w")
+    assert "killed by SIGKILL" in (kept.error or "")
+    assert row(world, worker).state == "lost"
+    again = world.claim(world.join())
+    assert [(attempt.id, attempt.fence) for attempt in again] == [(attempt.id, 2) for attempt in attempts]
+
+
+def test_a_worker_dies_only_once(world: World) -> None:
+    worker, attempts = holding(world, 1)
+    assert world.store.transact(fleet.declare_dead, worker, "first") == 1
+    world.claim(world.join())
+    assert world.store.transact(fleet.declare_dead, worker, "second") == 0
+    assert world.execution(attempts[0].id).crashes == 1
+
+
+def test_thousands_held_by_one_worker_are_all_rescued(world: World) -> None:
+    worker, attempts = holding(world, 2500)
+    assert world.store.transact(fleet.declare_dead, worker, "killed") == 2500
+    assert len(world.claim(world.join(), 5000)) == len(attempts)
+
+
+def test_a_worker_that_leaves_gives_back_what_it_holds_without_burning_an_attempt(world: World) -> None:
+    worker, attempts = holding(world, 2)
+    world.store.transact(fleet.leave, worker)
+    for attempt in attempts:
+        found = world.execution(attempt.id)
+        assert (found.status, found.attempts, found.crashes, found.fence) == (Status.QUEUED, 0, 0, 1)
+        assert [kept.reason for kept in world.attempts(attempt.id)] == [Reason.DRAINED]
+    assert row(world, worker).state == "stopped"
+    assert world.finish(attempts[0]) == [attempts[0].id]
+
+
+def test_a_draining_worker_may_finish_what_it_holds(world: World) -> None:
+    worker, attempts = holding(world, 1)
+    world.store.transact(fleet.drain, worker)
+    assert row(world, worker).state == "draining"
+    assert world.store.transact(fleet.beat, [worker], 10) == [worker]
+    assert world.finish(attempts[0]) == []
+
+
+def test_what_a_worker_twice_did_not_name_is_given_back(world: World) -> None:
+    worker, (known, lost) = holding(world, 2)
+    suspects = reconcile(world, worker, [known.id])
+    assert suspects == [(lost.id, lost.fence)]
+    assert world.status(lost.id) is Status.RUNNING
+    assert reconcile(world, worker, [known.id], suspects) == []
+    found = world.execution(lost.id)
+    assert (found.status, found.attempts, found.crashes) == (Status.QUEUED, 0, 0)
+    assert [kept.reason for kept in world.attempts(lost.id)] == [Reason.NOT_HELD]
+    assert world.status(known.id) is Status.RUNNING
+
+
+def test_what_a_worker_names_the_second_time_stays_with_it(world: World) -> None:
+    worker, (one, other) = holding(world, 2)
+    suspects = reconcile(world, worker, [one.id])
+    assert reconcile(world, worker, [one.id, other.id], suspects) == []
+    assert world.status(other.id) is Status.RUNNING
+
+
+def test_a_suspect_that_was_claimed_anew_is_not_given_back_for_its_old_fence(world: World) -> None:
+    worker, (attempt,) = holding(world, 1)
+    suspects = reconcile(world, worker, [])
+    world.store.transact(fleet.reconcile, worker, [], suspects)
+    (new,) = world.claim(worker)
+    assert reconcile(world, worker, [], suspects) == [(new.id, new.fence)]
+    assert world.status(attempt.id) is Status.RUNNING
+
+
+def test_a_worker_that_names_everything_changes_nothing(world: World) -> None:
+    worker, attempts = holding(world, 3)
+    ids = [attempt.id for attempt in attempts]
+    assert not world.store.read(reader.holds_more, worker, ids)
+    assert reconcile(world, worker, [*ids, world.ids.new()]) == []
+    assert world.store.read(reader.holds_more, worker, ids[:2])
+
+
+def test_a_worker_cannot_give_back_what_another_holds(world: World) -> None:
+    _, (attempt,) = holding(world, 1)
+    other = world.join()
+    assert reconcile(world, other, [], [(attempt.id, attempt.fence)]) == []
+    assert world.status(attempt.id) is Status.RUNNING
+
+
+def test_stopped_workers_are_listed_for_a_while(world: World) -> None:
+    gone, live = world.join(), world.join()
+    world.store.transact(fleet.leave, gone)
+    world.clock.advance(60)
+    since = world.clock.now()
+    assert [worker.id for worker in world.store.read(reader.workers, NAMESPACE, since)] == [live]
+    assert [worker.id for worker in world.store.read(reader.workers, NAMESPACE, since - 61 * SECOND)] == [gone, live]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_listed_worker_says_how_much_it_runs(world: World, count: int) -> None:
+    worker, _ = holding(world, count)
+    assert row(world, worker).running == count

@@ -1,0 +1,204 @@
+"""Everything that is only read: filters, pages, status, and that tenants never see each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.domain.errors import UnknownExecution, UsageError
+from rota.domain.outcome import Snoozed
+from rota.domain.status import TERMINAL, Status
+from rota.ops import define, fleet
+from rota.store import reader
+from rota.store.port import View
+from rota.store.reader import Filter, QueueRow
+from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
+
+SECOND = 1_000_000
+
+
+def one_of_each(world: World) -> dict[Status, str]:
+    """An execution in every state that a store without dependencies and limits can hold."""
+    found: dict[Status, str] = {}
+    worker = world.join()
+    for status in (Status.SUCCESS, Status.FAILED, Status.RETRYING, Status.RUNNING):
+        found[status] = world.enqueue()
+        (attempt,) = world.claim(worker)
+        if status is Status.SUCCESS:
+            world.finish(attempt)
+        elif status is not Status.RUNNING:
+            world.finish(attempt, FAILED, THREE_TRIES if status is Status.RETRYING else NO_RETRY)
+    found[Status.CANCELLED] = world.enqueue()
+    world.cancel(found[Status.CANCELLED])
+    found[Status.SKIPPED] = world.enqueue(start_by=world.clock.now() - 1)
+    world.claim(worker)
+    found[Status.SCHEDULED] = world.enqueue(delay_s=60)
+    found[Status.QUEUED] = world.enqueue()
+    return found
+
+
+def test_every_execution_answers_with_its_state(world: World) -> None:
+    for status, id in one_of_each(world).items():
+        assert world.status(id) is status
+        assert world.execution(id).status is status
+        ending = world.ending(id)
+        assert (ending.status if ending else None) == (status if status in TERMINAL else None)
+
+
+def test_executions_are_filtered_by_state(world: World) -> None:
+    every = one_of_each(world)
+    for status in Status:
+        assert world.executions(status=status) == ([every[status]] if status in every else [])
+    assert world.executions() == sorted(every.values(), reverse=True)
+
+
+def test_executions_are_filtered_by_job_app_queue_and_time(world: World) -> None:
+    world.register("send", app="other")
+    first = world.enqueue("send", queue="mail")
+    world.clock.advance(10)
+    since = world.clock.now()
+    second = world.enqueue("count", queue="slow")
+    third = world.enqueue("send", app="other")
+    assert world.executions(job="send") == [third, first]
+    assert world.executions(job="send", app=APP) == [first]
+    assert world.executions(app="other") == [third]
+    assert world.executions(queue="slow") == [second]
+    assert world.executions(since=since) == [third, second]
+    assert world.executions(status=Status.QUEUED, job="send", queue="mail") == [first]
+    assert world.executions(status=Status.SUCCESS) == []
+    assert world.executions(job="nothing") == []
+
+
+def test_ended_executions_are_filtered_by_the_text_of_their_error(world: World) -> None:
+    (id,) = world.fail()
+    world.enqueue()
+    assert world.executions(error="BOOM") == [id]
+    assert world.executions(error="BOOM", status=Status.FAILED, job="send") == [id]
+    assert world.executions(error="nothing like it") == []
+    assert world.executions(error="boom", status=Status.SUCCESS) == []
+
+
+@pytest.mark.parametrize("wanted", [{}, {"job": "send"}, {"status": Status.QUEUED}, {"queue": "default"}])
+def test_pages_follow_each_other_without_gaps_or_doubles(world: World, wanted: dict[str, object]) -> None:
+    ids = world.enqueue_many(25)
+    seen: list[str] = []
+    before = reader.LAST_ID
+    while page := world.executions(limit=7, before=before, **wanted):
+        assert len(page) <= 7
+        seen += page
+        before = page[-1]
+        world.enqueue("count", queue="new")
+    assert [id for id in seen if id in ids] == sorted(ids, reverse=True)
+
+
+def test_an_id_may_be_shortened_while_it_is_clear(world: World) -> None:
+    id = world.enqueue()
+    assert world.store.read(reader.resolve, NAMESPACE, id[:30]) == id
+    assert world.store.read(reader.resolve, NAMESPACE, id.upper()) == id
+    other = world.enqueue()
+    with pytest.raises(UsageError, match="give more of the id"):
+        world.store.read(reader.resolve, NAMESPACE, id[:8])
+    assert world.store.read(reader.resolve, NAMESPACE, other) == other
+    for nonsense in ("zzz", "%", "' OR 1=1 --", "_"):
+        with pytest.raises(UnknownExecution):
+            world.store.read(reader.resolve, NAMESPACE, nonsense)
+
+
+def test_an_unknown_execution_is_said_to_be_unknown(world: World) -> None:
+    id = world.ids.new()
+    for query in (reader.status, reader.execution, reader.ending, reader.standing):
+        with pytest.raises(UnknownExecution, match=id):
+            world.store.read(query, NAMESPACE, id)
+
+
+def test_the_executions_of_another_namespace_are_as_if_they_were_not_there(world: World) -> None:
+    world.register("send", namespace="tenant")
+    (failed,) = world.fail()
+    queued = world.enqueue()
+    for id in (failed, queued):
+        for query in (reader.status, reader.execution, reader.ending, reader.standing, reader.resolve):
+            with pytest.raises(UnknownExecution):
+                world.store.read(query, "tenant", id)
+        assert world.store.read(reader.attempts, "tenant", id) == []
+    for wanted in (Filter(), Filter(job="send"), Filter(status=Status.FAILED), Filter(status=Status.QUEUED)):
+        assert world.store.read(reader.executions, "tenant", wanted) == []
+    assert world.store.read(reader.dead, "tenant", Filter()) == []
+    assert world.store.read(reader.dead_count, "tenant") == 0
+    assert world.store.read(reader.workers, "tenant", 0) == []
+    assert [row.queued for row in world.store.read(reader.queues, "tenant")] == [0]
+
+
+def queue(world: World, name: str = "default") -> QueueRow:
+    return next(row for row in world.store.read(reader.queues, NAMESPACE) if row.name == name)
+
+
+def test_a_queue_says_how_full_it_is(world: World) -> None:
+    world.fail(2)
+    world.enqueue_many(3)
+    oldest_at = world.clock.now()
+    world.clock.advance(5)
+    world.enqueue(delay_s=60)
+    world.enqueue()
+    world.claim(world.join(), 1)
+    row = queue(world)
+    assert (row.queued, row.scheduled, row.running, row.dead) == (3, 1, 1, 2)
+    assert row.oldest_at == oldest_at
+
+
+def test_an_empty_queue_has_no_oldest(world: World) -> None:
+    row = queue(world)
+    assert (row.queued, row.scheduled, row.running, row.oldest_at, row.dead) == (0, 0, 0, None, 0)
+
+
+def test_work_that_nobody_serves_is_found(world: World) -> None:
+    world.enqueue_many(3, queue="mail")
+    (found,) = world.store.read(reader.stranded, NAMESPACE)
+    assert (found.app, found.queue, found.queued) == (APP, "mail", 3)
+    worker = world.join()
+    assert world.store.read(reader.stranded, NAMESPACE) == []
+    world.store.transact(fleet.leave, worker)
+    assert len(world.store.read(reader.stranded, NAMESPACE)) == 1
+    world.store.transact(define.pause_queue, NAMESPACE, "mail", "ann", "")
+    assert world.store.read(reader.stranded, NAMESPACE) == []
+
+
+def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
+    first, second = world.enqueue(), world.enqueue()
+    standing, now = world.store.read(reader.standing, NAMESPACE, second)
+    assert (standing.status, standing.ahead, standing.live_workers, now) == (Status.QUEUED, 1, 0, world.clock.now())
+    (attempt,) = world.claim(world.join(), 1)
+    assert attempt.id == first
+    running, _ = world.store.read(reader.standing, NAMESPACE, first)
+    behind, _ = world.store.read(reader.standing, NAMESPACE, second)
+    assert (running.status, running.lease_until) == (Status.RUNNING, world.clock.now() + 10 * SECOND)
+    assert (behind.ahead, behind.live_workers) == (0, 1)
+
+
+def test_a_snoozed_execution_says_so(world: World) -> None:
+    _, attempt = world.start()
+    world.finish(attempt, Snoozed(60))
+    standing, _ = world.store.read(reader.standing, NAMESPACE, attempt.id)
+    assert (standing.status, standing.reason) == (Status.SCHEDULED, "snoozed")
+    assert standing.due_at == world.clock.now() + 60 * SECOND
+
+
+def test_reading_sees_one_consistent_state(world: World) -> None:
+    world.enqueue_many(3)
+
+    def twice(view: View) -> tuple[int, int]:
+        rows = reader.executions(view, NAMESPACE, Filter())
+        again = reader.executions(view, NAMESPACE, Filter())
+        return len(rows), len(again)
+
+    assert world.store.read(twice) == (3, 3)
+
+
+def test_what_was_accepted_is_read_by_the_next_look(world: World) -> None:
+    for _ in range(50):
+        assert world.status(world.enqueue()) is Status.QUEUED
+
+
+def test_the_clock_of_the_database_is_read_with_the_newest_instant_in_it(world: World) -> None:
+    world.enqueue()
+    at = world.clock.now()
+    world.clock.advance(5)
+    assert world.store.read(reader.clock) == (at + 5 * SECOND, at)

@@ -1,0 +1,188 @@
+"""Chores that any node may do at any time: promote, expire, rescue."""
+
+from __future__ import annotations
+
+from rota.domain.job import Queue
+from rota.domain.rank import Policy
+from rota.domain.status import Reason, Status
+from rota.ops import fleet, upkeep
+from rota.ops.upkeep import Chores
+from rota.store.hints import Ended, Ready
+from tests.support.world import FAILED, LEASE_S, THREE_TRIES, RecordingBus, World
+
+SECOND = 1_000_000
+
+
+def look(world: World) -> Chores:
+    return world.store.read(upkeep.look, LEASE_S)
+
+
+def rescue(world: World) -> int:
+    return world.store.transact(upkeep.rescue, LEASE_S)
+
+
+def expire(world: World) -> int:
+    return world.store.transact(upkeep.expire)
+
+
+def test_with_nothing_to_do_a_look_says_so(world: World) -> None:
+    world.enqueue()
+    assert look(world) == Chores(world.clock.now(), None, None, dead_workers=False)
+
+
+def test_what_is_due_is_promoted_and_never_early(world: World, bus: RecordingBus) -> None:
+    id = world.enqueue(delay_s=10)
+    assert look(world).next_due_at == world.clock.now() + 10 * SECOND
+    world.clock.advance(9.999999)
+    assert world.promote() == 0
+    assert world.status(id) is Status.SCHEDULED
+    world.clock.advance(0.000001)
+    bus.hints.clear()
+    assert world.promote() == 1
+    assert world.status(id) is Status.QUEUED
+    assert [type(hint) for hint in bus.hints] == [Ready]
+    assert world.promote() == 0
+    assert look(world).next_due_at is None
+
+
+def test_what_is_promoted_late_is_ranked_by_the_time_at_which_it_was_due(world: World) -> None:
+    second = world.enqueue(delay_s=20)
+    first = world.enqueue(delay_s=10)
+    world.clock.advance(15)
+    between = world.enqueue()
+    world.clock.advance(15)
+    world.promote()
+    assert [attempt.id for attempt in world.claim(world.join())] == [first, between, second]
+
+
+def test_promotion_follows_the_policy_of_the_queue(world: World) -> None:
+    world.register(queues=[Queue(name="line", policy=Policy.FIFO)])
+    low = world.enqueue(queue="line", delay_s=1, priority=-10)
+    high = world.enqueue(queue="line", delay_s=2, priority=10)
+    world.clock.advance(3)
+    world.promote()
+    assert [attempt.id for attempt in world.claim(world.join())] == [low, high]
+
+
+def test_many_are_promoted_in_bounded_pieces(world: World) -> None:
+    world.enqueue_many(upkeep.MOST + 10, delay_s=1)
+    world.clock.advance(1)
+    assert world.promote() == upkeep.MOST
+    assert world.promote() == 10
+    assert world.promote() == 0
+
+
+def test_a_retry_is_promoted_with_what_it_carries(world: World) -> None:
+    _, attempt = world.start()
+    world.finish(attempt, FAILED, THREE_TRIES)
+    world.clock.advance(10)
+    world.promote()
+    (again,) = world.claim(world.join())
+    assert (again.attempts, again.fence, again.first_start_at) == (1, 2, attempt.first_start_at)
+
+
+def test_what_did_not_start_in_time_is_skipped(world: World, bus: RecordingBus) -> None:
+    queued = world.enqueue(start_within_s=5)
+    scheduled = world.enqueue(delay_s=60, start_by=world.clock.now() + 30 * SECOND)
+    assert look(world).next_deadline == world.clock.now() + 5 * SECOND
+    world.clock.advance(5)
+    bus.hints.clear()
+    assert expire(world) == 1
+    assert bus.hints == [Ended((queued,))]
+    row = world.execution(queued)
+    assert (row.status, row.reason, row.fence) == (Status.SKIPPED, Reason.START_DEADLINE, 1)
+    world.clock.advance(25)
+    assert expire(world) == 1
+    assert world.status(scheduled) is Status.SKIPPED
+    assert look(world).next_deadline is None
+    assert world.dead() == []
+
+
+def test_what_started_in_time_is_not_skipped(world: World) -> None:
+    id = world.enqueue(start_within_s=5)
+    worker = world.join(lease_s=60)
+    (attempt,) = world.claim(worker)
+    world.clock.advance(6)
+    assert expire(world) == 1
+    assert world.status(id) is Status.RUNNING
+    world.finish(attempt, FAILED, THREE_TRIES)
+    assert expire(world) == 0
+    assert world.status(id) is Status.RETRYING
+
+
+def test_a_retry_of_what_started_in_time_is_not_skipped(world: World) -> None:
+    _, attempt = world.start(start_within_s=5)
+    world.finish(attempt, FAILED, THREE_TRIES)
+    world.clock.advance(6)
+    assert expire(world) == 1
+    assert world.status(attempt.id) is Status.RETRYING
+
+
+def test_what_ended_before_its_deadline_stays_as_it_ended(world: World) -> None:
+    _, attempt = world.start(start_within_s=5)
+    world.finish(attempt)
+    cancelled = world.enqueue(start_within_s=5)
+    world.cancel(cancelled)
+    world.clock.advance(10)
+    assert expire(world) == 2
+    assert (world.status(attempt.id), world.status(cancelled)) == (Status.SUCCESS, Status.CANCELLED)
+
+
+def test_many_are_expired_in_bounded_pieces(world: World) -> None:
+    world.enqueue_many(upkeep.MOST + 10, start_within_s=1)
+    world.clock.advance(2)
+    assert expire(world) == upkeep.MOST
+    assert expire(world) == 10
+    assert world.executions(status=Status.QUEUED) == []
+
+
+def test_the_work_of_a_worker_whose_lease_ran_out_is_rescued(world: World) -> None:
+    worker, attempt = world.start()
+    world.clock.advance(LEASE_S - 0.001)
+    assert not look(world).dead_workers
+    assert rescue(world) == 0
+    world.clock.advance(0.001)
+    assert look(world).dead_workers
+    assert rescue(world) == 1
+    (kept,) = world.attempts(attempt.id)
+    assert (kept.status, kept.reason) == ("lost", Reason.CRASHED)
+    assert "sent no heartbeat" in (kept.error or "")
+    assert world.finish(attempt) == [attempt.id]
+    assert world.store.transact(fleet.beat, [worker], LEASE_S) == []
+
+
+def test_a_worker_that_beats_is_left_alone(world: World) -> None:
+    worker, attempt = world.start()
+    for _ in range(10):
+        world.clock.advance(LEASE_S / 2)
+        world.store.transact(fleet.beat, [worker], LEASE_S)
+        assert rescue(world) == 0
+    assert world.status(attempt.id) is Status.RUNNING
+
+
+def test_many_dead_workers_are_rescued_in_bounded_pieces(world: World) -> None:
+    for _ in range(upkeep.MOST_WORKERS + 5):
+        world.enqueue()
+        world.claim(world.join(), 1)
+    world.clock.advance(LEASE_S)
+    assert rescue(world) == upkeep.MOST_WORKERS
+    assert rescue(world) == 5
+    assert not look(world).dead_workers
+
+
+def test_a_heartbeat_from_the_future_does_not_keep_a_dead_worker_alive(world: World) -> None:
+    _, attempt = world.start()
+    world.clock.advance(-3600)
+    assert look(world).dead_workers
+    assert rescue(world) == 1
+    assert world.status(attempt.id) is Status.QUEUED
+
+
+def test_chores_done_twice_change_nothing_more(world: World) -> None:
+    _, attempt = world.start()
+    world.enqueue(delay_s=1)
+    world.clock.advance(LEASE_S)
+    assert [world.promote(), rescue(world)] == [1, 1]
+    before = world.execution(attempt.id)
+    assert [world.promote(), rescue(world), expire(world)] == [0, 0, 0]
+    assert world.execution(attempt.id) == before

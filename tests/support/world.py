@@ -1,0 +1,171 @@
+"""A store with one app's jobs in it, a clock that the test moves, and short words for the operations.
+
+The words take and return what the operations do; they only spare the tests what is the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.clock import ManualClock
+from rota.domain.claim import Claim
+from rota.domain.job import Definition, Queue
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Error, Failed, Outcome, Succeeded
+from rota.domain.retry import Fixed
+from rota.domain.status import Status
+from rota.ids import IdSource
+from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
+from rota.store import reader
+from rota.store.hints import Hint, Listener
+from rota.store.port import Store, Tx
+from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
+
+NAMESPACE = "default"
+APP = "shop"
+LEASE_S = 10.0
+ERROR = Error("ValueError", "boom", "Traceback …")
+FAILED = Failed(ERROR)
+THREE_TRIES = Rules(retry=Fixed(attempts=3, delay=10))
+NO_RETRY = Rules(retry=Fixed(attempts=1))
+
+
+class World:
+    """One store and everything a test needs to act on it."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids = IdSource(clock)
+        self.register("send", "receive", "count")
+
+    # Definitions.
+
+    def register(
+        self, *jobs: str | Definition, queues: Sequence[Queue] = (), app: str = APP, namespace: str = NAMESPACE
+    ) -> None:
+        definitions = [Definition(name=job) if isinstance(job, str) else job for job in jobs]
+        self.store.transact(define.register, namespace, app, definitions, list(queues))
+
+    # Enqueueing.
+
+    def header(self, job: str = "send", **options: Any) -> enqueue.Header:
+        values = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": "default", "actor": "test", **options}
+        return enqueue.Header(**values)
+
+    def item(self, arguments: object = None) -> enqueue.Item:
+        return enqueue.Item(self.ids.new(), msgspec.json.encode({} if arguments is None else arguments).decode())
+
+    def accept(self, job: str = "send", arguments: object = None, **options: Any) -> enqueue.Accepted:
+        (accepted,) = self.store.transact(enqueue.enqueue, self.header(job, **options), [self.item(arguments)])
+        return accepted
+
+    def enqueue(self, job: str = "send", arguments: object = None, **options: Any) -> str:
+        return self.accept(job, arguments, **options).id
+
+    def enqueue_many(self, count: int, job: str = "send", **options: Any) -> list[str]:
+        items = [self.item({"n": number}) for number in range(count)]
+        return [one.id for one in self.store.transact(enqueue.enqueue, self.header(job, **options), items)]
+
+    # Working.
+
+    def join(self, *, app: str = APP, namespace: str = NAMESPACE, lease_s: float = LEASE_S, name: str = "w") -> int:
+        newcomer = fleet.Newcomer(
+            namespace=namespace,
+            app=app,
+            name=name,
+            host="test",
+            pid=1,
+            version="0",
+            queues=None,
+            concurrency=10,
+        )
+        return self.store.transact(fleet.join, newcomer, lease_s)
+
+    def claim(
+        self,
+        worker: int,
+        slots: int = 100,
+        queues: Sequence[str] | None = None,
+        *,
+        app: str = APP,
+        namespace: str = NAMESPACE,
+    ) -> list[Claim]:
+        return self.store.transact(claim.claim, worker, namespace, app, queues, slots).claims
+
+    def start(self, job: str = "send", **options: Any) -> tuple[int, Claim]:
+        """A worker, and one attempt that it runs."""
+        self.enqueue(job, **options)
+        worker = self.join()
+        (attempt,) = self.claim(worker)
+        return worker, attempt
+
+    def finish(self, attempt: Claim, outcome: Outcome = Succeeded("1"), rules: Rules = NO_RETRY) -> list[str]:  # noqa: B008
+        return self.store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome, rules)])
+
+    def fail(self, count: int = 1, job: str = "send", **options: Any) -> list[str]:
+        """Dead letters, newest last."""
+        ids = self.enqueue_many(count, job, **options)
+        worker = self.join()
+        for attempt in self.claim(worker, count):
+            self.finish(attempt, FAILED)
+        self.store.transact(fleet.leave, worker)
+        return ids
+
+    def promote(self) -> int:
+        return self.store.transact(upkeep.promote)
+
+    def cancel(self, id: str) -> Status:
+        return self.store.transact(control.cancel, NAMESPACE, id, "test")
+
+    # Looking.
+
+    def status(self, id: str) -> Status:
+        return self.store.read(reader.status, NAMESPACE, id)
+
+    def execution(self, id: str) -> ExecutionRow:
+        return self.store.read(reader.execution, NAMESPACE, id)
+
+    def attempts(self, id: str) -> list[AttemptRow]:
+        return self.store.read(reader.attempts, NAMESPACE, id)
+
+    def ending(self, id: str) -> Ending | None:
+        return self.store.read(reader.ending, NAMESPACE, id)
+
+    def executions(self, **wanted: Any) -> list[str]:
+        return [row.id for row in self.store.read(reader.executions, NAMESPACE, Filter(**wanted))]
+
+    def dead(self, reason: str | None = None, **wanted: Any) -> list[DeadRow]:
+        return self.store.read(reader.dead, NAMESPACE, Filter(**wanted), reason)
+
+
+class RecordingBus:
+    """Keeps the hints that were sent, and calls `on_send` at that moment."""
+
+    def __init__(self, on_send: Callable[[], None] = lambda: None) -> None:
+        self.hints: list[Hint] = []
+        self._on_send = on_send
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        self.hints.extend(hints)
+        if hints:
+            self._on_send()
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+class Boom(Exception):
+    """Raised by operations that are meant to fail."""
+
+
+def boom_after(tx: Tx, op: Callable[..., Any], *args: Any) -> None:
+    """Does all that `op` does, and then fails."""
+    op(tx, *args)
+    raise Boom
