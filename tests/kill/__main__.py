@@ -1,0 +1,53 @@
+"""`python -m tests.kill`: a run of any size, a table, and one line of JSON. Exit code 1 if anything went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from tests.kill.report import Plan, table
+from tests.kill.run import Run
+
+
+def main() -> int:
+    plan = Plan()
+    parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
+    parser.add_argument("--kills", type=int, default=plan.kills, help="SIGKILLs of worker processes")
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="chooses victims and kinds")
+    parser.add_argument("--workers", type=int, default=plan.supervisors, help="supervisors")
+    parser.add_argument("--children", type=int, default=plan.children, help="worker processes of each supervisor")
+    parser.add_argument("--lease", type=float, default=plan.lease_s, help="seconds")
+    parser.add_argument("--rate", type=float, default=plan.kills_per_s, help="kills per second")
+    parser.add_argument("--minutes", type=float, default=plan.minutes, help="stop killing after this time")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with database, journals and logs")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="rota-kill-"))
+    report = Run(
+        Plan(
+            kills=given.kills,
+            seed=given.seed,
+            supervisors=given.workers,
+            children=given.children,
+            lease_s=given.lease,
+            kills_per_s=given.rate,
+            minutes=given.minutes,
+        ),
+        folder,
+    ).run()
+    print(table(report))
+    print(msgspec.json.encode(report).decode())
+    if given.keep or report.problems:
+        print(f"kept: {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
+    return 1 if report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What the database says, read without Rota: the third witness must not be asked through the accused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+PENDING = ("scheduled", "waiting", "ready", "running")
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """An accepted call."""
+
+    id: str
+    job: str
+    ticket: str
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A row of history."""
+
+    id: str
+    fence: int
+    final: bool
+    status: str
+    reason: str
+    attempts: int
+    crashes: int
+    pid: int | None
+    started_at: int
+    finished_at: int
+    result: str | None
+    error: str | None
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The whole database, as far as it matters here."""
+
+    executions: list[Execution]
+    attempts: dict[str, list[Attempt]]
+    """By execution, lowest fence first."""
+    pending: dict[str, int]
+    dead: set[str]
+    live_workers: int
+    integrity: str
+
+
+def read(database: Path) -> Evidence:
+    with _open(database) as connection:
+        every = connection.execute("SELECT id, job, arguments FROM execution").fetchall()
+        executions = [Execution(id, job, msgspec.json.decode(arguments)["ticket"]) for id, job, arguments in every]
+        history = connection.execute(
+            "SELECT f.id, f.fence, f.final = 1, f.status, f.reason, f.attempts, f.crashes, w.pid, f.started_at,"
+            " f.finished_at, f.result, f.error FROM finished f LEFT JOIN worker w ON w.id = f.worker"
+            " ORDER BY f.id, f.fence"
+        )
+        attempts: dict[str, list[Attempt]] = {}
+        for row in history:
+            attempts.setdefault(row[0], []).append(Attempt(*row))
+        return Evidence(
+            executions,
+            attempts,
+            pending=_pending(connection),
+            dead={row[0] for row in connection.execute("SELECT id FROM dead")},
+            live_workers=_live_workers(connection),
+            integrity=", ".join(row[0] for row in connection.execute("PRAGMA integrity_check")),
+        )
+
+
+def is_quiet(database: Path, live_workers: int) -> bool:
+    """Nothing left to do, and the dead among the workers have been declared dead."""
+    with _open(database) as connection:
+        return not any(_pending(connection).values()) and _live_workers(connection) <= live_workers
+
+
+def _pending(connection: sqlite3.Connection) -> dict[str, int]:
+    return {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in PENDING}
+
+
+def _live_workers(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM worker WHERE stopped_at IS NULL").fetchone()[0])
+
+
+@contextmanager
+def _open(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
+        connection.execute("BEGIN")  # One state of the database for all questions.
+        yield connection

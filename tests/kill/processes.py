@@ -1,0 +1,79 @@
+"""Processes, seen and signalled without a chance of hitting a stranger: by file descriptor, never by a bare number."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PROC = Path("/proc")
+POLL_S = 0.02
+MARK = "KILL_RUN"
+
+
+class Process:
+    """One process, pinned: its number may be used again, this object still means the old one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd = os.pidfd_open(pid)
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Whether it was still there to hear it."""
+        if self.is_gone():
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._fd, number)
+            return True
+        return False
+
+    def is_gone(self) -> bool:
+        """Ended, whether or not its parent has taken notice."""
+        if self._fd < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def children_of(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(text) for text in (PROC / f"{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def parent_of(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        # The name in brackets may contain anything; what follows the last bracket is fixed.
+        return int((PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def marked(mark: str) -> list[int]:
+    """Every living process whose environment carries the mark of this run, apart from this one."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    """Other processes cannot call us back: look often, and give up with words."""
+    give_up_at = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= give_up_at:
+            raise TimeoutError(f"after {timeout_s:g} s still waiting for {what}")
+        time.sleep(POLL_S)  # sleep: between two looks at other processes

@@ -1,0 +1,156 @@
+"""Workers die and are stopped; what was accepted ends exactly once. ROTA_KILLS and ROTA_KILL_SEED make other runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rota import Handle
+from rota.clock import SystemClock
+from rota.store.sqlite import SqliteStore
+from tests.kill import check, effects, evidence, jobs
+from tests.kill.check import Witnesses
+from tests.kill.effects import Answer
+from tests.kill.fleet import START_S, Fleet, Program
+from tests.kill.journal import Entry
+from tests.kill.processes import Process, wait_until
+from tests.kill.report import Plan, table
+from tests.kill.run import Run
+
+pytestmark = pytest.mark.xdist_group("kill")
+
+KILLS = int(os.environ.get("ROTA_KILLS", "300"))
+LEASE_S = 1.0
+LONG_S = 600.0
+TICKET = "the-one"
+DRAIN_S = 30.0
+
+
+@pytest.mark.timeout(300 + 2 * KILLS)
+def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path) -> None:
+    seed = int(os.environ.get("ROTA_KILL_SEED", random.randrange(1_000_000)))
+    report = Run(Plan(kills=KILLS, seed=seed, minutes=2 + KILLS / 60), tmp_path).run()
+    print(table(report))
+    assert not report.problems, table(report)
+
+
+def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path) -> None:
+    with Fleet(tmp_path, lease_s=LEASE_S, poll_s=0.2) as fleet, enqueued(fleet, body_s=2 * LEASE_S) as handle:
+        sleeper, (child,) = worker_that_runs(fleet, handle)
+        stopped_at = time.monotonic()
+        stop_without_the_lock([child, sleeper.process], fleet.database)
+        other = fleet.supervisor("other")
+        assert handle.result(timeout=START_S) == 2
+
+        wait_until(lambda: time.monotonic() >= stopped_at + 3 * LEASE_S, START_S, "three leases to pass")
+        child.signal(signal.SIGCONT)
+        wait_until(lambda: (1, Answer.STALE) in charges(fleet), START_S, "the old holder to act on its lost lease")
+        sleeper.process.signal(signal.SIGCONT)
+        wait_until(child.is_gone, START_S, "the supervisor to kill the child that outlived its lease")
+        child.close()
+        drain(sleeper, other)
+
+    assert charges(fleet) == [(2, Answer.DONE), (1, Answer.STALE)]
+    assert [(one.fence, one.status) for one in history(fleet, handle)] == [(1, "lost"), (2, "success")]
+    assert problems(fleet, handle) == []
+
+
+def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Path) -> None:
+    with Fleet(tmp_path) as fleet, enqueued(fleet, body_s=LONG_S) as handle:
+        victim, (child,) = worker_that_runs(fleet, handle)
+        other = fleet.supervisor("other")
+        wait_until(lambda: evidence.read(fleet.database).live_workers == 2, START_S, "the other worker to join")
+        killed_at = now()
+        victim.process.signal(signal.SIGKILL)
+        wait_until(child.is_gone, 2.0, "the child to die with its supervisor")
+        child.close()
+        assert handle.result(timeout=START_S) == 2
+        drain(other)
+
+    assert seconds(killed_at, history(fleet, handle)[1].started_at) <= 15
+    assert problems(fleet, handle) == []
+
+
+def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path) -> None:
+    with Fleet(tmp_path) as fleet, enqueued(fleet, body_s=LONG_S) as handle:
+        supervisor, (child,) = worker_that_runs(fleet, handle)
+        killed_at = now()
+        child.signal(signal.SIGKILL)
+        child.close()
+        assert handle.result(timeout=START_S) == 2
+        drain(supervisor)
+
+    lost, again = history(fleet, handle)
+    # A tenth of a second is usual; the bounds leave room for a machine that is busy with other tests.
+    assert seconds(killed_at, lost.finished_at) < 1
+    assert seconds(killed_at, again.started_at) < 5
+    assert problems(fleet, handle) == []
+
+
+@contextmanager
+def enqueued(fleet: Fleet, body_s: float) -> Iterator[Handle[int]]:
+    """One execution, before anybody is there to run it."""
+    fleet.receiver()
+    store = SqliteStore(fleet.environment["ROTA_URL"])
+    with jobs.app.connection.borrowed(store, SystemClock()):
+        yield jobs.late.enqueue(TICKET, body_s)
+
+
+def worker_that_runs(fleet: Fleet, handle: Handle[int]) -> tuple[Program, list[Process]]:
+    """A supervisor and its children, one of which has begun the execution."""
+    supervisor = fleet.supervisor("first")
+    wait_until(lambda: any(one.effect.id == handle.id for one in effects.recorded(fleet.folder)), START_S, "a start")
+    return supervisor, supervisor.children()
+
+
+def stop_without_the_lock(processes: list[Process], database: Path) -> None:
+    """A process stopped while it writes would stop everybody: that is SQLite, and not what is tested here."""
+
+    def stopped() -> bool:
+        for process in processes:
+            process.signal(signal.SIGSTOP)
+        with database.with_name(f"{database.name}-turn").open() as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                for process in processes:
+                    process.signal(signal.SIGCONT)
+                return False
+        return True
+
+    wait_until(stopped, START_S, "a moment without a transaction")
+
+
+def drain(*supervisors: Program) -> None:
+    for supervisor in supervisors:
+        supervisor.process.signal(signal.SIGTERM)
+    assert [supervisor.wait(DRAIN_S) for supervisor in supervisors] == [0] * len(supervisors)
+
+
+def charges(fleet: Fleet) -> list[tuple[int, Answer]]:
+    return [(one.effect.fence, one.answer) for one in effects.recorded(fleet.folder) if one.effect.fenced]
+
+
+def history(fleet: Fleet, handle: Handle[int]) -> list[evidence.Attempt]:
+    return evidence.read(fleet.database).attempts[handle.id]
+
+
+def problems(fleet: Fleet, handle: Handle[int]) -> list[str]:
+    journal = [Entry(TICKET, keyed=False), Entry(TICKET, keyed=False, id=handle.id)]
+    return check.problems(Witnesses([journal], effects.recorded(fleet.folder), evidence.read(fleet.database)))
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def seconds(start: int, end: int) -> float:
+    return (end - start) / 1_000_000
