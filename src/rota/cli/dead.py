@@ -11,13 +11,14 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
+from rota.cli.failure import NOT_WELL
 from rota.cli.params import filter_options, instant, json_option, page_options
 from rota.cli.show import resolved
 from rota.cli.show import show as show_command
 from rota.domain.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
-    from rota.store.reader import DeadRow, Filter
+    from rota.store.reader import DeadRow
 
 PAGE = 500
 F = TypeVar("F", bound=Callable[..., object])
@@ -219,9 +220,7 @@ def _matching(database: Database, given: Given) -> list[str]:
     chosen: list[str] = []
     while True:
         before = chosen[-1] if chosen else reader.LAST_ID
-        wanted: Filter = reader.Filter(
-            job=job, queue=queue, error=error, since=instant(since), before=before, limit=PAGE
-        )
+        wanted = reader.Filter(job=job, queue=queue, error=error, since=instant(since), before=before, limit=PAGE)
         rows = database.read(reader.dead, database.namespace, wanted, reason)
         chosen += [row.id for row in rows]
         if len(rows) < PAGE:
@@ -231,7 +230,9 @@ def _matching(database: Database, given: Given) -> list[str]:
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"{question} Say --yes, because there is no terminal to ask at")
-    click.confirm(question, abort=True, err=True)
+    if not click.confirm(question, err=True):
+        output.message("nothing was done")
+        click.get_current_context().exit(NOT_WELL)
 
 
 def _in_pages(chosen: Sequence[str], words: tuple[str, str], act: Callable[[list[str]], None]) -> None:

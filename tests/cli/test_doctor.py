@@ -1,0 +1,87 @@
+"""`rota doctor` and `rota migrate`: the database's own commands."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import rota
+from rota.clock import SystemClock
+from rota.ops import define
+from rota.store import migrate
+from tests.cli.shell import Answer, Seed, Shell
+
+
+def verdicts(answer: Answer) -> dict[str, tuple[str, str]]:
+    """The worst line of each check."""
+    rows = sorted(answer.rows, key=lambda row: ("ok", "warn", "fail").index(row["verdict"]))
+    return {row["check"]: (row["verdict"], row["found"]) for row in rows}
+
+
+def test_a_healthy_database_is_ok(shell: Shell, seed: Seed) -> None:
+    seed.join(version=rota.__version__)
+    found = verdicts(shell.ok("doctor", "--json"))
+    # How fast and how full the disk is, is not up to the test.
+    assert {verdict for name, (verdict, _) in found.items() if name not in ("write", "disk")} == {"ok"}
+    names = "settings write journal disk sqlite schema clock workers leases versions queues"
+    assert list(found) == [*names.split(), "dead letters"]
+    assert found["sqlite"][1] == sqlite3.sqlite_version
+    assert "journal mode wal" in found["journal"][1]
+    assert shell.ok("doctor").out.splitlines()[1].split()[:2] == ["ok", "settings"]
+
+
+def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
+    seed.fail()
+    seed.enqueue(count=2)
+    held = seed.enqueue(job="fail", queue="default")
+    seed.join(version="0.0.1", queues=["default"])
+    gone = seed.join(lease_s=0.3, queues=["default"])
+    seed.store.transact(define.pause_queue, "default", "default", "test", "")
+    while (answer := verdicts(shell("doctor", "--json", env={"ROTA_LAESE_S": "3"})))["leases"][0] == "ok":
+        pass
+    assert answer["settings"] == ("warn", "ROTA_LAESE_S is no setting")
+    assert answer["versions"][0] == "warn"
+    assert "0.0.1" in answer["versions"][1]
+    assert answer["dead letters"] == ("warn", "1 dead letter")
+    found = [(row["found"], row["advice"]) for row in shell.ok("doctor", "--json").rows if row["check"] == "queues"]
+    assert found == [
+        ("2 executions of app shop wait in queue mail, which no worker serves", "start `rota worker` for app shop"),
+        ("queue default is paused", "`rota queues resume default`"),
+    ]
+    assert held
+    assert gone
+
+
+def test_what_is_broken_fails_with_exit_code_1(shell: Shell) -> None:
+    answer = shell("doctor", "--json")
+    assert answer.code == 1
+    assert verdicts(answer)["database"][1].startswith("there is no database at ")
+    assert not (shell.folder / "rota.db").exists()
+    assert verdicts(shell("doctor", "--json", env={"ROTA_POLL_S": "x"}))["settings"][0] == "fail"
+    (shell.folder / "rota.db").touch()
+    assert verdicts(shell("doctor", "--json"))["schema"][0] == "fail"
+    (shell.folder / "rota.db").write_text("nonsense " * 500)
+    answer = shell("doctor", "--json")
+    assert (answer.code, verdicts(answer)["database"][0]) == (1, "fail")
+
+
+def test_a_clock_that_went_back_is_noticed(shell: Shell, seed: Seed) -> None:
+    connection = sqlite3.connect(seed.path)
+    seed.join()
+    connection.execute("UPDATE worker SET heartbeat_at = ?", (SystemClock().now() + 3_600_000_000,))
+    connection.commit()
+    connection.close()
+    verdict, found = verdicts(shell.ok("doctor", "--json"))["clock"]
+    assert verdict == "warn"
+    assert found.startswith("the database holds times 59m")
+
+
+def test_migrate_creates_and_then_has_nothing_to_do(shell: Shell) -> None:
+    dry = shell.ok("migrate", "--dry-run").out
+    assert all(f"-- {one.name}\n" in dry for one in migrate.known("sqlite"))
+    assert "CREATE TABLE execution" in dry
+    assert not (shell.folder / "rota.db").exists()
+    applied = shell.ok("migrate")
+    assert applied.out.split() == [one.name for one in migrate.known("sqlite")]
+    again = shell.ok("migrate")
+    assert (again.out, again.err) == ("", f"{shell.folder / 'rota.db'} is up to date\n")
+    assert shell.ok("migrate", "--dry-run").out == ""

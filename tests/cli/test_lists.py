@@ -1,0 +1,162 @@
+"""Lists: filters, pages, JSON, and hostile text."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rota.domain.outcome import Error, Failed, Succeeded
+from tests.cli.shell import HANG_S, Answer, Seed, Shell
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+HOSTILE = "\x1b[31mred\x1b[0m \u202eright\x07\x9b2J\r\nsecond\tline"
+
+
+def ids(answer: Answer) -> list[str]:
+    return [row["id"] for row in answer.rows]
+
+
+def test_executions_are_filtered(shell: Shell, seed: Seed) -> None:
+    (done,) = seed.enqueue()
+    seed.run(Succeeded('"ok"'))
+    (bad,) = seed.fail(message="no such host")
+    (later,) = seed.enqueue(delay_s=3600)
+    (queued,) = seed.enqueue(queue="default")
+    expected = {
+        (): [queued, later, bad, done],
+        ("--status", "success"): [done],
+        ("--status", "SCHEDULED"): [later],
+        ("--status", "queued"): [queued],
+        ("--job", "fail"): [bad],
+        ("--queue", "default"): [queued],
+        ("--error", "SUCH HOST"): [bad],
+        ("--app", "other"): [],
+        ("--since", "1h"): [queued, later, bad, done],
+        ("--since", "2999-01-01T00:00Z"): [],
+        ("--before", bad): [done],
+    }
+    for words, found in expected.items():
+        assert ids(shell.ok("executions", *words, "--json")) == found, words
+
+
+def test_a_page_tells_of_the_next(shell: Shell, seed: Seed) -> None:
+    made = seed.enqueue(count=5)[::-1]
+    first = shell.ok("executions", "--limit", "3", "--json")
+    assert ids(first) == made[:3]
+    assert f"--before {made[2]}" in first.err
+    second = shell.ok("executions", "--limit", "3", "--before", made[2], "--json")
+    assert ids(second) == made[3:]
+    assert second.err == ""
+
+
+def test_json_has_iso_times_values_and_stable_keys(shell: Shell, seed: Seed) -> None:
+    seed.enqueue(arguments='{"to":"Zoë"}', tags='["x"]')
+    (row,) = shell.ok("executions", "--json").rows
+    assert list(row)[:6] == ["id", "namespace", "app", "job", "job_version", "queue"]
+    assert ISO.fullmatch(row["created_at"])
+    assert row["finished_at"] is None
+    assert row["arguments"] == {"to": "Zoë"}
+    assert row["tags"] == ["x"]
+    assert shell.ok("executions", "--json").out.count("\n") == 3
+
+
+def test_empty_lists_are_empty_arrays(shell: Shell) -> None:
+    shell.ok("migrate")
+    for words in (["executions"], ["dead", "list"], ["queues"], ["workers"], ["jobs"]):
+        assert shell.ok(*words, "--json").rows == []
+        answer = shell.ok(*words)
+        assert (answer.out, answer.err.count("\n")) == ("", 1)
+
+
+def test_tables_outside_a_terminal_are_plain_and_complete(shell: Shell, seed: Seed) -> None:
+    made = seed.enqueue(count=2)
+    lines = shell("executions", env={"COLUMNS": "20"}).out.splitlines()
+    assert lines[0].split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "TOOK", "REASON"]
+    assert [line.split()[:3] for line in lines[1:]] == [[id, "queued", "shop.send"] for id in reversed(made)]
+    assert not any("\x1b" in line or line != line.rstrip() for line in lines)
+
+
+def test_hostile_text_is_shown_harmlessly(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.enqueue("fail")
+    seed.run(Failed(Error("Evil\x1b[2J", HOSTILE, f"Traceback\n  {HOSTILE}")))
+    seed.store.close()
+    shell.ok("queues", "pause", "mail", "--note", HOSTILE.replace("\x00", ""))
+    for words in (["dead", "list"], ["show", id], ["queues"], ["dead", "list", "--json"], ["show", id, "--json"]):
+        out = shell.ok(*words).out
+        assert "right" in out
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out), words
+    table = shell.ok("dead", "list").out
+    assert table.count("\n") == 2
+    assert "\\x1b[31mred" in table
+    (row,) = shell.ok("dead", "list", "--json").rows
+    assert row["error"]["message"] == HOSTILE
+
+
+def test_a_terminal_gets_a_fitted_table_that_hostile_text_cannot_steer(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.enqueue("fail")
+    seed.run(Failed(Error("Error", "[bold]markup[/bold] \x1b[2Jclear")))
+    ours, theirs = pty.openpty()
+    env = shell.env | {"TERM": "xterm", "COLUMNS": "200"}
+    command = [sys.executable, "-m", "rota", "dead", "list"]
+    process = subprocess.Popen(command, cwd=shell.folder, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    assert process.wait(HANG_S) == 0
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert id in shown
+    assert "[bold]markup[/bold]" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_queues_show_what_is_in_them(shell: Shell, seed: Seed) -> None:
+    seed.enqueue(count=2)
+    seed.enqueue(delay_s=60)
+    shell.ok("queues", "pause", "mail", "--note", "provider down")
+    rows = {row["name"]: row for row in shell.ok("queues", "--json").rows}
+    mail = rows["mail"]
+    assert (mail["queued"], mail["scheduled"], mail["running"], mail["dead"]) == (2, 1, 0, 0)
+    assert mail["paused_note"] == "provider down"
+    assert mail["paused_by"].startswith("cli")
+    assert "was paused already" in shell.ok("queues", "pause", "mail").err
+    assert "goes on" in shell.ok("queues", "resume", "mail").err
+    assert "was not paused" in shell.ok("queues", "resume", "mail").err
+    assert "there is no queue 'nope'" in shell.refused("queues", "pause", "nope")
+
+
+def test_workers_show_who_is_at_work(shell: Shell, seed: Seed) -> None:
+    seed.enqueue(count=2)
+    gone, live = seed.join(lease_s=0.0), seed.join(queues=["mail"])
+    seed.claim(live)
+    seed.run(Succeeded())
+    rows = {row["id"]: row for row in shell.ok("workers", "--json").rows}
+    assert set(rows) == {gone, live}
+    assert (rows[live]["running"], rows[live]["queues"], rows[gone]["queues"]) == (2, ["mail"], None)
+    assert "lease ran out" in shell.ok("workers").out
+    assert len(shell.ok("workers", "--since", "1h", "--json").rows) == 3
+
+
+def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
+    assert "send(to: str, subject?: str)" in shell.ok("jobs").out
+    rows = shell.ok("jobs", "--app", "shop", "--json").rows
+    assert [row["name"] for row in rows] == ["fail", "send"]
+    assert rows[1]["parameters"]["to"] == {"type": "str", "required": True}
+    assert shell.ok("jobs", "--app", "other", "--json").rows == []
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_the_database_and_namespace_may_be_named_before_or_after(shell: Shell, seed: Seed, place: str) -> None:
+    seed.enqueue()
+    elsewhere = ["--url", "sqlite:///sub/other.db", "--namespace", "east"]
+    (shell.folder / "sub").mkdir()
+    words = [*elsewhere, "migrate"] if place == "before" else ["migrate", *elsewhere]
+    shell.ok(*words)
+    words = [*elsewhere, "executions", "--json"] if place == "before" else ["executions", "--json", *elsewhere]
+    assert shell.ok(*words).rows == []
+    assert shell("executions", "--json", env={"ROTA_URL": "sqlite:///sub/other.db"}).rows == []
+    assert shell.ok("executions", "--json", "--namespace", "east").rows == []
+    assert len(shell.ok("executions", "--json").rows) == 1

@@ -1,0 +1,78 @@
+"""`rota show`: one execution in full, and why it is not running."""
+
+from __future__ import annotations
+
+from rota.domain.outcome import Succeeded
+from tests.cli.shell import Seed, Shell
+
+
+def why(shell: Shell, id: str) -> str:
+    return str(shell.ok("show", id, "--json").rows["why"])
+
+
+def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.fail(message="no such host")
+    out = shell.ok("show", id).out
+    for part in (
+        f"execution:  {id}",
+        "status:     failed (error)",
+        "job:        shop.fail",
+        "attempt 1: failed, took ",
+        " on host:1 (error)",
+        "ValueError: no such host",
+        "      line 1",
+        " ago)",
+        " by test",
+    ):
+        assert part in out, part
+    row = shell.ok("show", id, "--json").rows
+    assert (row["status"], row["why"]) == ("failed", None)
+    (attempt,) = row["attempts_list"]
+    assert attempt["final"] is True
+    assert attempt["error"]["traceback"].startswith("Traceback")
+
+
+def test_a_success_shows_its_result(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.enqueue()
+    seed.run(Succeeded('{"sent":1}'))
+    assert '  result:   {"sent":1}' in shell.ok("show", id).out
+    assert shell.ok("show", id, "--json").rows["attempts_list"][0]["result"] == {"sent": 1}
+
+
+def test_the_start_of_an_id_is_enough(shell: Shell, seed: Seed) -> None:
+    one, two = seed.enqueue(count=2)
+    assert f"execution:  {one}" in shell.ok("show", one[:-1].upper()).out
+    assert "give more of the id" in shell.refused("show", two[:8])
+    assert "there is no execution ffff" in shell.refused("show", "ffff")
+    assert "an id cannot be empty" in shell.refused("show", "")
+
+
+def test_it_says_why_it_is_not_running(shell: Shell, seed: Seed) -> None:
+    first, second = seed.enqueue(count=2)
+    (later,) = seed.enqueue(delay_s=3600)
+    assert why(shell, first).startswith("no live worker of app shop serves queue mail")
+    worker = seed.join(queues=["default"])
+    assert why(shell, first).startswith("no live worker of app shop serves queue mail")
+    live = seed.join(queues=["mail"])
+    assert why(shell, first) == "next in line; waits for a free slot of a worker"
+    assert why(shell, second) == "queued behind 1; waits for a free slot of a worker"
+    assert why(shell, later).startswith("scheduled to start in 59m")
+    shell.ok("queues", "pause", "mail", "--note", "down")
+    assert why(shell, second).startswith("queue mail is paused by cli")
+    assert "(down): `rota queues resume mail`" in why(shell, second)
+    shell.ok("queues", "resume", "mail")
+    seed.claim(live, 1)
+    assert why(shell, first) == "None"
+    shell.ok("cancel", first)
+    assert why(shell, first).startswith("asked to stop ")
+    assert worker != live
+
+
+def test_a_lease_that_ran_out_is_told(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.enqueue()
+    live = seed.join(lease_s=0.3)
+    seed.claim(live)
+    told = ""
+    while "the lease of its worker ran out" not in told:
+        told = why(shell, id)
+        assert told == "None" or "lease" in told

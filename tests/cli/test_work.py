@@ -1,0 +1,59 @@
+"""`rota worker` and `rota dev`: real processes that run real jobs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from tests.cli.shell import HANG_S, Shell
+
+
+def test_a_worker_serves_only_its_queues(shell: Shell, worker: Callable[..., None]) -> None:
+    worker("--queues", "mail", "--concurrency", "3", "--lease", "2s", "--grace", "1s", "--verbose")
+    id = shell.ok("enqueue", "--app", "shop:app", "fail").out.strip()
+    assert shell.ok("enqueue", "send", "to=a", "--wait").rows == "1 x hi to a"
+    (row,) = shell.ok("workers", "--json").rows
+    assert (row["queues"], row["concurrency"], row["state"]) == (["mail"], 3, "live")
+    why = shell.ok("show", id, "--json").rows["why"]
+    assert why.startswith("no live worker of app shop serves queue default")
+
+
+def test_two_processes_and_a_namespace(shell: Shell, worker: Callable[..., None]) -> None:
+    worker("--processes", "2", "--namespace", "east")
+    words = ["--namespace", "east"]
+    assert shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "--wait", *words).rows == "1 x hi to a"
+    assert shell.ok("workers", "--json").rows == []
+    assert 1 <= len(shell.ok("workers", "--json", *words).rows) <= 2
+
+
+def test_a_running_execution_can_be_cancelled(shell: Shell, worker: Callable[..., None]) -> None:
+    worker()
+    shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "--wait")
+    waiting = shell.start("enqueue", "hang", "--wait")
+    assert waiting.stderr is not None
+    id = waiting.stderr.readline().split(":")[0].strip()
+    while shell.ok("show", id, "--json").rows["status"] != "running":
+        pass
+    assert shell.ok("cancel", id).out == f"{id}  running\n"
+    _, err = waiting.communicate(timeout=HANG_S)
+    assert waiting.returncode == 1
+    assert err == f"rota: execution {id} was cancelled (cancelled)\n"
+
+
+def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
+    process = shell.start("dev", "shop:app")
+    assert process.stderr is not None
+    banner = ""
+    while "Ctrl-C" not in banner:
+        banner += process.stderr.readline()
+    assert f"app shop on {shell.folder / 'rota.db'}" in banner
+    assert "send(to: str, subject?: str, copies?: int)" in banner
+    assert "rota enqueue send to=… --wait" in banner
+    assert shell.ok("enqueue", "send", "to=a", "--wait").rows == "1 x hi to a"
+    assert shell("enqueue", "fail", "text=\x1b[31mred", "--wait").code == 1
+    process.send_signal(signal.SIGINT)
+    _, log = process.communicate(timeout=HANG_S)
+    assert process.returncode == 0
+    assert 'success "1 x hi to a"' in log
+    assert "failed: ValueError: \\x1b[31mred" in log
+    assert log.endswith("stopped; what was not finished goes on at the next start\n")
