@@ -26,9 +26,9 @@ class MailRefused(Exception):
     """The mail server does not want this message now."""
 
 
-@app.job(queue="mail", retry=Exponential(attempts=5, base="1s", cap="30s"), timeout="30s")
+@app.job(queue="mail", retry=Exponential(attempts=5, base="4s", cap="1m"), timeout="30s")
 def email(ctx: Context, to: str, template: str = "welcome") -> str:
-    """Sends one message. Servers at greylist.example refuse a message the first two times."""
+    """Sends one message; greylist.example refuses it twice."""
     if to.endswith("@greylist.example") and ctx.attempt <= 2:
         raise MailRefused(f"451 {to}: greylisted, try again later")
     return f"{template} sent to {to}"
@@ -75,7 +75,7 @@ gateway = Gateway()
 
 @app.job(queue="payments", priority="high", retry=Exponential(attempts=8, never=(CardDeclined,)), timeout="1m")
 def charge(ctx: Context, order: str, card: str, cents: int) -> str:
-    """Takes the money for an order. Enqueue it with `place_order`, which gives it the order's key."""
+    """Takes the money for an order, see `place_order`."""
     # The execution's id is the same in every attempt, so the gateway can tell a repetition from a new payment; the
     # fence grows with every start, so it can refuse an attempt that was given up but still runs somewhere.
     try:
@@ -97,13 +97,14 @@ def place_order(order: str, card: str, cents: int) -> str:
 
 @app.job(queue="reports", priority="low", retry=2, timeout="5m")
 async def report(year: int, seconds_per_month: float = 1.0) -> dict[str, int]:
-    """Adds up a year, slowly. A cancel, a timeout or a drain arrives as CancelledError at the next await."""
+    """Adds up a year, slowly."""
     totals: dict[str, int] = {}
     try:
         for month in range(1, 13):
             await asyncio.sleep(seconds_per_month)  # A real report would wait for its database here.
             totals[f"{year}-{month:02}"] = month * 1000
     except asyncio.CancelledError:
+        # This is how a cancel, a timeout or a drain arrives. Clean up, and let it pass.
         log.info("report on %d stopped after %d months", year, len(totals))
         raise
     return totals
@@ -115,8 +116,9 @@ class StocktakeStopped(Exception):
 
 @app.job(queue="reports", retry=Fixed(attempts=2, delay="10s"), timeout="5m", total_timeout="15m")
 def stocktake(ctx: Context, shelves: int = 40, seconds_per_shelf: float = 0.5) -> int:
-    """Counts shelf by shelf. A thread cannot be cancelled from outside, so a sync job has to look, and to raise."""
+    """Counts shelf by shelf."""
     for shelf in range(shelves):
+        # A thread cannot be cancelled from outside: a sync job has to look, and to raise.
         if ctx.wait_cancelled(seconds_per_shelf):
             raise StocktakeStopped(f"stopped after {shelf} of {shelves} shelves")
     return shelves * 12
@@ -134,13 +136,13 @@ async def thumbnail(photo: int, width: int = 320) -> str:
 
 @app.job
 async def import_photos(count: int = 1000) -> int:
-    """Enqueues a thumbnail for each new photo, all in one transaction."""
+    """Enqueues a thumbnail for each new photo."""
     return len(await thumbnail.aenqueue_many({"photo": number} for number in range(count)))
 
 
 @app.job(queue="gifts", priority="low")
 def wrap(order: str) -> str:
-    """Wraps a gift, on a bench with little room."""
+    """Wraps a gift."""
     return f"{order} is wrapped"
 
 
@@ -164,15 +166,15 @@ def basket_changed(basket: str, quiet: str = "10s") -> str:
 
 @app.job(queue="shipping")
 def ship(ctx: Context, order: str) -> str:
-    """Hands over a parcel. Until the order is packed it snoozes, which burns no attempt."""
-    if ctx.fence < 3:  # The warehouse needs a while.
+    """Hands over a parcel; snoozes until it is packed."""
+    if ctx.fence < 3:  # The warehouse needs a while. A snooze burns no attempt.
         raise Snooze("3s", f"{order} is not packed yet")
     return f"{order} is on its way"
 
 
 @app.job(queue="mail", priority="low", start_within="1h")
 def newsletter(issue: int) -> str:
-    """News that nobody wants late: not started within the hour, it is skipped."""
+    """News that nobody wants late: skipped after an hour."""
     return f"issue {issue} is out"
 
 
@@ -181,7 +183,8 @@ def newsletter(issue: int) -> str:
 
 @app.job
 def busy_day(customers: int = 20) -> str:
-    """A day at the shop: enqueues something of everything."""
+    """A day at the shop: enqueues some of everything."""
+    import_photos.enqueue(12)
     for number in range(customers):
         domain = "greylist.example" if number % 5 == 4 else "customers.example"
         email.enqueue(f"customer{number}@{domain}")
@@ -189,7 +192,6 @@ def busy_day(customers: int = 20) -> str:
         card = {3: "5000-0000", 7: "4000-0000"}.get(number % 10, "4242-4242")
         place_order(f"order-{number}", card, 1000 + number)
         basket_changed(f"basket-{number % 3}")
-    import_photos.enqueue(200)
     ship.enqueue("order-1")
     newsletter.enqueue(1)
     stocktake.enqueue()

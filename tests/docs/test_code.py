@@ -1,0 +1,92 @@
+"""Python on the pages runs, and commands on them exist."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import rota
+from rota.cli.main import cli
+from rota.sdk.app import App
+from rota.testing import harness
+from tests.docs.pages import blocks, inline_code, pages
+
+SHELL = ("console", "sh")
+
+
+def with_python() -> list[str]:
+    return [page for page in pages() if blocks(page, "python")]
+
+
+@pytest.fixture
+def inline_apps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Every app that a page makes runs its jobs at once, on a database in memory."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ROTA_URL", "ROTA_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    with contextlib.ExitStack() as stack:
+
+        class InlineApp(App):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                stack.enter_context(harness(self, inline=True))
+
+        monkeypatch.setattr(rota, "App", InlineApp)
+        yield
+
+
+@pytest.mark.parametrize("page", with_python())
+@pytest.mark.usefixtures("inline_apps")
+def test_python_on_the_pages_runs(page: str) -> None:
+    """The blocks of a page are one program, in the order in which a reader meets them."""
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page, "python"):
+        # Line numbers in a traceback are those of the page.
+        exec(compile("\n" * (block.line - 1) + block.body, page, "exec"), names)
+
+
+def test_pages_with_python_are_found() -> None:
+    assert {"README.md", "docs/jobs.md", "docs/testing.md"} <= set(with_python())
+
+
+def commands(page: str) -> list[str]:
+    """Every call of `rota` that the page shows, in a block or between backticks."""
+    lines = [line for block in blocks(page, *SHELL) for line in block.body.splitlines()]
+    shown = [line.removeprefix("$ ").removeprefix(".venv/bin/") for line in (*lines, *inline_code(page))]
+    return [line for line in shown if re.match(r"rota( |$)", line)]
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if commands(page)])
+def test_commands_on_the_pages_exist(page: str) -> None:
+    wrong = [f"{line}: {problem}" for line in commands(page) if (problem := wrong_with(line))]
+    assert not wrong, "\n".join(wrong)
+
+
+def wrong_with(line: str) -> str:
+    """What is wrong with a command line, as far as names of commands and options go; empty if nothing is."""
+    command: click.Command = cli
+    context = click.Context(command, info_name="rota")
+    for word in shlex.split(line, comments=True)[1:]:
+        if word.startswith("--"):
+            known = {name for parameter in command.get_params(context) for name in parameter.opts}
+            if word.partition("=")[0] not in known:
+                return f"{context.command_path} has no option {word}"
+        elif isinstance(command, click.Group) and re.fullmatch(r"[a-z]+", word):
+            found = command.get_command(context, word)
+            if found is None:
+                return f"{context.command_path} has no command {word}"
+            command, context = found, click.Context(found, info_name=word, parent=context)
+    return ""
+
+
+def test_wrong_commands_are_found() -> None:
+    assert wrong_with("rota worker shop:app --queues mail") == ""
+    assert wrong_with("rota frobnicate") == "rota has no command frobnicate"
+    assert wrong_with("rota dead list --colour") == "rota dead list has no option --colour"

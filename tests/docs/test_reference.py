@@ -1,0 +1,108 @@
+"""The reference pages say what the code says, no more and no less; links between pages lead somewhere."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+import rota
+from rota import config
+from rota.domain.errors import RotaError
+from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
+from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
+
+STATES = "docs/state-machine.md"
+
+
+def test_every_state_is_described() -> None:
+    assert [row[0] for row in table(STATES, "States")] == [status.value for status in Status]
+
+
+def test_the_table_of_moves_is_the_one_in_the_code() -> None:
+    described = [(row[0], row[1]) for row in table(STATES, "Moves")]
+    allowed = {
+        (source.value if source else "(new)", target.value) for source, targets in ALLOWED.items() for target in targets
+    }
+    assert set(described) == allowed
+    assert len(described) == len(allowed), "a move is listed twice"
+
+
+def test_every_reason_is_described() -> None:
+    assert {row[0] for row in table(STATES, "Reasons")} == {reason.value for reason in Reason}
+
+
+def test_reasons_of_moves_are_reasons() -> None:
+    named = {reason for row in table(STATES, "Moves") for reason in re.findall(r"\w+", row[3])}
+    assert named == {reason.value for reason in Reason}
+
+
+def test_the_picture_shows_only_allowed_moves() -> None:
+    (picture,) = blocks(STATES, "mermaid")
+    drawn = re.findall(r"^    (\S+) --> (\w+|\[\*\])", picture.body, re.MULTILINE)
+    assert drawn
+    for source, target in drawn:
+        if target == "[*]":
+            assert Status(source) in TERMINAL
+        else:
+            assert Status(target) in ALLOWED[None if source == "[*]" else Status(source)]
+
+
+@pytest.mark.parametrize("page", ["docs/configuration.md", "README.md"])
+def test_every_setting_is_described(page: str) -> None:
+    rows = {row[0]: row for row in table(page, "Configuration" if page == "README.md" else "Settings")}
+    assert list(rows) == list(config.Settings.__struct_fields__)
+    for field in msgspec.structs.fields(config.Settings):
+        row = rows[field.name]
+        assert row[1] == f"ROTA_{field.name.upper()}"
+        assert row[2].replace(",", "") == (
+            f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+        )
+
+
+def test_bounds_of_settings_are_those_in_the_code() -> None:
+    for row in table("docs/configuration.md", "Settings"):
+        if row[0] in config._BOUNDS:
+            low, high = (float(number.replace(",", "")) for number in row[3].split(" – "))
+            assert (low, high) == config._BOUNDS[row[0]], row[0]
+
+
+@pytest.mark.parametrize("name", rota.__all__)
+def test_every_public_name_is_described(name: str) -> None:
+    described = [
+        page for page, text in pages().items() if page.startswith("docs/") and re.search(rf"`[^`]*\b{name}\b", text)
+    ]
+    assert described
+
+
+def test_errors_have_the_codes_that_are_described() -> None:
+    described = {row[0]: row[1] for row in table("docs/jobs.md", "Errors")}
+    public = [getattr(rota, name) for name in rota.__all__]
+    errors = [kind for kind in public if isinstance(kind, type) and issubclass(kind, RotaError)]
+    assert described == {kind.__name__: kind.code for kind in errors}
+
+
+def test_every_decision_is_listed() -> None:
+    listed = set(links("docs/decisions/README.md"))
+    folder = REPOSITORY / "docs" / "decisions"
+    assert listed == {path.name for path in folder.glob("[0-9]*.md")}
+
+
+@pytest.mark.parametrize("page", list(pages()))
+def test_links_lead_somewhere(page: str) -> None:
+    broken = [
+        link for link in links(page) if not re.match(r"https?://|mailto:", link) and not leads_somewhere(page, link)
+    ]
+    assert not broken
+
+
+def leads_somewhere(page: str, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+    if not target.exists():
+        return False
+    if not anchor:
+        return True
+    name = target.resolve().relative_to(REPOSITORY).as_posix()
+    return name in pages() and anchor in anchors(name)
