@@ -22,6 +22,7 @@ from rota.ops import claim, define, enqueue, finish, fleet
 from rota.store.sqlite import SqliteStore
 
 SHOP = '''
+from __future__ import annotations
 import threading
 from rota import App
 

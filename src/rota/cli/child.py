@@ -70,7 +70,8 @@ def _introduce(app: App, marker: Path) -> None:
     names = [f"{name}({parameters(job.definition.parameters)})" for name, job in app.jobs.items()]
     lines = [
         f"app {app.name} on {file_of(app.settings.url)}",
-        f"jobs: {', '.join(names) or 'none yet; decorate a function with @app.job'}",
+        "its jobs:" if names else "it has no jobs yet: decorate a function with @app.job",
+        *(f"  {name}" for name in names),
         "in another terminal, try:",
         f"  rota enqueue {_example(app)} --wait",
         "  rota executions",

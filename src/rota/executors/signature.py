@@ -66,7 +66,7 @@ class Signature:
         """The parameters as data, for the job's definition."""
         return {
             name: {
-                "type": "any" if p.annotation is p.empty else inspect.formatannotation(p.annotation),
+                "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
             }
             for name, p in self._signature.parameters.items()
@@ -96,6 +96,14 @@ class Signature:
             else:
                 positional.append(value)
         return positional, named
+
+
+def _type_name(parameter: inspect.Parameter) -> str:
+    kind = parameter.annotation
+    if kind is parameter.empty:
+        return "any"
+    # Postponed annotations are text already; formatting them would add quotes.
+    return kind if isinstance(kind, str) else inspect.formatannotation(kind)
 
 
 def _readable(message: str) -> str:
