@@ -84,10 +84,6 @@ WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :sin
 -- name: migrations
 SELECT number, name, checksum, applied_at FROM migration ORDER BY number
 
--- name: unfinished
-SELECT (SELECT count(*) FROM scheduled), (SELECT count(*) FROM waiting), (SELECT count(*) FROM ready),
-       (SELECT count(*) FROM running)
-
 -- name: clock
 SELECT :now
 
