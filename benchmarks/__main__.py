@@ -14,6 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 import rota
 from benchmarks import place, raw, report, sections
 from benchmarks.figures import catalogue
@@ -33,6 +35,7 @@ SECTIONS: dict[str, Section] = {
 }
 ALIASES = {"pickup": "latency", "memory": "idle"}
 DISK_S = 0.3
+MOST_ROUNDS = 20
 
 
 class Measured:
@@ -69,6 +72,8 @@ def main() -> int:
     arguments = _arguments()
     _be_alone()
     size: Size = SMOKE if arguments.smoke else QUICK if arguments.quick else FULL
+    if arguments.rounds:
+        size = msgspec.structs.replace(size, rounds=min(arguments.rounds, MOST_ROUNDS))
     parent = arguments.folder or place.disk_folder()
     peer = compare.version() if not (arguments.no_peer or arguments.smoke) else "not asked for"
     with tempfile.TemporaryDirectory(prefix="rota-benchmarks-", dir=parent) as folder:
@@ -97,6 +102,7 @@ def _arguments() -> argparse.Namespace:
     sizes.add_argument("--quick", action="store_true", help="about a minute, one round, less data")
     sizes.add_argument("--smoke", action="store_true", help="a few seconds, to see that it runs; figures mean nothing")
     parser.add_argument("--only", type=_names, default=list(SECTIONS), help=f"of {','.join(SECTIONS)}")
+    parser.add_argument("--rounds", type=int, help="of every section but growth; the default is 3, or 1 with --quick")
     parser.add_argument("--no-peer", action="store_true", help="leave huey out")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of the table")
     parser.add_argument("--output", type=Path, default=place.ROOT / "build" / "benchmarks.jsonl", help="JSON lines")
