@@ -20,7 +20,7 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -99,8 +99,7 @@ class Supervisor:
             for task in done:
                 task.result()
         finally:
-            for child in self._children.values():
-                child.kill()
+            await self._end_at_once(self._children.values())
             ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._lives]
             for task in ending_tasks:
                 task.cancel()
@@ -161,7 +160,7 @@ class Supervisor:
                 return await self._refused(child, hello.error)
             worker = await self._join(child, hello)
         except BaseException:
-            child.kill()
+            await self._end_at_once([child])
             raise
         self._children[worker] = child
         child.send(msgspec.json.encode(self._place(worker, hello)))
@@ -173,6 +172,13 @@ class Supervisor:
         life.add_done_callback(self._lives.discard)
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         return life.result() if life.done() else tether.RECYCLE
+
+    async def _end_at_once(self, children: Iterable[ChildProcess]) -> None:
+        """Kills, and waits until they are gone: a loop that closes before that complains about them."""
+        dying = list(children)
+        for child in dying:
+            child.kill()
+        await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
 
     async def _refused(self, child: ChildProcess, error: str) -> int:
         """The first child tells a mistake; a later one, after others have worked, tells a trouble that may pass."""

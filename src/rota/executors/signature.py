@@ -130,9 +130,14 @@ def _context_parameter(function: Callable[..., Any]) -> str | None:
 
 
 def _without_context(function: Callable[..., Any]) -> inspect.Signature:
-    signature = inspect.signature(function)
-    context = _context_parameter(function)
-    return signature.replace(parameters=[p for name, p in signature.parameters.items() if name != context])
+    """The signature that callers see, with postponed annotations resolved where that is possible."""
+    signature, hints, context = inspect.signature(function), _hints(function), _context_parameter(function)
+    seen = [
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
+        if name != context
+    ]
+    return signature.replace(parameters=seen)
 
 
 def _struct(name: str, signature: inspect.Signature, hints: dict[str, Any]) -> type[msgspec.Struct]:
