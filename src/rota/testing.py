@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from rota.clock import ManualClock
@@ -148,7 +148,12 @@ async def _outcome(target: FunctionTarget, attempt: Claim) -> Outcome:
         value = target.function(*args, **kwargs)
         if target.is_async:
             value = await value
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        return target.raised(error, attempt.attempts + 1)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # It is the test that is being stopped, not the job that raised.
         return target.raised(error, attempt.attempts + 1)
     return target.returned(value)
 
@@ -159,8 +164,5 @@ def _drive(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    results: list[T] = []
-    thread = threading.Thread(target=lambda: results.append(asyncio.run(work)))
-    thread.start()
-    thread.join()
-    return results[0]
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        return threads.submit(asyncio.run, work).result()

@@ -25,6 +25,8 @@ Raised by user code to steer its own execution (these are signals, not errors): 
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class RotaError(Exception):
     """Base of everything Rota raises on purpose."""
@@ -69,6 +71,9 @@ class NotUnique(Conflict):
         super().__init__(message)
         self.holder = holder
 
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.holder)
+
 
 class QueueFull(Conflict):
     """The queue is at its maximum depth; nothing was accepted. Try again after `retry_after_s`."""
@@ -78,6 +83,9 @@ class QueueFull(Conflict):
     def __init__(self, message: str, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.retry_after_s)
 
 
 class NotFinished(Conflict, TimeoutError):
@@ -127,6 +135,9 @@ class RetryIn(Signal):
         super().__init__(message or f"asked to be retried in {delay}")
         self.delay = delay
 
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.delay, str(self))
+
 
 class FailForGood(Signal):
     """Fail now, without further attempts."""
@@ -138,3 +149,6 @@ class Snooze(Signal):
     def __init__(self, delay: float | str, message: str = "") -> None:
         super().__init__(message or f"asked to be woken in {delay}")
         self.delay = delay
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.delay, str(self))

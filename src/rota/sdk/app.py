@@ -66,6 +66,14 @@ class App:
         return f"App({self.name!r}, url={self.settings.url!r})"
 
     @overload
+    def job(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
+    ) -> Job[P, T, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P, T, T]: ...
+
+    @overload
     def job(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Job[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload

@@ -25,7 +25,7 @@ from rota.ops import enqueue
 from rota.ops.enqueue import Accepted, Header, Item
 from rota.sdk.connection import Connection
 from rota.sdk.handle import Handle
-from rota.sdk.options import Options
+from rota.sdk.options import Options, checked_tags
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Job(Generic[P, T, R]):
             "unique": unique,
             "start_by": start_by,
             "start_within": start_within,
-            "tags": None if tags is None else list(tags),
+            "tags": None if tags is None else checked_tags(tags),
         }
         changed = {name: value for name, value in given.items() if value is not None}
         options = msgspec.structs.replace(self._options, **changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,6 +14,7 @@ from rota.domain.unique import Unique
 from rota.ops.enqueue import Header
 
 MICROSECONDS = 1_000_000
+MOST_TAGS = 50
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,16 @@ def instant(value: datetime, what: str) -> int:
 def moment(instant: int) -> datetime:
     """Microseconds as a datetime in UTC."""
     return datetime.fromtimestamp(instant / MICROSECONDS, UTC)
+
+
+def checked_tags(tags: Iterable[str]) -> list[str]:
+    """The tags as a list; a lone text is refused, because its letters are not what was meant."""
+    if isinstance(tags, str):
+        raise DefinitionError(f"tags must be a list of texts, such as [{tags[:64]!r}], not one text")
+    every = [unique.check_key(tag, "a tag") for tag in tags]
+    if len(every) > MOST_TAGS:
+        raise DefinitionError(f"an execution has at most {MOST_TAGS} tags, not {len(every)}")
+    return every
 
 
 def _unique(value: Unique | bool | str) -> Unique:
