@@ -1,0 +1,219 @@
+"""`rota.testing`: the real engine in memory, on a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rota import App, Context, ExecutionFailed, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze, Status
+from rota.testing import harness
+
+SECOND = 1_000_000
+
+
+def test_everything_that_is_due_runs_and_what_that_enqueues(app: App) -> None:
+    ran: list[int] = []
+
+    @app.job
+    def countdown(n: int) -> None:
+        ran.append(n)
+        if n:
+            countdown.enqueue(n - 1)
+
+    with harness(app) as rota:
+        countdown.enqueue(3)
+        assert rota.run_until_idle() == 4
+        assert rota.run_until_idle() == 0
+    assert ran == [3, 2, 1, 0]
+
+
+def test_a_delay_fires_exactly_when_the_clock_gets_there(app: App) -> None:
+    at: list[int] = []
+
+    with harness(app) as rota:
+
+        @app.job
+        def note() -> None:
+            at.append(rota.clock.now())
+
+        start = rota.clock.now()
+        for delay in ("1h", "10s", "90s"):
+            note.options(delay=delay).enqueue()
+        assert rota.advance("9.9s") == 0
+        assert rota.advance("2h") == 3
+        assert [(instant - start) / SECOND for instant in at] == [10, 90, 3600]
+        assert rota.clock.now() == start + round(7209.9 * SECOND)
+
+
+def test_retries_fire_on_the_way(app: App) -> None:
+    at: list[float] = []
+
+    with harness(app) as rota:
+        start = rota.clock.now()
+
+        @app.job(retry=Linear(attempts=4, step=10))
+        def fail(ctx: Context) -> None:
+            at.append((rota.clock.now() - start) / SECOND)
+            assert ctx.attempt == len(at)
+            raise ValueError
+
+        x = fail.enqueue()
+        rota.advance("1m")
+        assert at == [0, 10, 30, 60]
+        assert x.status() is Status.FAILED
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_seed_decides_every_jittered_delay(app: App, seed: int) -> None:
+    at: list[list[int]] = [[], []]
+    current: list[int] = []
+
+    @app.job(retry=Exponential(attempts=5, base=10))
+    def fail() -> None:
+        current.append(clock())
+        raise ValueError
+
+    for run in (0, 1):
+        with harness(app, seed=seed) as rota:
+            clock = rota.clock.now
+            current = at[run]
+            fail.enqueue()
+            rota.advance("1h")
+    assert len(at[0]) == 5
+    assert at[0] == at[1]
+
+
+def test_the_clock_may_start_anywhere(app: App) -> None:
+    with harness(app, start=5 * SECOND) as rota:
+        assert rota.clock.now() == 5 * SECOND
+
+
+def test_inline_runs_at_once(app: App) -> None:
+    ran: list[str] = []
+
+    @app.job
+    def outer() -> str:
+        ran.append("outer")
+        inner.enqueue()
+        return "done"
+
+    @app.job
+    async def inner() -> None:
+        ran.append("inner")
+
+    with harness(app, inline=True) as rota:
+        x = outer.enqueue()
+        assert x.result() == "done"
+        assert ran == ["outer", "inner"]
+        y = inner.options(delay="1m").enqueue()
+        assert y.status() is Status.SCHEDULED
+        rota.advance("1m")
+        assert y.status() is Status.SUCCESS
+
+
+def test_inline_leaves_a_failure_on_the_handle(app: App) -> None:
+    @app.job(retry=None)
+    def fail() -> None:
+        raise ValueError("boom")
+
+    with harness(app, inline=True):
+        x = fail.enqueue()
+        with pytest.raises(ExecutionFailed, match="boom"):
+            x.result()
+
+
+async def test_async_tests_can_drive_the_harness(app: App) -> None:
+    @app.job
+    async def add(a: int) -> int:
+        return a + 1
+
+    with harness(app) as rota:
+        x = await add.aenqueue(1)
+        assert await rota.arun_until_idle() == 1
+        assert await x.aresult() == 2
+        y = await add.options(delay="1m").aenqueue(2)
+        assert await rota.aadvance("2m") == 1
+        assert await y.aresult() == 3
+        z = add.enqueue(3)
+        assert rota.run_until_idle() == 1
+        assert z.result() == 4
+
+
+async def test_an_error_in_the_harness_reaches_an_async_test(app: App) -> None:
+    with harness(app) as rota, pytest.raises(ValueError, match="duration must be"):
+        rota.advance("soon")
+
+
+def test_the_signals_of_a_job_are_obeyed(app: App) -> None:
+    tries: list[str] = []
+
+    @app.job(retry=Fixed(attempts=2, delay=1000))
+    def job(kind: str) -> str:
+        tries.append(kind)
+        if tries.count(kind) > 1:
+            return "done"
+        signals: dict[str, Exception] = {"retry": RetryIn("5s"), "snooze": Snooze("5s"), "fail": FailForGood("no")}
+        raise signals[kind]
+
+    with harness(app) as rota:
+        retry, snooze, fail = (job.enqueue(kind) for kind in ("retry", "snooze", "fail"))
+        rota.run_until_idle()
+        assert (retry.status(), snooze.status(), fail.status()) == (Status.RETRYING, Status.SCHEDULED, Status.FAILED)
+        rota.advance("5s")
+        assert (retry.result(), snooze.result()) == ("done", "done")
+        assert (retry.info().attempts, snooze.info().attempts) == (2, 1)
+        assert fail.info().reason == "permanent_error"
+
+
+def test_a_start_deadline_is_kept(app: App) -> None:
+    @app.job
+    def send() -> None: ...
+
+    with harness(app) as rota:
+        x = send.options(delay="1h", start_within="1m").enqueue()
+        rota.clock.advance(2 * 3600)
+        rota.run_until_idle()
+        assert x.status() is Status.SKIPPED
+
+
+def test_a_job_that_never_stops_enqueueing_itself_is_noticed(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.testing.MOST_ROUNDS", 50)
+
+    @app.job
+    def endless() -> None:
+        endless.enqueue()
+
+    with harness(app) as rota:
+        endless.enqueue()
+        with pytest.raises(AssertionError, match="still not idle"):
+            rota.run_until_idle()
+
+
+def test_each_harness_starts_empty_and_leaves_the_app_as_it_was(app: App) -> None:
+    @app.job
+    def send() -> None: ...
+
+    outside = send.enqueue()
+    with harness(app):
+        inside = send.enqueue()
+        assert [inside.status()] == [Status.QUEUED]
+    with harness(app) as rota:
+        assert rota.run_until_idle() == 0
+    assert outside.status() is Status.QUEUED
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), StopIteration()])
+def test_a_job_may_raise_anything(app: App, error: BaseException) -> None:
+    @app.job(retry=None)
+    def leave() -> None:
+        raise error
+
+    @app.job(retry=None)
+    async def leave_async() -> None:
+        raise error
+
+    with harness(app) as rota:
+        x, y = leave.enqueue(), leave_async.enqueue()
+        rota.run_until_idle()
+        assert (x.status(), y.status()) == (Status.FAILED, Status.FAILED)
