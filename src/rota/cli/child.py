@@ -112,11 +112,11 @@ def _log_reports(reports: Sequence[Finished]) -> None:
     for report in reports:
         match report.outcome:
             case Succeeded(result=result):
-                log.info("%s success %s", report.id, "" if result == "null" else harmless(result[:120]))
+                log.info("%s success %s %s", report.id, report.job, "" if result == "null" else harmless(result[:120]))
             case Failed(error=error) | TimedOut(error=error):
-                log.warning("%s failed: %s", report.id, harmless(f"{error.type}: {error.message[:200]}"))
+                log.warning("%s failed %s: %s", report.id, report.job, harmless(f"{error.type}: {error.message[:200]}"))
             case other:
-                log.info("%s %s", report.id, type(other).__name__.lower())
+                log.info("%s %s %s", report.id, type(other).__name__.lower(), report.job)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from rota.engine.threads import Threads
 from rota.engine.timers import Timers
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
-from rota.ops.finish import Finished
+from rota.ops.finish import DEFAULT_RULES, Finished
 
 log = logging.getLogger("rota.engine")
 
@@ -190,10 +190,8 @@ class Worker:
         self._end(running, _stopped(running, None))
 
     def _report(self, claim: Claim, outcome: Outcome, target: FunctionTarget | None) -> None:
-        if target is None:
-            self._completer.add(Finished(claim.id, claim.fence, outcome))
-        else:
-            self._completer.add(Finished(claim.id, claim.fence, outcome, target.rules, self._clock.random()))
+        rules = DEFAULT_RULES if target is None else target.rules
+        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, self._clock.random(), claim.job))
 
 
 def _run_sync(running: _Running, args: list[object], kwargs: dict[str, object]) -> Outcome:

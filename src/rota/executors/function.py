@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from rota.domain import payload, retry
@@ -102,7 +103,19 @@ def described(error: BaseException) -> Error:
     except BaseException:
         message = "(its text could not be made)"
     try:
-        trace = "".join(traceback.format_exception(error, limit=-50))
+        trace = "".join(traceback.format_exception(kind, error, _users_part(error), limit=-50))
     except BaseException:
         trace = ""
     return payload.error(name, message, trace)
+
+
+def _users_part(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame that is not Rota's own: that is where the user's code begins."""
+    trace = error.__traceback__
+    while (
+        trace is not None
+        and trace.tb_next is not None
+        and trace.tb_frame.f_globals.get("__name__", "").startswith("rota.")
+    ):
+        trace = trace.tb_next
+    return trace

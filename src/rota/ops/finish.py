@@ -33,13 +33,14 @@ DEFAULT_RULES = Rules()
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy."""
+    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy; `job` is for logs."""
 
     id: str
     fence: int
     outcome: Outcome
     rules: Rules = DEFAULT_RULES
     jitter: float = 0.5
+    job: str = ""
 
 
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
