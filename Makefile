@@ -25,7 +25,7 @@ setup: ## make .venv with the locked requirements
 setup-run:
 	@scripts/setup run
 
-run: setup-run ## run an example with dashboard and worker (APP=module:app)
+run: setup-run ## run the example app on an embedded database (APP=module:app)
 	@$(BIN)/rota dev $(APP) $(ARGS)
 
 check: setup ## lint, formatting, types and layers

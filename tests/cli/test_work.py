@@ -54,6 +54,6 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     process.send_signal(signal.SIGINT)
     _, log = process.communicate(timeout=HANG_S)
     assert process.returncode == 0
-    assert 'success "1 x hi to a"' in log
-    assert "failed: ValueError: \\x1b[31mred" in log
+    assert 'success send "1 x hi to a"' in log
+    assert "failed fail: ValueError: \\x1b[31mred" in log
     assert log.endswith("stopped; what was not finished goes on at the next start\n")

@@ -14,13 +14,15 @@ from rota.cli.jobs import parameters
 from rota.cli.loading import agree, load_app
 from rota.cli.text import harmless
 from rota.domain.errors import RotaError
-from rota.domain.outcome import Failed, Succeeded, TimedOut
+from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.ops.finish import Finished
 from rota.sdk.app import App
 from rota.store.readonly import file_of
 
 log = logging.getLogger("rota.jobs")
+
+_WORDS = {Cancelled: "cancelled", GivenBack: "given back", Snoozed: "snoozed", Expired: "skipped"}
 
 
 def main() -> None:
@@ -116,7 +118,7 @@ def _log_reports(reports: Sequence[Finished]) -> None:
             case Failed(error=error) | TimedOut(error=error):
                 log.warning("%s failed %s: %s", report.id, report.job, harmless(f"{error.type}: {error.message[:200]}"))
             case other:
-                log.info("%s %s %s", report.id, type(other).__name__.lower(), report.job)
+                log.info("%s %s %s", report.id, _WORDS.get(type(other), "ended"), report.job)
 
 
 if __name__ == "__main__":

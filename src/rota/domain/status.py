@@ -34,7 +34,7 @@ ALLOWED: dict[Status | None, frozenset[Status]] = {
         # Given back or rescued goes to queued; snoozed or an unknown job goes to scheduled.
         {_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.SUCCESS, _S.FAILED, _S.CANCELLED, _S.SKIPPED}
     ),
-    _S.RETRYING: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.RETRYING}),
+    _S.RETRYING: frozenset({_S.QUEUED, _S.CANCELLED, _S.RETRYING}),
     _S.SUCCESS: frozenset(),
     _S.FAILED: frozenset(),
     _S.CANCELLED: frozenset(),

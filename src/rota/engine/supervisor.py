@@ -90,8 +90,9 @@ class Supervisor:
     async def run(self) -> None:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup, which is meant.
+                loop.add_signal_handler(number, self.stop)
         slots = asyncio.create_task(self._all_slots(), name="slots")
         chores = asyncio.create_task(self._chores(), name="chores")
         try:

@@ -43,7 +43,8 @@ class Upkeep:
             done.append(await self._bridge.transact(upkeep.expire))
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
             await self._bridge.transact(upkeep.rescue, self._lease_s)
-        return 0 if max(done) >= upkeep.MOST else self._delay_s(chores)
+        # What came due meanwhile is not in the look that was taken before: look again.
+        return 0 if max(done) > 0 else self._delay_s(chores)
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew."""

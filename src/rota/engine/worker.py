@@ -155,11 +155,11 @@ class Worker:
         except asyncio.CancelledError as error:
             outcome = _stopped(running, error)
         except BaseException as error:
-            outcome = _raised(running, error)
+            outcome = _failed(running, error)
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 log.warning("job %s raised %s; recorded as a failure", running.claim.job, type(error).__name__)
         else:
-            outcome = target.returned(value)
+            outcome = _returned(running, value)
         self._end(running, outcome)
 
     def _end(self, running: _Running, outcome: Outcome) -> None:
@@ -198,8 +198,19 @@ def _run_sync(running: _Running, args: list[object], kwargs: dict[str, object]) 
     try:
         value = running.target.function(*args, **kwargs)
     except BaseException as error:
-        # A sync job that was told to stop and raised has stopped, whatever it raised.
-        return _raised(running, error) if running.stop is None else _stopped(running, error)
+        return _failed(running, error)
+    return _returned(running, value)
+
+
+def _failed(running: _Running, error: BaseException) -> Outcome:
+    """A body that was told to stop and raised has stopped, whatever it raised."""
+    return _raised(running, error) if running.stop is None else _stopped(running, error)
+
+
+def _returned(running: _Running, value: object) -> Outcome:
+    """A body that saw that it should stop and returned has stopped; one that did not look has finished its work."""
+    if running.stop is not None and running.context.saw_stop:
+        return _stopped(running, None)
     return running.target.returned(value)
 
 

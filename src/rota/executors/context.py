@@ -10,13 +10,16 @@ from rota.domain.claim import Claim
 class Context:
     """Given to a job's function that has a parameter annotated `rota.Context`."""
 
-    __slots__ = ("_claim", "_stop", "deadline")
+    __slots__ = ("_asked", "_claim", "_waiter", "deadline", "saw_stop")
 
     def __init__(self, claim: Claim, deadline: int | None) -> None:
         self._claim = claim
-        self._stop: threading.Event | None = None
+        self._asked = False
+        self._waiter: threading.Event | None = None
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
+        self.saw_stop = False
+        """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""
 
     @property
     def id(self) -> str:
@@ -44,16 +47,22 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the attempt was asked to stop: by a cancel, a timeout or a shutdown. Sync jobs should look."""
-        return self._stop is not None and self._stop.is_set()
+        """Whether the attempt was asked to stop: by a cancel, a timeout or a shutdown. Sync jobs should look.
+
+        A job that has seen this and returns counts as stopped, not as a success.
+        """
+        self.saw_stop = self.saw_stop or self._asked
+        return self._asked
 
     def wait_cancelled(self, timeout_s: float) -> bool:
         """Sleeps up to `timeout_s`, less if asked to stop; returns whether it was. For sync jobs."""
-        if self._stop is None:
-            self._stop = threading.Event()
-        return self._stop.wait(timeout_s)
+        self._waiter = self._waiter or threading.Event()
+        if not self._asked:
+            # Asked between these two lines, the other thread finds the waiter and sets it.
+            self._waiter.wait(timeout_s)
+        return self.cancelled
 
     def _ask_to_stop(self) -> None:
-        if self._stop is None:
-            self._stop = threading.Event()
-        self._stop.set()
+        self._asked = True
+        if self._waiter is not None:
+            self._waiter.set()

@@ -65,5 +65,6 @@ def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
 
 
 def _is_late(claim: Claim) -> bool:
-    first = claim.fence == 1
-    return first and claim.deadline is not None and claim.deadline < claim.started_at
+    """Only a first start can be too late: what has started before is past its deadline by right."""
+    never_started = claim.first_start_at == claim.started_at
+    return never_started and claim.deadline is not None and claim.deadline < claim.started_at

@@ -103,14 +103,15 @@ class _Batch:
     def __init__(self, now: int) -> None:
         self._now = now
         self.attempts: list[tuple[object, ...]] = []
-        self.ready: list[tuple[str, int, int, int, int, int, int]] = []
-        self.scheduled: list[tuple[str, int, int, int, int, int, int, str]] = []
+        self.ready: list[tuple[str, int, int, int, int, int, int | None]] = []
+        self.scheduled: list[tuple[str, int, int, int, int, int, int | None, str]] = []
         self.dead: list[tuple[str, str]] = []
         self.ended: list[str] = []
 
     def add(self, row: Held, report: Finished) -> None:
         move = decide(row, report.outcome, report.rules, self._now, report.jitter)
         attempts, crashes, kind = row.attempts, row.crashes, _kind(report.outcome)
+        first_start_at = None if _never_began(row, report.outcome) else row.first_start_at
         match move:
             case End():
                 kind = move.status.value
@@ -120,10 +121,10 @@ class _Batch:
                 if move.status is Status.FAILED:
                     self.dead.append((row.id, move.reason.value))
             case Later(attempts=attempts):
-                later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, row.first_start_at)
+                later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, first_start_at)
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):
-                self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, row.first_start_at))
+                self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, first_start_at))
         self._attempt(row, report.outcome, int(isinstance(move, End)), kind, move.reason.value, attempts, crashes)
 
     def _attempt(
@@ -136,6 +137,15 @@ class _Batch:
         self.attempts.append(
             (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, error)
         )
+
+
+def _never_began(row: Held, outcome: Outcome) -> bool:
+    """Whether the execution's body has never run yet, in this attempt or before."""
+    return (
+        isinstance(outcome, GivenBack)
+        and outcome.reason in (Reason.UNKNOWN_JOB, Reason.NOT_HELD)
+        and row.first_start_at == row.started_at
+    )
 
 
 def _kind(outcome: Outcome) -> str:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock, SystemClock
 from rota.config import Settings
+from rota.domain.errors import StoreUnavailable
 from rota.domain.job import Definition, Queue
 from rota.ids import IdSource
 from rota.ops import define
 from rota.store.opening import open_store
-from rota.store.port import Store
+from rota.store.port import Store, Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _inherited: list[Store] = []
 
@@ -58,6 +64,16 @@ class Connection:
         finally:
             self._store, self._pid, self.clock, self.ids, self._registered = before
             store.close()
+
+    async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`Store.transact` without blocking the event loop, and with the same patience."""
+        store = await asyncio.to_thread(self.store)
+        future = store.submit(op, *args, **kwargs)
+        waiting = asyncio.wrap_future(future)
+        done, _ = await asyncio.wait([waiting], timeout=self.settings.busy_s)
+        if not done and future.cancel():
+            raise StoreUnavailable(f"the database was busy for {self.settings.busy_s:g} s; nothing was accepted")
+        return await waiting
 
     def close(self) -> None:
         with self._lock:

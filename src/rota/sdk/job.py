@@ -119,8 +119,7 @@ class Job(Generic[P, T, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """`enqueue`, without blocking the event loop."""
         item = self._item(args, kwargs)
-        store = await asyncio.to_thread(self._connection.store)
-        (accepted,) = await asyncio.wrap_future(store.submit(enqueue.enqueue, self._header, [item]))
+        (accepted,) = await self._connection.transact(enqueue.enqueue, self._header, [item])
         return self._handle(accepted)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:

@@ -231,9 +231,7 @@ def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None
 
 def lane_heads(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> list[tuple[Any, ...]]:
     """Every lane of the app's queues, with the lowest rank that is ready in it and may be claimed."""
-    return view.rows(
-        "lane_heads", namespace=namespace, app=app, all_queues=queues is None, queues=list(queues or ())
-    )
+    return view.rows("lane_heads", namespace=namespace, app=app, all_queues=queues is None, queues=list(queues or ()))
 
 
 def cancels(view: View, worker: int) -> list[str]:
