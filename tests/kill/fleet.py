@@ -94,7 +94,10 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         for program in self.programs:
             program.close()
-        wait_until(lambda: not marked(self.mark), DEATH_S, "the processes of this run to be gone")
+        try:
+            wait_until(lambda: not marked(self.mark), DEATH_S, "the processes of this run to be gone")
+        finally:
+            self._end_the_rest()
 
     def receiver(self) -> Program:
         """Started first: an effect must find it."""
@@ -113,3 +116,13 @@ class Fleet:
         program = Program(name, arguments, self.folder, self.environment)
         self.programs.append(program)
         return program
+
+    def _end_the_rest(self) -> None:
+        """A run that found orphans has failed, but leaves none to the machine."""
+        for pid in marked(self.mark):
+            with contextlib.suppress(ProcessLookupError):
+                orphan = Process(pid)
+                # Looked at again now that it is pinned: the number may have changed hands.
+                if pid in marked(self.mark):
+                    orphan.signal(signal.SIGKILL)
+                orphan.close()

@@ -69,12 +69,14 @@ async def doomed(ctx: Context, ticket: str, body_s: float) -> int:
 
 
 @app.job(retry=PATIENT)
-def late(ctx: Context, ticket: str, body_s: float) -> int:
-    """The first attempt takes its time before it charges, the next ones do not: the first will be too late."""
+def late(ctx: Context, ticket: str, first_s: float, next_s: float = 0.0) -> int:
+    """The first attempt takes its time before it charges, the next ones after it: the first will be too late."""
     send(_effect(ctx, "start"))
     if ctx.fence == 1:
-        time.sleep(body_s)  # sleep: stands for the job's own work
+        time.sleep(first_s)  # sleep: stands for the job's own work
     send(_effect(ctx, CHARGE))
+    if ctx.fence > 1:
+        time.sleep(next_s)  # sleep: stands for the job's own work
     return ctx.fence
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-MOST_CRASH_LOOPS = 0.05
+MOST_CRASH_LOOPS = 0.1
 """The part of the executions that may die of their workers' deaths: bodies are short, so most must succeed."""
 MOST_PROBLEMS = 30
 

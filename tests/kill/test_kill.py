@@ -43,19 +43,21 @@ def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path) -> None:
 
 
 def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path) -> None:
-    with Fleet(tmp_path, lease_s=LEASE_S, poll_s=0.2) as fleet, enqueued(fleet, body_s=2 * LEASE_S) as handle:
+    """It comes back, and reports, while the next holder is still at work: the worst moment for an old outcome."""
+    with Fleet(tmp_path, lease_s=LEASE_S, poll_s=0.2) as fleet, enqueued(fleet, 2 * LEASE_S, 5 * LEASE_S) as handle:
         sleeper, (child,) = worker_that_runs(fleet, handle)
         stopped_at = time.monotonic()
         stop_without_the_lock([child, sleeper.process], fleet.database)
         other = fleet.supervisor("other")
-        assert handle.result(timeout=START_S) == 2
-
+        wait_until(lambda: (2, Answer.DONE) in charges(fleet), START_S, "the next holder to act")
         wait_until(lambda: time.monotonic() >= stopped_at + 3 * LEASE_S, START_S, "three leases to pass")
         child.signal(signal.SIGCONT)
         wait_until(lambda: (1, Answer.STALE) in charges(fleet), START_S, "the old holder to act on its lost lease")
+        wait_until(lambda: "came too late" in sleeper.log.read_text(), START_S, "the old holder to be told")
         sleeper.process.signal(signal.SIGCONT)
         wait_until(child.is_gone, START_S, "the supervisor to kill the child that outlived its lease")
         child.close()
+        assert handle.result(timeout=START_S) == 2
         drain(sleeper, other)
 
     assert charges(fleet) == [(2, Answer.DONE), (1, Answer.STALE)]
@@ -64,7 +66,7 @@ def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path) -> None
 
 
 def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Path) -> None:
-    with Fleet(tmp_path) as fleet, enqueued(fleet, body_s=LONG_S) as handle:
+    with Fleet(tmp_path) as fleet, enqueued(fleet, LONG_S) as handle:
         victim, (child,) = worker_that_runs(fleet, handle)
         other = fleet.supervisor("other")
         wait_until(lambda: evidence.read(fleet.database).live_workers == 2, START_S, "the other worker to join")
@@ -80,7 +82,7 @@ def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Pat
 
 
 def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path) -> None:
-    with Fleet(tmp_path) as fleet, enqueued(fleet, body_s=LONG_S) as handle:
+    with Fleet(tmp_path) as fleet, enqueued(fleet, LONG_S) as handle:
         supervisor, (child,) = worker_that_runs(fleet, handle)
         killed_at = now()
         child.signal(signal.SIGKILL)
@@ -96,12 +98,12 @@ def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path) ->
 
 
 @contextmanager
-def enqueued(fleet: Fleet, body_s: float) -> Iterator[Handle[int]]:
+def enqueued(fleet: Fleet, first_s: float, next_s: float = 0.0) -> Iterator[Handle[int]]:
     """One execution, before anybody is there to run it."""
     fleet.receiver()
     store = SqliteStore(fleet.environment["ROTA_URL"])
     with jobs.app.connection.borrowed(store, SystemClock()):
-        yield jobs.late.enqueue(TICKET, body_s)
+        yield jobs.late.enqueue(TICKET, first_s, next_s)
 
 
 def worker_that_runs(fleet: Fleet, handle: Handle[int]) -> tuple[Program, list[Process]]:
