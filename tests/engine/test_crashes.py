@@ -1,0 +1,133 @@
+"""Death, pauses and blocked interpreters: nothing is lost, and whoever lost its lease is fenced out."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from rota import Status
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site, is_alive
+
+
+def test_what_a_killed_child_held_is_started_again_without_waiting_for_the_lease(site: Site) -> None:
+    worker = site.worker(lease_s=600)
+    x = site.enqueue("gated", "go")
+    os.kill(site.wait_started(x), signal.SIGKILL)
+    second = site.wait_started(x, fence=2)
+    assert worker.children() == [second]
+    site.open("go")
+    assert x.result(PATIENCE_S) == "done"
+    info = x.info()
+    assert (info.fence, info.attempts, info.crashes) == (2, 1, 1)
+    lost, _ = x.attempts()
+    assert (lost.status, lost.reason) == ("lost", "crashed")
+    assert "was killed by SIGKILL" in (lost.error or "")
+
+
+def test_a_child_that_exits_by_itself_is_replaced(site: Site) -> None:
+    site.worker(lease_s=600)
+    x = site.enqueue("die_once")
+    assert x.result(PATIENCE_S) == "start 2"
+    assert "ended with exit code 9" in (x.attempts()[0].error or "")
+
+
+def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> None:
+    site.worker(lease_s=600)
+    x = site.enqueue("die")
+    site.wait_for(x, Status.FAILED)
+    info = x.info()
+    assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
+    assert [attempt.status for attempt in x.attempts()] == ["lost", "lost", "failed"]
+    assert [row.id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
+    assert site.enqueue("echo", 1).result(PATIENCE_S) == 1
+
+
+def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_lease(site: Site) -> None:
+    first = site.worker()
+    x = site.enqueue("gated", "go")
+    child = site.wait_started(x)
+    first.signal(signal.SIGKILL)
+    first.wait()
+    eventually(lambda: not is_alive(child), what="the death of the child")
+    assert x.status() is Status.RUNNING
+    site.worker()
+    site.wait_started(x, fence=2)
+    site.open("go")
+    assert x.result(PATIENCE_S) == "done"
+    assert (x.info().crashes, x.attempts()[0].reason) == (1, "crashed")
+    assert "sent no heartbeat" in (x.attempts()[0].error or "")
+
+
+@pytest.mark.parametrize("job", ["hold_interpreter", "block_loop"])
+def test_a_job_that_blocks_everything_for_longer_than_the_lease_keeps_it(site: Site, job: str) -> None:
+    site.worker(lease_s=2)
+    # A second worker stands by to take over, were the lease ever to run out.
+    site.worker(lease_s=2)
+    x = site.enqueue(job, 5)
+    assert x.result(PATIENCE_S) == "done"
+    info = x.info()
+    assert (info.fence, info.crashes, info.attempts) == (1, 0, 1)
+    assert len(site.journal("started")) == 1
+
+
+def test_a_holder_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
+    old = site.worker()
+    x = site.enqueue("gated", "go")
+    child = site.wait_started(x)
+    with old.frozen():
+        new = site.worker()
+        site.wait_started(x, fence=2)
+        site.open("go")
+        assert x.result(PATIENCE_S) == "done"
+        ending = x.attempts()
+        # The child alone goes on, so that its report comes before its supervisor can kill it.
+        os.kill(child, signal.SIGCONT)
+        eventually(lambda: "came too late" in old.log(), what="a stale report")
+    assert x.attempts() == ending
+    assert [(attempt.fence, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
+    eventually(lambda: not is_alive(child), what="the death of the old child")
+    eventually(lambda: old.check() and new.check() and len(site.live()) == 2, what="two live workers")
+    handles = site.app.jobs["echo"].enqueue_many(range(20))
+    assert [handle.result(PATIENCE_S) for handle in handles] == list(range(20))
+
+
+def test_a_thread_that_does_not_stop_loses_its_slot_and_its_process_is_replaced(site: Site) -> None:
+    worker = site.worker("--concurrency", "1")
+    x = site.enqueue("deaf", "never")
+    old = site.wait_started(x)
+    site.wait_for(x, Status.FAILED)
+    assert x.info().reason == "timeout"
+    y = site.enqueue("echo", 1)
+    assert y.result(PATIENCE_S) == 1
+    assert [pid for id, _, pid in site.journal("ran") if id == y.id] != [old]
+    eventually(lambda: not is_alive(old), what="the end of the old process")
+    assert worker.check()
+    assert (x.info().crashes, y.info().crashes) == (0, 0)
+
+
+def test_everything_that_was_running_survives_the_death_of_all_processes_at_once(site: Site) -> None:
+    workers = [site.worker("--processes", "2"), site.worker()]
+    handles = [site.enqueue("gated_async", "go") for _ in range(30)]
+    for handle in handles:
+        site.wait_started(handle)
+    for worker in workers:
+        worker.signal(signal.SIGKILL)
+    for worker in workers:
+        worker.wait()
+    site.open("go")
+    site.worker()
+    assert {handle.result(PATIENCE_S) for handle in handles} == {"done"}
+    assert {handle.info().fence for handle in handles} == {2}
+
+
+def test_a_worker_that_is_killed_leaves_no_process_behind(site: Site) -> None:
+    worker = site.worker("--processes", "2")
+    eventually(lambda: len(site.live()) == 2, what="two live workers")
+    children = worker.children()
+    assert len(children) == 2
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+    eventually(lambda: not any(is_alive(pid) for pid in children), what="the death of the children")

@@ -1,0 +1,79 @@
+"""Stopping in order: finish what finishes within the grace, give back the rest, and burn no attempt."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from rota import Status
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site
+
+
+def wait_draining(site: Site) -> None:
+    eventually(lambda: [row.state for row in site.live()] == ["draining"], what="a draining worker")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopping_worker_finishes_what_finishes_and_gives_back_the_rest(site: Site, number: signal.Signals) -> None:
+    worker = site.worker(grace_s=2)
+    quick = [site.enqueue("gated", "go"), site.enqueue("gated_async", "go")]
+    slow = [site.enqueue("gated", "never"), site.enqueue("gated_async", "never")]
+    for x in (*quick, *slow):
+        site.wait_started(x)
+    worker.signal(number)
+    wait_draining(site)
+    late = site.enqueue("echo", 1)
+    site.open("go")
+    assert worker.wait() == 0
+    assert [x.result(0) for x in quick] == ["done", "done"]
+    for x in slow:
+        info = x.info()
+        assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+        assert [(attempt.status, attempt.reason) for attempt in x.attempts()] == [("given_back", "drained")]
+        assert site.wait_started(x, "told")
+    assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
+    assert site.live() == []
+
+
+def test_a_second_signal_does_not_wait_for_the_grace(site: Site) -> None:
+    worker = site.worker(grace_s=600)
+    x = site.enqueue("gated_async", "never")
+    site.wait_started(x)
+    worker.signal(signal.SIGTERM)
+    wait_draining(site)
+    assert x.status() is Status.RUNNING
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    info = x.info()
+    assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+
+
+def test_an_idle_worker_stops_at_once(site: Site) -> None:
+    worker = site.worker(grace_s=600)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert site.live() == []
+
+
+def test_what_was_given_back_is_taken_up_by_the_next_worker(site: Site) -> None:
+    first = site.worker(grace_s=0)
+    x = site.enqueue("gated", "go")
+    site.wait_started(x)
+    first.signal(signal.SIGTERM)
+    assert first.wait() == 0
+    site.open("go")
+    site.worker()
+    assert x.result(PATIENCE_S) == "done"
+    assert (x.info().fence, x.info().attempts, x.info().crashes) == (2, 1, 0)
+
+
+def test_a_draining_worker_keeps_its_lease(site: Site) -> None:
+    first = site.worker(grace_s=600, lease_s=2)
+    x = site.enqueue("hold_interpreter", 5)
+    site.wait_started(x)
+    site.worker(lease_s=2)
+    first.signal(signal.SIGTERM)
+    assert x.result(PATIENCE_S) == "done"
+    assert (x.info().fence, x.info().crashes) == (1, 0)

@@ -1,0 +1,241 @@
+"""The app that workers under test run. Its jobs tell a journal what happens to them, and wait at gates.
+
+A journal is a file of lines, a gate is a file that may appear; both are in the folder JOURNAL names. Every line is
+written with one call, so that lines of several processes do not mix.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import math
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze
+
+JOURNAL = "ROTA_TESTS_JOURNAL"
+BAD_RESULTS: dict[str, Any] = {
+    "nan": math.nan,
+    "infinity": [1, {"a": math.inf}],
+    "nul": "a\x00b",
+    "surrogate": {"a": "\ud800"},
+    "object": object(),
+    "circle": [],
+    "large": "x" * 2_000_000,
+    "deep": 0,
+}
+BAD_RESULTS["circle"].append(BAD_RESULTS["circle"])
+for _ in range(500):
+    BAD_RESULTS["deep"] = [BAD_RESULTS["deep"]]
+
+
+class Mute(Exception):
+    """An exception whose own text fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def note(*words: object) -> None:
+    path = Path(os.environ[JOURNAL]) / "journal"
+    line = " ".join(str(word) for word in words) + "\n"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(fd, line.encode())
+    os.close(fd)
+
+
+def is_open(gate: str) -> bool:
+    return (Path(os.environ[JOURNAL]) / gate).exists()
+
+
+def declare(app: App) -> None:
+    """Declares every job; the tests do it on an app of their own to enqueue them."""
+    _declare_plain(app)
+    _declare_waiting(app)
+    _declare_deadly(app)
+    _declare_failing(app)
+    _declare_retried(app)
+
+
+def _declare_plain(app: App) -> None:
+    @app.job
+    def echo(ctx: Context, value: Any) -> Any:
+        note("ran", ctx.id, ctx.fence, os.getpid())
+        return value
+
+    @app.job
+    async def echo_async(ctx: Context, value: Any) -> Any:
+        note("ran", ctx.id, ctx.fence, os.getpid())
+        return value
+
+    @app.job(queue="mail")
+    def mail() -> str:
+        return "sent"
+
+    @app.job(retry=None)
+    def changed(b: str) -> str:
+        return b
+
+    @app.job(name="return", retry=None)
+    def return_bad(kind: str) -> Any:
+        return BAD_RESULTS[kind]
+
+    @app.job(retry=None)
+    async def return_bad_async(kind: str) -> Any:
+        return BAD_RESULTS[kind]
+
+
+def _declare_waiting(app: App) -> None:
+    @app.job(retry=None)
+    def gated(ctx: Context, gate: str) -> str:
+        """Waits for its gate, and looks whether it was asked to stop."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        while not is_open(gate):
+            if ctx.wait_cancelled(0.01):
+                note("told", ctx.id, ctx.fence, os.getpid())
+                raise InterruptedError("asked to stop")
+        note("ended", ctx.id, ctx.fence, os.getpid())
+        return "done"
+
+    @app.job(retry=None)
+    async def gated_async(ctx: Context, gate: str) -> str:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        try:
+            while not is_open(gate):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        except asyncio.CancelledError:
+            note("told", ctx.id, ctx.fence, os.getpid())
+            raise
+        note("ended", ctx.id, ctx.fence, os.getpid())
+        return "done"
+
+    @app.job(retry=None, timeout="0.3s")
+    async def slow_async(ctx: Context) -> None:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        await asyncio.Event().wait()
+
+    @app.job(retry=None, timeout="0.3s")
+    def slow_cooperative(ctx: Context) -> None:
+        while not ctx.wait_cancelled(10):
+            pass
+        raise InterruptedError
+
+    @app.job(retry=None, timeout="0.3s")
+    def deaf(ctx: Context, gate: str) -> str:
+        """A thread that hears nothing until its gate opens."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        while not is_open(gate):
+            time.sleep(0.05)  # sleep: it is meant to be deaf.
+        note("ended", ctx.id, ctx.fence, os.getpid())
+        return "too late"
+
+    @app.job(retry=Fixed(attempts=50, delay=0.05), total_timeout="0.5s")
+    async def never_in_total(ctx: Context) -> None:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        raise ValueError("again")
+
+    @app.job(retry=None, total_timeout="0.3s")
+    async def too_long_in_total() -> None:
+        await asyncio.Event().wait()
+
+
+def _declare_deadly(app: App) -> None:
+    @app.job(retry=None)
+    def hold_interpreter(ctx: Context, seconds: int) -> str:
+        """A call into C that does not give the interpreter back."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        ctypes.PyDLL(None).sleep(seconds)
+        return "done"
+
+    @app.job(retry=None)
+    async def block_loop(ctx: Context, seconds: float) -> str:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        time.sleep(seconds)  # noqa: ASYNC251 # sleep: blocks the event loop, as bad code does.
+        return "done"
+
+    @app.job(retry=None)
+    def die(ctx: Context) -> None:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        os.kill(os.getpid(), signal.SIGKILL)
+        threading.Event().wait()
+
+    @app.job(retry=None)
+    def die_once(ctx: Context) -> str:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        if ctx.fence == 1:
+            os._exit(9)
+        return f"start {ctx.fence}"
+
+
+def _declare_failing(app: App) -> None:
+    errors: dict[str, Any] = {
+        "plain": lambda: ValueError("boom"),
+        "mute": Mute,
+        "nul": lambda: ValueError("a\x00b"),
+        "surrogate": lambda: ValueError("a\ud800b"),
+        "large": lambda: ValueError("x" * 10_000_000),
+        "exit": lambda: SystemExit(3),
+        "interrupt": KeyboardInterrupt,
+        "cancelled": asyncio.CancelledError,
+        "generator": GeneratorExit,
+        "stop": StopIteration,
+        "group": lambda: ExceptionGroup("several", [ValueError("a\x00"), KeyError("b")]),
+    }
+
+    def deep(levels: int, kind: str) -> None:
+        if levels:
+            deep(levels - 1, kind)
+        raise errors[kind]()
+
+    @app.job(name="raise", retry=None)
+    def raise_(kind: str, levels: int = 0) -> None:
+        deep(levels, kind)
+
+    @app.job(retry=None)
+    async def raise_async(kind: str, levels: int = 0) -> None:
+        deep(levels, kind)
+
+
+def _declare_retried(app: App) -> None:
+    policies: dict[str, Any] = {
+        "none": None,
+        "fixed": Fixed(attempts=3, delay=0.02),
+        "linear": Linear(attempts=3, step=0.02),
+        "exponential": Exponential(attempts=3, base=0.02),
+        "custom": Custom(attempts=10, delay_for=lambda attempt, error: 0.02 if attempt < 3 else None),
+        "callable": lambda attempt, error: "20ms" if attempt < 3 else None,
+        "only": Fixed(attempts=3, delay=0.02, only=(OSError,)),
+        "never": Fixed(attempts=3, delay=0.02, never=(ValueError,)),
+        "broken": lambda attempt, error: 1 / 0,
+    }
+    for name, policy in policies.items():
+
+        @app.job(name=f"retry_{name}", retry=policy)
+        def fail(ctx: Context) -> None:
+            note("tried", ctx.id, ctx.fence, ctx.attempt)
+            raise ValueError(f"attempt {ctx.attempt}")
+
+    @app.job(retry=Fixed(attempts=2, delay=1000))
+    def signals(ctx: Context, kind: str) -> str:
+        note("tried", ctx.id, ctx.fence, ctx.attempt)
+        if ctx.fence > 1:
+            return f"attempt {ctx.attempt}"
+        asked: dict[str, Exception] = {
+            "retry": RetryIn(0.02, "busy"),
+            "retry badly": RetryIn("soon"),
+            "fail": FailForGood("no hope"),
+            "snooze": Snooze("20ms"),
+            "snooze badly": Snooze(-1),
+        }
+        raise asked[kind]
+
+
+app = App("engine")
+declare(app)

@@ -1,0 +1,154 @@
+"""Worker processes, started as a user would, and what a test sees of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from rota import App, Handle, Status
+from rota.store import reader
+from rota.store.reader import WorkerRow
+from tests.support import jobs
+from tests.support.waiting import PATIENCE_S, eventually
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Site:
+    """A folder with a database, a journal and gates; the app whose jobs the workers run; and the workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.app = App("engine", url=f"sqlite:///{folder}/rota.db")
+        jobs.declare(self.app)
+        self.app.connection.store()
+        self._workers: list[Worker] = []
+
+    def enqueue(self, job: str, /, *args: object, **kwargs: object) -> Handle[Any]:
+        return self.app.jobs[job].enqueue(*args, **kwargs)
+
+    def worker(self, *flags: str, **settings: object) -> Worker:
+        """A worker that has joined; `settings` are ROTA_… variables in small letters."""
+        newest = max((row.id for row in self.live()), default=0)
+        worker = Worker(self.folder, flags, {f"ROTA_{name.upper()}": str(value) for name, value in settings.items()})
+        self._workers.append(worker)
+        eventually(lambda: worker.check() and any(row.id > newest for row in self.live()), what="a worker that joins")
+        return worker
+
+    def open(self, gate: str) -> None:
+        (self.folder / gate).touch()
+
+    def journal(self, event: str) -> list[tuple[str, int, int]]:
+        """The lines of the journal that tell of `event`: id, fence and the last word, which is mostly a pid."""
+        path = self.folder / "journal"
+        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return [(id, int(fence), int(last)) for kind, id, fence, last in lines if kind == event]
+
+    def wait_started(self, x: Handle[Any], event: str = "started", fence: int = 1) -> int:
+        """Waits until the journal tells that the execution began; returns the process that runs it."""
+        return eventually(
+            lambda: next((pid for id, start, pid in self.journal(event) if (id, start) == (x.id, fence)), 0),
+            what=f"{event} in the journal",
+        )
+
+    def wait_for(self, x: Handle[Any], *statuses: Status) -> Status:
+        eventually(lambda: x.status() in statuses, what=f"a status of {statuses}")
+        return x.status()
+
+    def live(self) -> list[WorkerRow]:
+        rows = self.app.connection.store().read(reader.workers, "default", 0)
+        return [row for row in rows if row.stopped_at is None]
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self.app.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Worker:
+    """One `rota worker`: a supervisor and its children."""
+
+    def __init__(self, folder: Path, flags: tuple[str, ...], settings: dict[str, str]) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
+        self._database = folder / "rota.db"
+        self._log = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
+        quick = {"ROTA_LEASE_S": "1", "ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "1", "PYTHONPATH": str(REPOSITORY)}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "rota", "worker", "tests.support.jobs:app", *flags],
+                cwd=folder,
+                env={**kept, **quick, **settings, jobs.JOURNAL: str(folder), "ROTA_URL": f"sqlite:///{folder}/rota.db"},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.pid = self._process.pid
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def check(self) -> bool:
+        """True as long as it runs; otherwise fails with what it said last."""
+        assert self._process.poll() is None, self.log()
+        return True
+
+    def children(self) -> list[int]:
+        with contextlib.suppress(OSError):
+            return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        return []
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        return self._process.wait(PATIENCE_S)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[list[int]]:
+        """Stops the supervisor and its children, at a moment at which none of them holds the turn to write."""
+        pids = [self.pid, *self.children()]
+        eventually(lambda: self._freeze(pids), what="a moment without the turn to write")
+        try:
+            yield pids
+        finally:
+            for pid in reversed(pids):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def _freeze(self, pids: list[int]) -> bool:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        with Path(f"{self._database}-turn").open("rb") as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+                return False
+        return True
+
+    def close(self) -> None:
+        """Ends it the hard way; its children die with it."""
+        self._process.kill()
+        self._process.wait(PATIENCE_S)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be taken notice of does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
