@@ -1,0 +1,77 @@
+"""Holds a history against every invariant."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.simulation.history import History
+from tests.simulation.invariants import accepting, leases, lifecycle, order, outcomes
+
+Invariant = Callable[[History], Iterator[str]]
+MOST = 5
+"""Examples of what breaks one invariant."""
+
+INVARIANTS: tuple[Invariant, ...] = (
+    lifecycle.the_witness_saw_everything,
+    lifecycle.nothing_unexpected,
+    accepting.accepted_is_stored_once,
+    accepting.nothing_is_stored_that_nobody_asked_for,
+    accepting.a_key_names_one_execution,
+    accepting.unique_scopes_hold,
+    accepting.depth_limits_hold,
+    lifecycle.executions_never_change,
+    lifecycle.one_place_at_a_time,
+    lifecycle.every_move_is_allowed,
+    lifecycle.exactly_one_end,
+    lifecycle.nothing_after_the_end,
+    lifecycle.fences_rise,
+    leases.leases_are_by_the_databases_clock,
+    leases.a_lost_lease_was_lost,
+    leases.an_orderly_leave_burns_nothing,
+    leases.bodies_belong_to_claims,
+    leases.bodies_do_not_overlap,
+    outcomes.a_stale_report_changes_nothing,
+    outcomes.results_are_of_their_attempt,
+    outcomes.one_fenced_effect_per_success,
+    outcomes.attempts_and_crashes_are_counted,
+    outcomes.nothing_starts_early,
+    outcomes.nothing_starts_after_its_deadline,
+    outcomes.only_the_late_are_skipped,
+    outcomes.nothing_starts_after_a_cancel,
+    outcomes.cancels_are_of_somebody,
+    outcomes.dead_letters_are_the_failed,
+    outcomes.a_dead_letter_is_replayed_once,
+    order.claims_follow_the_rank,
+    order.paused_queues_rest,
+    lifecycle.everything_ends,
+    lifecycle.every_worker_has_left,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold, and how."""
+
+    invariant: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.what}"
+
+
+def check(history: History) -> list[Violation]:
+    """Everything that is wrong with a run; empty is good."""
+    found = []
+    for invariant in INVARIANTS:
+        found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
+    return found
+
+
+def _judge(invariant: Invariant, history: History) -> Iterator[str]:
+    try:
+        yield from invariant(history)
+    except (LookupError, TypeError, ValueError) as error:
+        # A history so broken that it cannot even be read.
+        yield f"cannot be judged: {error!r}"

@@ -1,0 +1,201 @@
+"""Clients: they ask for things, are not always told, ask again, and remember what they were told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Any, TypeVar
+
+from rota.domain.errors import RotaError, StoreError, StoreUnavailable, UnknownExecution
+from rota.ids import IdSource
+from rota.ops import control, define, enqueue
+from rota.ops.enqueue import Header, Item
+from rota.store import reader
+from tests.simulation import requests
+from tests.simulation.bridge import ReplyLost, SimBridge
+from tests.simulation.clocks import StoreClock
+from tests.simulation.faults import Fault, Weather
+from tests.simulation.history import Order, Submission, Try
+from tests.simulation.loop import VirtualLoop
+from tests.simulation.machine import NAMESPACE
+
+T = TypeVar("T")
+MOST_TRIES = 6
+GIVES_UP = 0.25
+
+
+class Memory:
+    """What all clients have seen, together: the first witness."""
+
+    def __init__(self) -> None:
+        self.submissions: list[Submission] = []
+        self.orders: list[Order] = []
+
+    def ids(self) -> list[str]:
+        """Every id that may exist as far as the clients know."""
+        return [item.id for submission in self.submissions for item in submission.items]
+
+
+class Client:
+    """Asks for one thing after another."""
+
+    def __init__(
+        self,
+        bridge: SimBridge,
+        loop: VirtualLoop,
+        clock: StoreClock,
+        ids: IdSource,
+        memory: Memory,
+        weather: Weather,
+        entropy: Random,
+    ) -> None:
+        self._bridge = bridge
+        self._loop = loop
+        self._clock = clock
+        self._ids = ids
+        self._memory = memory
+        self._weather = weather
+        self._entropy = entropy
+
+    async def run(self, count: int, within_s: float) -> None:
+        """`count` wishes, spread over a time."""
+        for _ in range(count):
+            await asyncio.sleep(self._entropy.expovariate(count / within_s))
+            await self._wish()
+
+    async def _wish(self) -> None:
+        draw = self._entropy.random()
+        if draw < 0.72:
+            await self._submit()
+        elif draw < 0.86:
+            await self._cancel()
+        elif draw < 0.94:
+            await self._tend_the_dead()
+        else:
+            await self._pause_for_a_while()
+
+    async def resume_all(self) -> None:
+        """Resumes every queue, until it is certain."""
+        for queue in requests.QUEUES:
+            await self._insist(Try(0, ""), define.resume_queue, NAMESPACE, queue, "client")
+
+    async def _submit(self) -> None:
+        draw = self._entropy.random()
+        if draw < 0.12:
+            header, arguments = requests.burst(self._entropy)
+        elif draw < 0.2:
+            header, arguments = requests.single(self._entropy)
+        elif draw < 0.28:
+            header, arguments = requests.keyed(self._entropy)
+        else:
+            job, arguments = requests.job_and_arguments(self._entropy, self._weather.kills_by_body)
+            header = requests.header(self._entropy, job, self._clock.now())
+        count = self._entropy.randint(2, requests.MOST_IN_BULK) if self._entropy.random() < 0.15 else 1
+        if header.key is not None:
+            count = 1
+        items = [Item(id, arguments) for id in self._ids.many(count)]
+        submission = Submission(header, items)
+        self._memory.submissions.append(submission)
+        for _ in range(MOST_TRIES):
+            if await self._try_to_submit(submission, header, items):
+                return
+            if self._entropy.random() < GIVES_UP:
+                break
+            await asyncio.sleep(self._entropy.uniform(0.05, 1))
+        if any(one.told == "unsure" for one in submission.tries):
+            self._weather.note(Fault.CLIENT_GAVE_UP)
+
+    async def _try_to_submit(self, submission: Submission, header: Header, items: list[Item]) -> bool:
+        """Whether that settled it."""
+        one = Try(self._loop.time(), "")
+        submission.tries.append(one)
+        answers = await self._told(one, enqueue.enqueue, header, items)
+        if one.told == "accepted" and answers is not None:
+            submission.accepted = {item.id: answer.id for item, answer in zip(items, answers, strict=True)}
+        elif one.told != "unsure" and any(before.told == "unsure" for before in submission.tries):
+            # It may be there already, and the refusal may be of our own repetition.
+            await self._read_back(submission, one)
+        return one.told in ("accepted", "refused")
+
+    async def _read_back(self, submission: Submission, one: Try) -> None:
+        found = {}
+        for item in submission.items:
+            try:
+                await self._bridge.read(reader.status, NAMESPACE, item.id)
+            except StoreError:
+                one.told = "failed"
+                return
+            except UnknownExecution:
+                continue
+            found[item.id] = item.id
+        if found:
+            one.told = "accepted"
+            submission.accepted = found
+
+    async def _cancel(self) -> None:
+        known = self._memory.ids()
+        if known:
+            # The young are more likely to be still there.
+            place = min(len(known) - 1, int(self._entropy.expovariate(0.25)))
+            await self._order("cancel", [known[-1 - place]], [], control.cancel, known[-1 - place], "client")
+
+    async def _tend_the_dead(self) -> None:
+        try:
+            rows = await self._bridge.read(reader.dead, NAMESPACE, reader.Filter(limit=20))
+        except StoreError:
+            return
+        if not rows:
+            return
+        some = sorted({self._entropy.choice(rows).id for _ in range(2)})
+        match self._entropy.randrange(3):
+            case 0:
+                await self._order("discard", some, [], control.discard, some, "client")
+            case 1:
+                new = self._ids.many(len(some))
+                ids = dict(zip(some, new, strict=True))
+                await self._order("replay", some, new, control.replay, ids, "client")
+            case _:
+                new_id = self._ids.new()
+                await self._order("repeat", some[:1], [new_id], control.repeat, some[0], new_id, "client")
+
+    async def _pause_for_a_while(self) -> None:
+        queue = self._entropy.choice(requests.QUEUES)
+        await self._insist(Try(0, ""), define.pause_queue, NAMESPACE, queue, "client", "for a while")
+        await asyncio.sleep(self._entropy.uniform(0.5, 4))
+        await self._insist(Try(0, ""), define.resume_queue, NAMESPACE, queue, "client")
+
+    async def _order(self, verb: str, ids: list[str], new_ids: list[str], op: Callable[..., Any], *args: Any) -> None:
+        order = Order(verb, ids, new_ids)
+        self._memory.orders.append(order)
+        for _ in range(MOST_TRIES):
+            one = Try(self._loop.time(), "")
+            order.tries.append(one)
+            answer = await self._told(one, op, NAMESPACE, *args)
+            if one.told == "accepted":
+                order.answer, order.answered_at = answer, self._loop.time()
+            if one.told in ("accepted", "refused"):
+                return
+            await asyncio.sleep(self._entropy.uniform(0.05, 1))
+
+    async def _insist(self, one: Try, op: Callable[..., Any], *args: Any) -> None:
+        while one.told not in ("accepted", "refused"):
+            await self._told(one, op, *args)
+            await asyncio.sleep(self._entropy.uniform(0.01, 0.3))
+
+    async def _told(self, one: Try, op: Callable[..., T], *args: Any) -> T | None:
+        """Calls, and notes in `one` what the caller then knows."""
+        try:
+            answer = await self._bridge.transact(op, *args)
+        except ReplyLost:
+            one.told = "unsure"
+        except StoreUnavailable:
+            one.told = "failed"
+        except StoreError as error:
+            one.told, one.detail = "failed", str(error)
+        except RotaError as error:
+            one.told, one.detail = "refused", error.code
+        else:
+            one.told = "accepted"
+            return answer
+        return None

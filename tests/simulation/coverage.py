@@ -1,0 +1,109 @@
+"""What a set of runs must have seen to count as a test: moves, reasons, faults, and the rare things between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rota.domain.status import ALLOWED, Reason, Status
+from tests.simulation.faults import Fault
+from tests.simulation.history import History
+from tests.simulation.ledger import moves
+
+Move = tuple[Status | None, Status]
+
+UNREACHABLE: dict[Move, str] = {
+    (None, Status.WAITING): "nothing waits yet: dependencies and limits are to come",
+    (Status.QUEUED, Status.WAITING): "nothing waits yet: dependencies and limits are to come",
+    (Status.WAITING, Status.QUEUED): "nothing waits yet: dependencies and limits are to come",
+    (Status.WAITING, Status.SCHEDULED): "nothing waits yet: dependencies and limits are to come",
+    (Status.WAITING, Status.CANCELLED): "nothing waits yet: dependencies and limits are to come",
+    (Status.WAITING, Status.SKIPPED): "nothing waits yet: dependencies and limits are to come",
+    (Status.RETRYING, Status.SKIPPED): "a start deadline ends with the first start, and nothing else skips yet",
+}
+"""Allowed moves that this engine cannot make today, and why. A run that makes one of them fails, to be looked at."""
+
+SIGHTS = (
+    "an effect refused for its fence",
+    "an unfenced effect doubled",
+    "a stale report",
+    "a bulk accepted",
+    "key_conflict",
+    "queue_full",
+    "not_unique",
+    "an existing execution returned",
+    "a repeated call answered by the first",
+    "a dead letter replayed",
+    "a dead letter discarded",
+    "a cancel that came too late",
+    "a success in spite of a cancel",
+    "a paused queue",
+)
+
+
+class Coverage:
+    """The union of what runs have seen."""
+
+    def __init__(self) -> None:
+        self.moves: Counter[Move] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.faults: Counter[Fault] = Counter()
+        self.sights: Counter[str] = Counter()
+
+    def add(self, history: History) -> None:
+        self.moves.update((source, target) for _, _, source, target in moves(history))
+        self.reasons.update(row["reason"] for row in history.tables["finished"])
+        self.faults.update(history.faults)
+        self.sights.update(_sights(history))
+
+    def merge(self, other: Coverage) -> None:
+        self.moves.update(other.moves)
+        self.reasons.update(other.reasons)
+        self.faults.update(other.faults)
+        self.sights.update(other.sights)
+
+    def missing(self) -> list[str]:
+        """What should have been seen and was not, and what should not be possible and was."""
+        possible = {(source, target) for source, targets in ALLOWED.items() for target in targets} - set(UNREACHABLE)
+        absent = [f"no move from {source} to {target}" for source, target in possible if not self.moves[source, target]]
+        absent += [f"no end for the reason {reason}" for reason in Reason if not self.reasons[reason]]
+        absent += [f"no fault: {fault}" for fault in Fault if not self.faults[fault]]
+        absent += [f"never seen: {sight}" for sight in SIGHTS if not self.sights[sight]]
+        surprising = [f"{source} to {target} is listed as unreachable" for source, target in UNREACHABLE]
+        absent += [text for move, text in zip(UNREACHABLE, surprising, strict=True) if self.moves[move]]
+        return sorted(absent)
+
+
+def _sights(history: History) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    effects = Counter(effect.id for effect in history.effects)
+    seen["an effect refused for its fence"] = sum(not effect.accepted for effect in history.effects)
+    seen["an unfenced effect doubled"] = sum(count > 1 for count in effects.values())
+    seen["a stale report"] = sum(len(one.result) for one in history.operations if one.name == "finish")
+    seen["a paused queue"] = sum(one.name == "pause_queue" for one in history.operations)
+    seen.update(_of_clients(history))
+    return seen
+
+
+def _of_clients(history: History) -> list[str]:
+    seen: list[str] = []
+    for submission in history.submissions:
+        tries = submission.tries
+        seen += [one.detail for one in tries if one.told == "refused"]
+        if submission.accepted and len(submission.items) > 1:
+            seen.append("a bulk accepted")
+        if any(one.told == "unsure" for one in tries) and submission.accepted:
+            seen.append("a repeated call answered by the first")
+        if any(mine != answer for mine, answer in submission.accepted.items()):
+            seen.append("an existing execution returned")
+    ends: dict[str, Any] = {row["id"]: row["status"] for row in history.tables["finished"] if row["final"]}
+    for order in history.orders:
+        if order.verb == "replay" and order.answer:
+            seen.append("a dead letter replayed")
+        elif order.verb == "discard" and order.answer:
+            seen.append("a dead letter discarded")
+        elif order.verb == "cancel" and order.answer is Status.RUNNING and ends.get(order.ids[0]) == Status.SUCCESS:
+            seen.append("a success in spite of a cancel")
+        elif order.verb == "cancel" and order.answer in (Status.SUCCESS, Status.FAILED):
+            seen.append("a cancel that came too late")
+    return seen

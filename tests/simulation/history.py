@@ -1,0 +1,133 @@
+"""What a run leaves behind for the checker: values only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from rota.domain.lifecycle import Rules
+from rota.ops.enqueue import Header, Item
+from tests.simulation.faults import Fault
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Change:
+    """One row that an operation inserted (+), updated (~) or deleted (-)."""
+
+    table: str
+    kind: str
+    row: Row
+
+
+@dataclass(slots=True)
+class Operation:
+    """One committed transaction that changed something, or that refused stale reports."""
+
+    name: str
+    at: float
+    """Virtual seconds."""
+    now: int
+    """The database's time."""
+    caller: str
+    args: tuple[Any, ...]
+    result: Any
+    changes: list[Change]
+
+
+@dataclass(slots=True)
+class Try:
+    """One call of a client. `told` is what it came to know."""
+
+    at: float
+    told: str
+    """accepted, refused, failed (nothing happened) or unsure (the reply was lost)."""
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class Submission:
+    """What a client wanted to be executed, and what it was told."""
+
+    header: Header
+    items: list[Item]
+    tries: list[Try] = field(default_factory=list)
+    accepted: dict[str, str] = field(default_factory=dict)
+    """From the id that the client made to the id that answers for it."""
+
+
+@dataclass(slots=True)
+class Order:
+    """Anything else that a client asked for: cancel, replay, repeat, discard."""
+
+    verb: str
+    ids: list[str]
+    new_ids: list[str]
+    tries: list[Try] = field(default_factory=list)
+    answer: Any = None
+    answered_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Body:
+    """One start of user code."""
+
+    id: str
+    fence: int
+    job: str
+    worker: int
+    started_at: float
+    ended_at: float | None = None
+    effects: int = 0
+    is_deaf: bool = False
+    """It does not stop when it is told to."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """Something that user code did outside, with its fence. The outside refuses a fence below one it has seen."""
+
+    id: str
+    fence: int
+    at: float
+    accepted: bool
+
+
+@dataclass(slots=True)
+class Incarnation:
+    """One life of a child process."""
+
+    worker: int
+    name: str
+    started_at: float
+    ended_at: float | None = None
+    ending: str = ""
+    stops: list[tuple[float, float]] = field(default_factory=list)
+    """When it, or the supervisor that watches over it, stood still."""
+
+
+@dataclass(slots=True)
+class History:
+    """The three witnesses of one run, and what else the checker must know to judge them."""
+
+    seed: int
+    lease_s: float
+    rules: dict[str, Rules]
+    depths: dict[str, int]
+    """The maximum depth of the queues that have one."""
+    submissions: list[Submission] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    incarnations: list[Incarnation] = field(default_factory=list)
+    jumps: list[tuple[float, float]] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+    faults: Counter[Fault] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+    """What should never have happened: errors in loops, tasks that died."""
+    healed_at: float = 0.0
+    ended_at: float | None = None
+    """When everything had ended; None if it had not within the limit."""

@@ -1,0 +1,48 @@
+"""The order of claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.ops.claim import SLACK
+from tests.simulation.history import History, Operation
+from tests.simulation.ledger import Ledger, replay
+
+
+def claims_follow_the_rank(history: History) -> Iterator[str]:
+    """Within a lane no claim leaves a lower rank behind; between lanes it may, by the slack of a claim."""
+    for operation, before, after in replay(history):
+        claimed = _claimed(operation)
+        if not claimed:
+            continue
+        left: dict[int, tuple[int, str]] = {}
+        for row in after["ready"].values():
+            left[row["lane"]] = min(left.get(row["lane"], (row["rank"], row["id"])), (row["rank"], row["id"]))
+        for id in claimed:
+            row = before["ready"][id]
+            if row["lane"] in left and left[row["lane"]] < (row["rank"], id):
+                yield f"{id} was claimed before {left[row['lane']]}, which ranks lower in its lane"
+            for lane, (rank, other) in left.items():
+                if rank + SLACK < row["rank"] and _is_open(lane, operation, after):
+                    yield f"{id} was claimed before {other} of lane {lane}, which ranks lower"
+
+
+def paused_queues_rest(history: History) -> Iterator[str]:
+    for operation, before, _ in replay(history):
+        for id in _claimed(operation):
+            queue = before["execution"][id]["queue"]
+            if before["queue"][queue]["paused_at"] is not None:
+                yield f"{id} was claimed from {queue}, which is paused"
+
+
+def _claimed(operation: Operation) -> list[str]:
+    if operation.name != "claim":
+        return []
+    return [change.row["id"] for change in operation.changes if change.table == "running" and change.kind == "+"]
+
+
+def _is_open(lane: int, operation: Operation, after: Ledger) -> bool:
+    """Whether this claim was to look at the lane at all."""
+    queue = next(after["execution"][id]["queue"] for id, row in after["ready"].items() if row["lane"] == lane)
+    wanted = operation.args[3]
+    return after["queue"][queue]["paused_at"] is None and (wanted is None or queue in wanted)

@@ -1,0 +1,277 @@
+"""Bugs planted on purpose: a simulation that does not notice them would not notice real ones either.
+
+Each is a small change to the product for the time of a hunt: a call replaced, a statement rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import msgspec
+
+from rota.domain import lifecycle, unique
+from rota.domain.lifecycle import Held, Later, Move
+from rota.domain.outcome import Failed, GivenBack, Outcome
+from rota.domain.status import PENDING, Status
+from rota.domain.unique import Scope
+from rota.engine.dispatcher import Dispatcher
+from rota.engine.heart import Heart
+from rota.engine.node import Node
+from rota.ops import claim, control, ending, enqueue, finish, fleet, upkeep
+from rota.ops.finish import Finished
+from rota.store import sqlite, statements
+from rota.store.port import Tx
+from tests.simulation import runner
+from tests.simulation.store import FailingTx
+
+MOST_SEEDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A name, and how to plant it."""
+
+    name: str
+    plant: Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """The first seed that gave a bug away, and by which invariant."""
+
+    seed: int
+    invariant: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed:2}  {self.invariant}"
+
+
+def hunt(bug: Bug, most: int = MOST_SEEDS) -> Catch | None:
+    """Runs seed after seed until one notices."""
+    with bug.plant():
+        for seed in range(most):
+            _, violations = runner.run(seed)
+            if violations:
+                return Catch(seed, violations[0].invariant)
+    return None
+
+
+def _replaced(owner: Any, name: str, replacement: Callable[..., Any]) -> AbstractContextManager[object]:
+    """`owner.name` becomes `replacement(original, *args)`, under the same name, because witnesses go by names."""
+    original = getattr(owner, name)
+
+    def planted(*args: Any, **kwargs: Any) -> Any:
+        return replacement(original, *args, **kwargs)
+
+    planted.__name__ = name
+    return mock.patch.object(owner, name, planted)
+
+
+@contextmanager
+def _rewritten(name: str, old: str, new: str) -> Iterator[None]:
+    """A named statement with a part of its text changed."""
+    texts = statements.load("sqlite")
+    before = texts[name]
+    after = tuple(text.replace(old, new) for text in before)
+    assert after != before, f"statement {name} does not hold {old!r} any more: plant the bug anew"
+    texts[name] = after
+    try:
+        yield
+    finally:
+        texts[name] = before
+
+
+@contextmanager
+def _shortened(name: str) -> Iterator[None]:
+    """A step without its last statement."""
+    texts = statements.load("sqlite")
+    before = texts[name]
+    assert len(before) > 1, f"step {name} has one statement only: plant the bug anew"
+    texts[name] = before[:-1]
+    try:
+        yield
+    finally:
+        texts[name] = before
+
+
+@contextmanager
+def _both(*plants: AbstractContextManager[object]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for plant in plants:
+            stack.enter_context(plant)
+        yield
+
+
+def _any_fence_may_finish() -> AbstractContextManager[object]:
+    def finish_anyhow(original: Callable[..., Any], tx: Tx, reports: Sequence[Finished]) -> Any:
+        fences = {row.id: row.fence for row in tx.records("held", Held, ids=[report.id for report in reports])}
+        return original(tx, [msgspec.structs.replace(one, fence=fences.get(one.id, one.fence)) for one in reports])
+
+    return _replaced(finish, "finish", finish_anyhow)
+
+
+def _acknowledged_before_the_commit() -> AbstractContextManager[object]:
+    def perform(original: Callable[..., Any], store: Any, work: Any, **kwargs: Any) -> None:
+        original(store, work, **kwargs)
+        if work.error is None:
+            work.future.set_result(work.result)
+
+    def tell_caller(original: Callable[..., Any], work: Any) -> None:
+        if not work.future.done():
+            original(work)
+
+    return _both(
+        _replaced(sqlite.SqliteStore, "_perform", perform),
+        _replaced(sqlite._Work, "tell_caller", tell_caller),
+    )
+
+
+def _lease_by_the_local_clock() -> AbstractContextManager[object]:
+    async def step(original: Callable[..., Any], heart: Any) -> Any:
+        local = heart._clock.now()
+
+        def beat(tx: Any, workers: Any, lease_s: float) -> Any:
+            session: Any = tx._tx if isinstance(tx, FailingTx) else tx
+            session.now, now = local, session.now
+            try:
+                return fleet.beat(tx, workers, lease_s)
+            finally:
+                session.now = now
+
+        transact = heart._bridge.transact
+        with mock.patch.object(heart, "_bridge", mock.Mock(transact=lambda op, *args: transact(beat, *args))):
+            return await original(heart)
+
+    return _replaced(Heart, "step", step)
+
+
+def _given_back_at_the_first_suspicion() -> AbstractContextManager[object]:
+    def reconcile(original: Callable[..., Any], tx: Tx, worker: int, named: Sequence[str], suspects: Any) -> Any:
+        held = tx.records("held_by_worker", Held, worker=worker, most=1000)
+        return original(tx, worker, named, [(row.id, row.fence) for row in held])
+
+    return _replaced(fleet, "reconcile", reconcile)
+
+
+def _decided(change: Callable[[Held, Outcome, Move], Move]) -> AbstractContextManager[object]:
+    def decide(original: Callable[..., Move], held: Held, outcome: Outcome, *args: Any) -> Move:
+        return change(held, outcome, original(held, outcome, *args))
+
+    return _replaced(finish, "decide", decide)
+
+
+def _cancel_forgotten_by_retries() -> AbstractContextManager[object]:
+    def decide(original: Callable[..., Move], held: Held, outcome: Outcome, *args: Any) -> Move:
+        if isinstance(outcome, Failed):
+            held = msgspec.structs.replace(held, cancel_at=None)
+        return original(held, outcome, *args)
+
+    return _replaced(finish, "decide", decide)
+
+
+def _give_back_counts() -> AbstractContextManager[object]:
+    def change(held: Held, outcome: Outcome, move: Move) -> Move:
+        return Later(0, held.attempts + 1, outcome.reason) if isinstance(outcome, GivenBack) else move
+
+    return _decided(change)
+
+
+def _a_repeated_enqueue_inserts_again() -> AbstractContextManager[object]:
+    def insert_again(original: Callable[..., Any], tx: Tx, header: Any, items: Any) -> Any:
+        fresh = [
+            enqueue.Item(item.id[:-4] + "beef", item.arguments)
+            if tx.one("exists", namespace=header.namespace, id=item.id)
+            else item
+            for item in items
+        ]
+        return original(tx, header, fresh)
+
+    return _replaced(enqueue, "enqueue", insert_again)
+
+
+def _key_not_recorded() -> AbstractContextManager[object]:
+    def take(original: Callable[..., Any], tx: Tx, header: Any, kind: str, *args: Any) -> None:
+        if kind != enqueue.IDEMPOTENCY:
+            original(tx, header, kind, *args)
+
+    return _replaced(enqueue, "_take", take)
+
+
+def _dead_letter_forgotten() -> AbstractContextManager[object]:
+    def add(original: Callable[..., Any], batch: Any, *args: Any) -> None:
+        original(batch, *args)
+        batch.dead.clear()
+
+    return _replaced(finish._Batch, "add", add)
+
+
+def _unique_ignores_the_running() -> AbstractContextManager[object]:
+    def holds(original: Callable[..., bool], scope: Scope, window_s: float, status: Status | None, *args: Any) -> bool:
+        return status in PENDING if scope is Scope.ACTIVE else original(scope, window_s, status, *args)
+
+    return _replaced(unique, "holds", holds)
+
+
+def _polling_removed() -> AbstractContextManager[object]:
+    async def step(original: Callable[..., Any], dispatcher: Any) -> float | None:
+        delay_s: float | None = await original(dispatcher)
+        return 0 if delay_s == 0 else None
+
+    return _replaced(Dispatcher, "step", step)
+
+
+def _reconcile_removed() -> AbstractContextManager[object]:
+    async def rest(original: Callable[..., Any], node: Any) -> float:
+        return float(node._place.lease_s)
+
+    return _replaced(Node, "_name_what_we_hold", rest)
+
+
+def _replays_stay_dead() -> AbstractContextManager[object]:
+    def replay(original: Callable[..., Any], tx: Any, *args: Any) -> Any:
+        run = tx.run
+        with mock.patch.object(tx, "run", lambda name, **params: 0 if name == "undead" else run(name, **params)):
+            return original(tx, *args)
+
+    return _replaced(control, "replay", replay)
+
+
+def _nothing(result: Any = None) -> Callable[..., Any]:
+    return lambda original, *args, **kwargs: result
+
+
+BUGS: tuple[Bug, ...] = (
+    Bug("finish does not check the fence", _any_fence_may_finish),
+    Bug("a claim does not raise the fence", lambda: _rewritten("claim", "fence + 1", "fence")),
+    Bug("nobody rescues what the dead held", lambda: _replaced(upkeep, "rescue", _nothing(0))),
+    Bug("nothing due is promoted", lambda: _replaced(upkeep, "promote", _nothing(0))),
+    Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
+    Bug("acknowledged before the commit", _acknowledged_before_the_commit),
+    Bug("leases by the machine's own clock", _lease_by_the_local_clock),
+    Bug("claims without a lease", lambda: _rewritten("live_lease", "AND lease_until > :now", "")),
+    Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing())),
+    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed),
+    Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
+    Bug("late claims are not disowned", lambda: _replaced(Dispatcher, "disown", _nothing())),
+    Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9)),
+    Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries),
+    Bug("giving back burns an attempt", _give_back_counts),
+    Bug("an idempotency key is not recorded", _key_not_recorded),
+    Bug("a repeated enqueue inserts again", _a_repeated_enqueue_inserts_again),
+    Bug("a failure leaves no dead letter", _dead_letter_forgotten),
+    Bug("a replayed dead letter stays dead", _replays_stay_dead),
+    Bug("a finished attempt stays in running", lambda: _shortened("finish")),
+    Bug("a success stays in running", lambda: _shortened("finish_successes")),
+    Bug("unique keys ignore what is running", _unique_ignores_the_running),
+    Bug("a replaced execution goes on", lambda: _replaced(ending, "end", _nothing(Status.QUEUED))),
+    Bug("a debounce pushes nothing back", lambda: _replaced(enqueue, "_push_back", _nothing(True))),
+    Bug("the start deadline is ignored by claims", lambda: _replaced(claim, "_is_late", _nothing(False))),
+    Bug("paused queues are claimed from", lambda: _rewritten("lane_heads", "q.paused_at IS NULL", "true")),
+    Bug("claims ignore the rank", lambda: _rewritten("claim", "ORDER BY", "ORDER BY -")),
+    Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "_check_depth", _nothing())),
+    Bug("nobody polls, hints are trusted", _polling_removed),
+)

@@ -1,0 +1,61 @@
+"""Runs seeds, one or many, and tells what was wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.simulation.checker import Violation, check
+from tests.simulation.coverage import Coverage
+from tests.simulation.history import History
+from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A seed that broke something."""
+
+    seed: int
+    violations: list[Violation]
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed} (replay it with: python -m tests.simulation --seed {self.seed})"]
+        return "\n".join([*lines, *(f"  {violation}" for violation in self.violations)])
+
+
+def run(seed: int) -> tuple[History, list[Violation]]:
+    """One run and what is wrong with it."""
+    with quiet():
+        history = World(seed).run()
+    return history, check(history)
+
+
+def run_many(seeds: Iterable[int]) -> tuple[list[Failure], Coverage]:
+    failures, coverage = [], Coverage()
+    for seed in seeds:
+        history, violations = run(seed)
+        coverage.add(history)
+        if violations:
+            failures.append(Failure(seed, violations))
+    return failures, coverage
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """The engine has a lot to complain about here; nobody needs to read it."""
+    log = logging.getLogger("rota")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def digest(history: History) -> str:
+    """The same for two runs only if they did the same things at the same times."""
+    told = [(one.name, one.at, one.now, one.caller, one.changes) for one in history.operations]
+    return hashlib.sha256(repr((told, history.bodies, history.effects, history.submissions)).encode()).hexdigest()

@@ -1,0 +1,137 @@
+"""The real SQLite store, with a witness inside, a bus of ours, and statements and commits that can be made to fail."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rota.clock import Clock
+from rota.store.hints import Bus, Hint
+from rota.store.port import Row, Tx
+from rota.store.sqlite import SqliteStore
+from tests.simulation.history import Operation
+from tests.simulation.witness import Witness
+
+T = TypeVar("T")
+
+
+class SimStore(SqliteStore):
+    """In memory, in the calling thread. `perform` is `transact`, observed."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("sqlite://:memory:", clock, inline=True)
+        self.witness = Witness(self._connection)
+        self._commits = _Commits(self._connection)
+        self.has_failed_commit = False
+        """Whether the last operation was lost at its commit."""
+        self._connection = self._commits  # type: ignore[assignment]
+
+    def ride(self, bus: Bus) -> None:
+        """Sends hints by `bus` from now on."""
+        self.bus = bus
+
+    def perform(
+        self,
+        op: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        caller: str,
+        *,
+        fail_commit: bool = False,
+        wrap: Callable[[Tx], Tx] = lambda tx: tx,
+    ) -> T:
+        """Runs one operation; `wrap` may put something between it and its statements."""
+        now = 0
+
+        def observed(tx: Tx) -> T:
+            nonlocal now
+            now = tx.now
+            return op(wrap(tx), *args, **kwargs)
+
+        self.witness.begin()
+        self._commits.expect(fail=fail_commit)
+        try:
+            result = self.transact(observed)
+        finally:
+            self.has_failed_commit = self._commits.has_failed
+        # What counts is the commit, not what the caller is told.
+        if self._commits.has_committed:
+            self.witness.commit(Operation(op.__name__, self.clock.monotonic(), now, caller, args, result, []))
+        return result
+
+
+class _Commits:
+    """A connection whose next commit may fail, as on a full disk."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._fails = False
+        self.has_failed = False
+        self.has_committed = False
+
+    def expect(self, *, fail: bool) -> None:
+        self._fails, self.has_failed, self.has_committed = fail, False, False
+
+    def execute(self, text: str, *args: Any) -> sqlite3.Cursor:
+        if text != "COMMIT":
+            return self._connection.execute(text, *args)
+        if self._fails:
+            self.has_failed = True
+            raise broken(sqlite3.SQLITE_FULL)
+        cursor = self._connection.execute(text, *args)
+        self.has_committed = True
+        return cursor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+class FailingTx:
+    """A transaction in which one statement fails: the one for which `is_due`, asked before each, says so."""
+
+    def __init__(self, tx: Tx, is_due: Callable[[], bool], error: sqlite3.Error) -> None:
+        self._tx = tx
+        self._is_due = is_due
+        self._error = error
+        self.has_failed = False
+
+    @property
+    def now(self) -> int:
+        return self._tx.now
+
+    def rows(self, name: str, /, **params: Any) -> list[Row]:
+        self._ask()
+        return self._tx.rows(name, **params)
+
+    def one(self, name: str, /, **params: Any) -> Row | None:
+        self._ask()
+        return self._tx.one(name, **params)
+
+    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
+        self._ask()
+        return self._tx.records(name, kind, **params)
+
+    def run(self, name: str, /, **params: Any) -> int:
+        self._ask()
+        return self._tx.run(name, **params)
+
+    def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
+        self._ask()
+        return self._tx.recent(name, max_age_s, **params)
+
+    def tell(self, hint: Hint) -> None:
+        self._tx.tell(hint)
+
+    def _ask(self) -> None:
+        if self._is_due():
+            self.has_failed = True
+            raise self._error
+
+
+def broken(code: int) -> sqlite3.OperationalError:
+    """An error as SQLite raises it."""
+    error = sqlite3.OperationalError("made to fail")
+    error.sqlite_errorcode = code
+    error.sqlite_errorname = "SQLITE_SIMULATED"
+    return error

@@ -1,0 +1,31 @@
+"""Fail the Nth call, look, then the N+1st: a short and otherwise calm run, with one fault at every possible place."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.simulation.checker import check
+from tests.simulation.faults import Fault, Script
+from tests.simulation.runner import quiet
+from tests.simulation.world import Scale, World
+
+SEED = 1
+SMALL = Scale(machines=1, clients=1, wishes=5, chaos_s=2.0)
+FAULTS = (Fault.CALL_FAILED, Fault.STATEMENT_FAILED, Fault.COMMIT_FAILED, Fault.REPLY_LOST)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+def test_one_fault_at_every_place(fault: Fault) -> None:
+    places = 0
+    for nth in itertools.count(1):
+        script = Script(fault, nth)
+        with quiet():
+            history = World(SEED, SMALL, script).run()
+        assert check(history) == [], f"the {nth}th time: {fault}"
+        if not script.has_played:
+            break
+        places = nth
+    assert places > 50, "too short a run to mean anything"

@@ -1,0 +1,41 @@
+"""Random runs: whatever happens, every invariant holds in the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation import runner
+from tests.simulation.settings import CHUNK, COVERED, SEEDS
+
+
+def assert_none(failures: list[runner.Failure]) -> None:
+    if failures:
+        pytest.fail("\n".join(map(str, failures)), pytrace=False)
+
+
+@pytest.mark.timeout(600)
+def test_the_first_seeds_see_every_move_every_reason_and_every_fault() -> None:
+    """In one piece, because only the union counts, and tests may run in several processes."""
+    failures, coverage = runner.run_many(range(COVERED))
+    assert_none(failures)
+    assert coverage.missing() == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("first", range(COVERED, SEEDS, CHUNK))
+def test_seeds(first: int) -> None:
+    failures, _ = runner.run_many(range(first, min(first + CHUNK, SEEDS)))
+    assert_none(failures)
+
+
+def test_a_seed_is_always_the_same_run() -> None:
+    """Also in another process, where sets of strings have another order."""
+    history, _ = runner.run(3)
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--digest"]
+    environment = {**os.environ, "PYTHONHASHSEED": "4711"}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == runner.digest(history)

@@ -1,0 +1,196 @@
+"""One run: a fleet, its clients, a database and the weather, made from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+
+from rota.domain.job import Definition, Queue
+from rota.domain.rank import Policy
+from rota.ids import IdSource
+from rota.ops import define
+from tests.simulation import requests
+from tests.simulation.bodies import RULES, Outside
+from tests.simulation.bridge import Network, SimBridge
+from tests.simulation.bus import SimBus
+from tests.simulation.chaos import Chaos
+from tests.simulation.clients import Client, Memory
+from tests.simulation.clocks import MachineClock, StoreClock
+from tests.simulation.faults import Script, Weather
+from tests.simulation.history import History, Incarnation
+from tests.simulation.loop import Stuck, VirtualLoop
+from tests.simulation.machine import APP, NAMESPACE, Machine, Plan
+from tests.simulation.store import SimStore
+from tests.simulation.witness import TABLES
+
+LIMIT_S = 500.0
+"""Everything must have ended this long after the faults were healed; most of it is the delay of unknown jobs."""
+LIVE = ("scheduled", "waiting", "ready", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a run is."""
+
+    machines: int = 3
+    clients: int = 3
+    wishes: int = 16
+    chaos_s: float = 20.0
+
+
+class World:
+    """Everything there is in one run."""
+
+    def __init__(self, seed: int, scale: Scale | None = None, script: Script | None = None) -> None:
+        self.seed = seed
+        self.scale = scale or Scale()
+        self.loop = VirtualLoop()
+        sky = self.entropy("weather")
+        self.weather = Weather(sky) if script is None else Weather.scripted(sky, script)
+        self.clock = StoreClock(self.loop, self.entropy("store"))
+        self.store = SimStore(self.clock)
+        self.bus = SimBus(self.weather, self.entropy("bus"))
+        self.store.ride(self.bus)
+        self.outside = Outside(self.loop, self.weather)
+        self.backbone = Network(self.loop)
+        self.memory = Memory()
+        self.incarnations: list[Incarnation] = []
+        self.errors: list[str] = []
+        entropy = self.entropy("fleet")
+        self.lease_s = entropy.choice([2.0, 3.0, 5.0])
+        self.poll_s = entropy.choice([0.3, 1.0])
+        self.machines = [self._machine(number, entropy) for number in range(self.scale.machines)]
+        self._healed_at = 0.0
+        self._ended_at: float | None = None
+
+    def entropy(self, stream: str) -> Random:
+        """Randomness of its own for every part, so that a change in one does not reshuffle the others."""
+        return Random(f"{self.seed} {stream}")
+
+    def bridge(self, caller: str, network: Network) -> SimBridge:
+        return SimBridge(
+            caller,
+            self.store,
+            self.loop,
+            self.weather,
+            self.backbone,
+            network,
+            self.entropy(f"bridge {caller}"),
+            patience_s=1.5 * self.lease_s,
+        )
+
+    def run(self) -> History:
+        """Lives through it and returns what the witnesses saw."""
+        try:
+            self.loop.run_until_complete(self._live())
+        except Stuck as error:
+            self.errors.append(str(error))
+        history = self._history()
+        self._dispose()
+        return history
+
+    async def _live(self) -> None:
+        self._register()
+        for machine in self.machines:
+            machine.boot()
+        clients = [self._client(number) for number in range(self.scale.clients)]
+        chaos = Chaos(
+            self.loop,
+            self.machines,
+            self.backbone,
+            self.clock,
+            self.weather,
+            self.entropy("chaos"),
+            self.lease_s,
+        )
+        wishes = [self.loop.create_task(client.run(self.scale.wishes, self.scale.chaos_s)) for client in clients]
+        await chaos.rage(self.scale.chaos_s)
+        chaos.heal()
+        self._healed_at = self.loop.time()
+        await asyncio.gather(*wishes)
+        await clients[0].resume_all()
+        await self._until_all_ended()
+        # Time to clear up after those that died when all was nearly over.
+        await asyncio.sleep(3 * self.lease_s)
+        # The last to leave has nobody to clear up after it, so it is let go in peace.
+        self.weather.script = None
+        await self._until_all_left()
+
+    async def _until_all_ended(self) -> None:
+        until = self.loop.time() + LIMIT_S
+        while self.loop.time() < until:
+            if not any(self.store.witness.table(table) for table in LIVE):
+                self._ended_at = self.loop.time()
+                return
+            await asyncio.sleep(self.poll_s)
+
+    async def _until_all_left(self) -> None:
+        for machine in self.machines:
+            machine.retire()
+        until = self.loop.time() + LIMIT_S
+        while any(machine.is_up for machine in self.machines) and self.loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(self.poll_s)  # Virtual time costs nothing, and machines tell nobody.
+
+    def _register(self) -> None:
+        definitions = [Definition(name=name, retry=rules.retry.describe()) for name, rules in RULES.items()]
+        queues = [
+            Queue(
+                name=name,
+                policy=Policy.FIFO if name == "line" else Policy.PRIORITY,
+                max_depth=requests.DEPTHS.get(name),
+            )
+            for name in requests.QUEUES
+        ]
+        self.store.perform(define.register, (NAMESPACE, APP, definitions, queues), {}, "deploy")
+
+    def _machine(self, number: int, entropy: Random) -> Machine:
+        plan = Plan(
+            name=f"machine {number}",
+            queues=None if number == 0 or entropy.random() < 0.7 else list(requests.QUEUES[:2]),
+            concurrency=entropy.choice([1, 3, 6]),
+            lease_s=self.lease_s,
+            poll_s=self.poll_s,
+            grace_s=entropy.choice([0.2, 2.0, 5.0]),
+            stop_grace_s=0.5,
+            missing={"newborn"} if entropy.random() < 0.3 else set(),
+        )
+        clock = MachineClock(self.loop, self.entropy(f"clock {number}"), entropy.uniform(-3, 3) * 3600)
+        return Machine(self, plan, clock, self.entropy(f"machine {number}"))
+
+    def _client(self, number: int) -> Client:
+        entropy = self.entropy(f"client {number}")
+        bridge = self.bridge(f"client {number}", Network(self.loop))
+        ids = IdSource(MachineClock(self.loop, self.entropy(f"ids {number}"), entropy.uniform(-1, 1) * 3600))
+        return Client(bridge, self.loop, self.clock, ids, self.memory, self.weather, entropy)
+
+    def _history(self) -> History:
+        return History(
+            seed=self.seed,
+            lease_s=self.lease_s,
+            rules=dict(RULES),
+            depths=dict(requests.DEPTHS),
+            submissions=self.memory.submissions,
+            orders=self.memory.orders,
+            bodies=list(self.outside.bodies),
+            effects=list(self.outside.effects),
+            operations=list(self.store.witness.operations),
+            incarnations=self.incarnations,
+            jumps=self.clock.jumps,
+            tables={name: self.store.witness.table(name) for name in TABLES},
+            faults=self.weather.seen,
+            errors=[*self.errors, *self.loop.errors],
+            healed_at=self._healed_at,
+            ended_at=self._ended_at,
+        )
+
+    def _dispose(self) -> None:
+        """Unwinds what is left, quietly: a task that is simply dropped would complain to whoever runs next."""
+        self.outside.is_over = True
+        self.backbone.darken(1e9)
+        while any(process.tasks for process in self.loop.processes):
+            for process in self.loop.processes:
+                process.dispose()
+            self.loop.run_until_complete(asyncio.sleep(10 * self.lease_s))
+        self.loop.close()
+        self.store.close()
