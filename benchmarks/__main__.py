@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,20 +46,30 @@ class Measured:
         self._folder = folder
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.disk: dict[str, list[float]] = defaultdict(list)
-        self.failures: list[report.Failure] = []
+        self.failures: dict[str, str] = {}
 
-    def measure(self, name: str) -> None:
-        """All rounds of one section; what goes wrong in one ends the section, not the run."""
-        rounds = self._size.growth_rounds if name == "growth" else self._size.rounds
-        for number in range(1, rounds + 1):
-            began = time.perf_counter()
-            try:
-                self._round(name)
-            except Exception as error:
-                self.failures.append(report.Failure(section=name, error=f"{type(error).__name__}: {error}"))
-                say(f"{name}: given up: {error}")
-                return
-            say(f"{name}: round {number} of {rounds} took {time.perf_counter() - began:.0f} s")
+    def measure(self, names: Sequence[str]) -> None:
+        """Round by round through the sections. When the time is up no round is begun; all sections had one."""
+        began = time.perf_counter()
+        for number in range(1, self._size.rounds + 1):
+            for name in names:
+                is_late = number > 1 and time.perf_counter() - began > self._size.budget_s
+                if not is_late and number <= self._rounds(name) and name not in self.failures:
+                    self._try(name, number)
+
+    def _rounds(self, name: str) -> int:
+        return min(self._size.rounds, self._size.growth_rounds) if name == "growth" else self._size.rounds
+
+    def _try(self, name: str, number: int) -> None:
+        """What goes wrong in one section ends that section, not the run."""
+        began = time.perf_counter()
+        try:
+            self._round(name)
+        except Exception as error:
+            self.failures[name] = f"{type(error).__name__}: {error}"
+            say(f"{name}: given up: {error}")
+        else:
+            say(f"{name}: round {number} of {self._rounds(name)} took {time.perf_counter() - began:.0f} s")
 
     def _round(self, name: str) -> None:
         self.disk[name].append(raw.commits_per_s(self._folder, min(DISK_S, self._size.raw_s)))
@@ -80,15 +90,14 @@ def main() -> int:
         run = _run(Path(folder), peer)
         say(f"{run.machine}; huey: {peer}")
         measured = Measured(size, Path(folder))
-        for name in arguments.only:
-            if name != "peers" or peer[:1].isdigit():
-                measured.measure(name)
+        measured.measure([name for name in arguments.only if name != "peers" or peer[:1].isdigit()])
     found = report.results(catalogue(size), measured.samples, measured.disk)
-    text = report.lines(run, found, measured.failures)
+    failures = [report.Failure(section=name, error=error) for name, error in measured.failures.items()]
+    text = report.lines(run, found, failures)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(text)
-    print(text if arguments.json else _for_people(run, found, measured.failures))
-    return 1 if measured.failures else 0
+    print(text if arguments.json else _for_people(run, found, failures))
+    return 1 if failures else 0
 
 
 def say(text: str) -> None:

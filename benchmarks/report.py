@@ -83,7 +83,7 @@ def lines(run: Run, found: Sequence[Result], failures: Sequence[Failure]) -> str
 
 def table(found: Sequence[Result]) -> str:
     """Columns as wide as they need to be, so that it reads well in a terminal too."""
-    head = ("what", "best", "median", "floor", "aim", "× huey", "", "disk commits/s")
+    head = ("what", "best", "median", "of", "floor", "aim", "× huey", "", "disk commits/s")
     rows = [head, *(_row(result) for result in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -103,6 +103,7 @@ def _row(result: Result) -> tuple[str, ...]:
         result.what,
         _number(result.best) + mark,
         _number(result.median) + mark,
+        str(len(result.samples)),
         _number(result.floor),
         _number(result.aim),
         ratio,

@@ -25,6 +25,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     scheduled: int
     cycles: int
     peer: int
+    budget_s: float = 480.0
+    """After so long no further round is begun."""
     limit_s: float = 120.0
     """How long any one wait may take before its section is given up."""
 
