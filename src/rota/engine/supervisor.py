@@ -154,7 +154,7 @@ class Supervisor:
         """Returns when the slot needs a new child: this one has ended, or is on its way out."""
         child = await ChildProcess.spawn(self._plan.command)
         try:
-            hello = await child.hello()
+            hello = await self._hello(child)
             if hello is None:
                 return await child.wait()
             if hello.error:
@@ -173,6 +173,16 @@ class Supervisor:
         life.add_done_callback(self._lives.discard)
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         return life.result() if life.done() else tether.RECYCLE
+
+    async def _hello(self, child: ChildProcess) -> Hello | None:
+        """None if the child died, or if we are stopping: a child that still imports the app holds nothing."""
+        hello = asyncio.create_task(child.hello())
+        stop = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([hello, stop], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not hello.done():
+            child.kill()
+        return await hello
 
     async def _end_at_once(self, children: Iterable[ChildProcess]) -> None:
         """Kills, and waits until they are gone: a loop that closes before that complains about them."""
