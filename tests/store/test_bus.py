@@ -1,0 +1,181 @@
+"""Hints between processes: they arrive, they may be lost, and they never hold anybody up."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rota.clock import ManualClock, SystemClock
+from rota.store.hints import CancelAsked, Due, Ended, Ready
+from rota.store.sqlite import SqliteStore
+from rota.store.sqlite_bus import SqliteBus
+from tests.store.running import line, program
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.world import World
+
+
+@pytest.fixture
+def bus(path: Path) -> Iterator[SqliteBus]:
+    bus = SqliteBus(path, SystemClock())
+    yield bus
+    bus.close()
+
+
+@pytest.fixture
+def folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}-hints")
+
+
+def arrived(fileno: int) -> bool:
+    return bool(select.select([fileno], [], [], PATIENCE_S)[0])
+
+
+def test_a_hint_arrives_at_who_listens_for_its_kind(bus: SqliteBus) -> None:
+    ready, other = bus.listen(Ready, Due), bus.listen(Ended)
+    try:
+        bus.send([Ready((1,)), Ready((2,)), CancelAsked(7), Due(9), Due(5)])
+        assert arrived(ready.fileno())
+        assert ready.take() == [Ready((1, 2)), Due(5)]
+        assert ready.take() == other.take() == []
+    finally:
+        ready.close()
+        other.close()
+
+
+def test_without_listeners_sending_does_nothing(bus: SqliteBus, folder: Path) -> None:
+    bus.send([Ready((1,))])
+    assert not folder.exists()
+
+
+def test_hints_travel_between_processes(path: Path, bus: SqliteBus) -> None:
+    with program("listen", path) as listener:
+        assert line(listener) == "listening"
+        bus.send([Ready((3,)), Due(5)])
+        assert line(listener) == str(Ready((3,)))
+        bus.send([Ended(("a", "b"))])
+        assert line(listener) == str(Ended(("a", "b")))
+
+
+def test_what_a_store_commits_is_told_to_other_processes(path: Path, world: World) -> None:
+    with program("listen", path) as listener:
+        assert line(listener) == "listening"
+        world.enqueue()
+        assert line(listener).startswith("Ready(")
+
+
+def test_a_listener_that_comes_later_is_found(bus: SqliteBus) -> None:
+    for _ in range(5):
+        bus.send([Ready((1,))])
+        late = bus.listen(Ready)
+        bus.send([Ready((2,))])
+        assert arrived(late.fileno())
+        assert late.take() == [Ready((2,))]
+        late.close()
+
+
+def test_the_socket_of_a_dead_process_is_removed(path: Path, bus: SqliteBus, folder: Path) -> None:
+    with program("listen", path) as listener:
+        assert line(listener) == "listening"
+        assert len(os.listdir(folder)) == 1
+        listener.send_signal(signal.SIGKILL)
+        listener.wait(PATIENCE_S)
+    assert len(os.listdir(folder)) == 1
+    bus.send([Ready((1,))])
+    assert os.listdir(folder) == []
+
+
+def test_a_listener_that_is_closed_leaves_nothing_behind(bus: SqliteBus, folder: Path) -> None:
+    listener = bus.listen(Ready)
+    assert len(os.listdir(folder)) == 1
+    listener.close()
+    assert os.listdir(folder) == []
+
+
+def test_a_path_longer_than_a_socket_takes_works(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    store = SqliteStore(f"sqlite:///{deep}/rota.db")
+    listener = store.bus.listen(Ready)
+    try:
+        World(store, ManualClock()).enqueue()
+        assert arrived(listener.fileno())
+        assert [type(hint) for hint in listener.take()] == [Ready]
+        listener.close()
+        assert os.listdir(f"{deep}/rota.db-hints") == []
+    finally:
+        listener.close()
+        store.close()
+
+
+def test_a_listener_that_does_not_listen_holds_nobody_up(bus: SqliteBus) -> None:
+    lazy = bus.listen(Ready)
+    keen = bus.listen(Ended)
+    try:
+        for number in range(20_000):
+            bus.send([Ready((number,))])
+        bus.send([Ended(("x",))])
+        assert arrived(keen.fileno())
+        assert keen.take() == [Ended(("x",))]
+        assert lazy.take()
+    finally:
+        lazy.close()
+        keen.close()
+
+
+def test_news_too_large_for_one_message_is_left_to_polling(bus: SqliteBus) -> None:
+    listener = bus.listen(Ended, Ready)
+    try:
+        bus.send([Ended(tuple(f"{number:036}" for number in range(5_000)))])
+        bus.send([Ready((1,))])
+        eventually(lambda: Ready((1,)) in listener.take(), what="the next hint")
+    finally:
+        listener.close()
+
+
+@pytest.mark.parametrize("noise", [b"", b"not json", b'[{"type":"unknown"}]', b"\xff" * 100, b"[" * 50_000])
+def test_what_is_no_hint_is_ignored(bus: SqliteBus, folder: Path, noise: bytes) -> None:
+    listener = bus.listen(Ready)
+    try:
+        (name,) = os.listdir(folder)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(noise, str(folder / name))
+        bus.send([Ready((1,))])
+        assert eventually(listener.take, what="the hint") == [Ready((1,))]
+    finally:
+        listener.close()
+
+
+def test_files_that_lie_around_in_the_folder_do_no_harm(bus: SqliteBus, folder: Path) -> None:
+    listener = bus.listen(Ready)
+    try:
+        (folder / "notes-ready").write_text("hello")
+        (folder / "x").mkdir()
+        bus.send([Ready((1,))])
+        assert arrived(listener.fileno())
+        assert listener.take() == [Ready((1,))]
+    finally:
+        listener.close()
+
+
+def test_only_the_owner_may_look_into_the_folder(bus: SqliteBus, folder: Path) -> None:
+    listener = bus.listen(Ready)
+    listener.close()
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_is_removed_is_made_again(bus: SqliteBus, folder: Path) -> None:
+    bus.listen(Ready).close()
+    folder.rmdir()
+    bus.send([Ready((1,))])
+    listener = bus.listen(Ready)
+    try:
+        bus.send([Ready((1,))])
+        assert arrived(listener.fileno())
+    finally:
+        listener.close()

@@ -1,0 +1,182 @@
+"""The writer thread: group commit, patience with others, and what a caller is told when that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rota.clock import ManualClock
+from rota.domain.errors import StoreUnavailable
+from rota.ops import enqueue
+from rota.store.port import Tx
+from rota.store.sqlite import MOST_IN_GROUP, SqliteStore
+from tests.store.running import foreign
+from tests.support.waiting import PATIENCE_S
+from tests.support.world import World
+
+
+@contextmanager
+def held(store: SqliteStore) -> Iterator[None]:
+    """Keeps the writer thread busy meanwhile."""
+    entered, release = threading.Event(), threading.Event()
+
+    def hold(tx: Tx) -> None:
+        entered.set()
+        assert release.wait(PATIENCE_S)
+
+    future = store.submit(hold)
+    assert entered.wait(PATIENCE_S)
+    try:
+        yield
+    finally:
+        release.set()
+        future.result(PATIENCE_S)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program in the middle of a write."""
+    with foreign(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("ROLLBACK")
+
+
+def submit(world: World) -> Future[list[enqueue.Accepted]]:
+    return world.store.submit(enqueue.enqueue, world.header(), [world.item()])
+
+
+def statements(store: SqliteStore) -> list[str]:
+    seen: list[str] = []
+    store._connection.set_trace_callback(seen.append)
+    return seen
+
+
+def test_what_waits_together_shares_one_commit(world: World, store: SqliteStore) -> None:
+    seen = statements(store)
+    with held(store):
+        futures = [submit(world) for _ in range(100)]
+        assert not any(future.done() for future in futures)
+    assert len({future.result(PATIENCE_S)[0].id for future in futures}) == 100
+    # One commit for the operation that held the writer, one for the hundred.
+    assert seen.count("COMMIT") == 2
+
+
+def test_a_group_is_bounded(world: World, store: SqliteStore) -> None:
+    seen = statements(store)
+    with held(store):
+        futures = [submit(world) for _ in range(MOST_IN_GROUP + 1)]
+    for future in futures:
+        future.result(PATIENCE_S)
+    assert seen.count("COMMIT") == 3
+
+
+def test_every_commit_is_on_the_disk_before_its_callers_are_told(store: SqliteStore) -> None:
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_another_program_that_writes_for_a_while_is_waited_out(world: World, path: Path) -> None:
+    with locked(path):
+        future = submit(world)
+        with pytest.raises(TimeoutError):
+            future.result(1)
+    assert future.result(PATIENCE_S)[0].created
+
+
+def test_reading_goes_on_while_another_program_writes(world: World, path: Path) -> None:
+    id = world.enqueue()
+    with locked(path):
+        assert world.executions() == [id]
+
+
+def test_a_file_that_stays_busy_is_given_up_and_nothing_is_accepted(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
+    try:
+        world = World(store, ManualClock())
+        with locked(path), pytest.raises(StoreUnavailable):
+            world.enqueue()
+        assert world.executions() == []
+        id = world.enqueue()
+        assert world.executions() == [id]
+    finally:
+        store.close()
+
+
+def test_a_turn_that_never_comes_is_given_up_and_nothing_is_accepted(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
+    try:
+        world = World(store, ManualClock())
+        with Path(f"{path}-turn").open("rb") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            with pytest.raises(StoreUnavailable, match="nothing was accepted"):
+                world.enqueue()
+        id = world.enqueue()
+        assert world.executions() == [id]
+    finally:
+        store.close()
+
+
+def test_who_waited_too_long_in_the_line_is_told_so_and_its_operation_never_runs(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
+    try:
+        world = World(store, ManualClock())
+        with held(store), pytest.raises(StoreUnavailable, match=r"was busy for 0\.3 s; nothing was accepted"):
+            world.enqueue()
+        assert world.executions() == []
+    finally:
+        store.close()
+
+
+def test_an_operation_that_has_begun_is_waited_for(path: Path) -> None:
+    """Its end must be known, or a caller could not tell what happened."""
+    store = SqliteStore(f"sqlite:///{path}", busy_s=0.2)
+    try:
+
+        def slow(tx: Tx) -> str:
+            assert not threading.Event().wait(0.6)
+            return "done"
+
+        assert store.transact(slow) == "done"
+    finally:
+        store.close()
+
+
+def test_closing_finishes_what_was_submitted(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}")
+    world = World(store, ManualClock())
+    futures = [submit(world) for _ in range(300)]
+    store.close()
+    assert all(future.done() for future in futures)
+    assert len({future.result()[0].id for future in futures}) == 300
+    store.close()
+    again = SqliteStore(f"sqlite:///{path}")
+    try:
+        assert len(World(again, ManualClock()).executions(limit=1000)) == 300
+    finally:
+        again.close()
+
+
+def test_closing_leaves_one_file_that_others_can_copy(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}")
+    World(store, ManualClock()).enqueue()
+    store.close()
+    assert not Path(f"{path}-wal").exists()
+
+
+def test_two_stores_of_one_process_share_a_file(path: Path, world: World) -> None:
+    other = SqliteStore(f"sqlite:///{path}")
+    try:
+        elsewhere = World(other, ManualClock())
+        elsewhere.ids = world.ids
+        ids = {world.enqueue(), elsewhere.enqueue()}
+        assert set(world.executions()) == set(elsewhere.executions()) == ids
+    finally:
+        other.close()
