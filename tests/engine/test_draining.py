@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,7 @@ def wait_draining(site: Site) -> None:
     eventually(lambda: [row.state for row in site.live()] == ["draining"], what="a draining worker")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stopping_worker_finishes_what_finishes_and_gives_back_the_rest(site: Site, number: signal.Signals) -> None:
     worker = site.worker(grace_s=2)
     quick = [site.enqueue("gated", "go"), site.enqueue("gated_async", "go")]
@@ -77,3 +80,12 @@ def test_a_draining_worker_keeps_its_lease(site: Site) -> None:
     first.signal(signal.SIGTERM)
     assert x.result(PATIENCE_S) == "done"
     assert (x.info().fence, x.info().crashes) == (1, 0)
+
+
+def test_a_worker_that_still_imports_its_app_stops_at_once(tmp_path: Path) -> None:
+    lines = ["import pathlib, threading", "pathlib.Path('importing').touch()", "threading.Event().wait()"]
+    (tmp_path / "endless.py").write_text("\n".join(lines))
+    process = subprocess.Popen([sys.executable, "-m", "rota", "worker", "endless:app"], cwd=tmp_path)
+    eventually((tmp_path / "importing").exists, what="an import that does not end")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
