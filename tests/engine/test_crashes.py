@@ -131,3 +131,18 @@ def test_a_worker_that_is_killed_leaves_no_process_behind(site: Site) -> None:
     worker.signal(signal.SIGKILL)
     worker.wait()
     eventually(lambda: not any(is_alive(pid) for pid in children), what="the death of the children")
+
+
+def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_lease(site: Site) -> None:
+    first = site.worker("--concurrency", "1", lease_s=6)
+    innocent = site.enqueue("gated", "go")
+    site.wait_started(innocent)
+    site.worker("--concurrency", "1", lease_s=6)
+    guilty = site.enqueue("hold_turn")
+    site.wait_started(guilty)
+    site.wait_started(guilty, fence=2)
+    site.open("go")
+    assert (innocent.result(PATIENCE_S), guilty.result(PATIENCE_S)) == ("done", "done")
+    assert (innocent.info().fence, innocent.info().crashes) == (1, 0)
+    assert (guilty.info().fence, guilty.info().crashes) == (2, 1)
+    assert first.check()

@@ -155,6 +155,14 @@ def _declare_deadly(app: App) -> None:
         return "done"
 
     @app.job(retry=None)
+    def hold_turn(ctx: Context) -> str:
+        """Gets its process stuck in the middle of a write, the first time."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        if ctx.fence == 1:
+            app.connection.store().transact(lambda tx: ctypes.PyDLL(None).sleep(600))
+        return "done"
+
+    @app.job(retry=None)
     async def block_loop(ctx: Context, seconds: float) -> str:
         note("started", ctx.id, ctx.fence, os.getpid())
         time.sleep(seconds)  # noqa: ASYNC251 # sleep: blocks the event loop, as bad code does.

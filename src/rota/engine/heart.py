@@ -16,18 +16,32 @@ from rota.engine.loop import Loop
 from rota.ops import fleet
 
 MARGIN = 0.1
-BEATS_PER_LEASE = 3
+STUCK = 0.35
+"""The part of a lease that a beat may take before somebody should ask what holds it up."""
+BEATS_PER_LEASE = 5
 CHECKS_PER_LEASE = 20
 
 
 class Heart:
-    """Beats for a set of workers; `lost(worker)` is called once for each whose lease is gone."""
+    """Beats for a set of workers; `lost(worker)` is called once for each whose lease is gone.
 
-    def __init__(self, bridge: Bridge, clock: Clock, lease_s: float, lost: Callable[[int], None]) -> None:
+    `stuck()` is called, again and again, while a beat takes so long that leases are in danger.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        clock: Clock,
+        lease_s: float,
+        lost: Callable[[int], None],
+        stuck: Callable[[], None] = lambda: None,
+    ) -> None:
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
         self._lost = lost
+        self._stuck = stuck
+        self._sent_at: float | None = None
         self._good_until: dict[int, float] = {}
         self.loop = Loop("heart", self.step)
         self.watch = Loop("lease watch", self.check)
@@ -41,9 +55,12 @@ class Heart:
 
     async def step(self) -> float | None:
         if self._good_until:
-            sent_at = self._clock.monotonic()
+            self._sent_at = sent_at = self._clock.monotonic()
             asked = list(self._good_until)
-            alive = set(await self._bridge.transact(fleet.beat, asked, self._lease_s))
+            try:
+                alive = set(await self._bridge.transact(fleet.beat, asked, self._lease_s))
+            finally:
+                self._sent_at = None
             for worker in asked:
                 if worker in alive:
                     self._renew(worker, sent_at)
@@ -54,6 +71,8 @@ class Heart:
     async def check(self) -> float | None:
         """Apart from the beats, which may hang in the store."""
         now = self._clock.monotonic()
+        if self._sent_at is not None and now - self._sent_at >= STUCK * self._lease_s:
+            self._stuck()
         for worker, until in list(self._good_until.items()):
             if now >= until:
                 self._lose(worker)

@@ -128,7 +128,7 @@ class Supervisor:
 
         loop.add_reader(listener.fileno(), hear)
         self._bridge = bridge
-        self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost)
+        self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost, self._unblock)
         self._usable.set()
         try:
             await asyncio.gather(self._heart.loop.run(), self._heart.watch.run(), upkeep.loop.run())
@@ -273,6 +273,17 @@ class Supervisor:
         log.error("worker %d may no longer hold its lease; killing it", worker)
         if worker in self._children:
             self._children[worker].kill()
+
+    def _unblock(self) -> None:
+        """A child that holds the only turn to write and does not go on would cost everybody's lease: it must go.
+
+        It was stopped, or user code holds its interpreter, in the middle of a write.
+        """
+        culprit = self._store.blocker() if self._store is not None else None
+        for child in self._children.values():
+            if child.pid == culprit:
+                log.error("worker process %d keeps everybody from writing; killing it", child.pid)
+                child.kill()
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -47,9 +47,14 @@ class Upkeep:
         return 0 if max(done) > 0 else self._delay_s(chores)
 
     def _notice_jump(self, now: int) -> None:
-        """If the store's clock jumped, leases mean nothing until every living worker had time to renew."""
+        """If the store's clock jumped, leases mean nothing until every living worker had time to renew.
+
+        Whoever looks for the first time cannot tell a jump from a death, and waits as well.
+        """
         monotonic = self._clock.monotonic()
-        if self._seen is not None:
+        if self._seen is None:
+            self._rescue_after = monotonic + self._lease_s
+        else:
             wall_s = (now - self._seen[0]) / MICROSECONDS
             if abs(wall_s - (monotonic - self._seen[1])) > self._lease_s / 2:
                 self._rescue_after = monotonic + self._lease_s

@@ -27,12 +27,13 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 def claim(tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int) -> Claimed:
-    """Up to `slots` executions, lowest rank first across the app's lanes. Only a worker with a live lease may claim."""
-    lease = tx.one("live_lease", worker=worker)
-    if lease is None:
-        raise LeaseLost(f"worker {worker} holds no live lease")
-    if lease[0] != "live":
-        return Claimed([], frozenset())  # The drain overtook this claim; what the worker runs it may still finish.
+    """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease."""
+    may_claim = tx.one("may_claim", worker=worker)
+    if may_claim is None:
+        raise LeaseLost(f"worker {worker} is not in the fleet any more")
+    if not may_claim[0]:
+        # It drains, or its lease ran out because the database's clock jumped. What it runs it may still finish.
+        return Claimed([], frozenset())
     heads = reader.lane_heads(tx, namespace, app, queues)
     waiting = {lane: head for lane, head in heads if head is not None}
     taken: list[Claim] = []

@@ -81,4 +81,7 @@ class Store(Protocol):
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `query` over a consistent state."""
 
+    def blocker(self) -> int | None:
+        """The process of this machine that keeps everybody from writing right now, if that can be told."""
+
     def close(self) -> None: ...

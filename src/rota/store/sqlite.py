@@ -103,6 +103,9 @@ class SqliteStore:
         with self._reader() as session:
             return query(session, *args, **kwargs)
 
+    def blocker(self) -> int | None:
+        return self._turn.holder()
+
     def close(self) -> None:
         if self._closed:
             return

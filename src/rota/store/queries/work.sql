@@ -1,5 +1,5 @@
--- name: live_lease
-SELECT state FROM worker WHERE id = :worker AND stopped_at IS NULL AND lease_until > :now
+-- name: may_claim
+SELECT state = 'live' AND lease_until > :now FROM worker WHERE id = :worker AND stopped_at IS NULL
 
 -- name: lane_heads
 SELECT l.id, CASE WHEN q.paused_at IS NULL
