@@ -33,6 +33,7 @@ SECTIONS: dict[str, Section] = {
     "peers": compare.compare,
     "growth": growth,
 }
+SLOW = {"idle", "growth"}
 ALIASES = {"pickup": "latency", "memory": "idle"}
 DISK_S = 0.3
 MOST_ROUNDS = 20
@@ -58,7 +59,7 @@ class Measured:
                     self._try(name, number)
 
     def _rounds(self, name: str) -> int:
-        return min(self._size.rounds, self._size.growth_rounds) if name == "growth" else self._size.rounds
+        return min(self._size.rounds, self._size.slow_rounds) if name in SLOW else self._size.rounds
 
     def _try(self, name: str, number: int) -> None:
         """What goes wrong in one section ends that section, not the run."""
@@ -111,7 +112,9 @@ def _arguments() -> argparse.Namespace:
     sizes.add_argument("--quick", action="store_true", help="about a minute, one round, less data")
     sizes.add_argument("--smoke", action="store_true", help="a few seconds, to see that it runs; figures mean nothing")
     parser.add_argument("--only", type=_names, default=list(SECTIONS), help=f"of {','.join(SECTIONS)}")
-    parser.add_argument("--rounds", type=int, help="of every section but growth; the default is 3, or 1 with --quick")
+    parser.add_argument(
+        "--rounds", type=int, help="of all sections but the slow ones; the default is 3, or 1 with --quick"
+    )
     parser.add_argument("--no-peer", action="store_true", help="leave huey out")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of the table")
     parser.add_argument("--output", type=Path, default=place.ROOT / "build" / "benchmarks.jsonl", help="JSON lines")

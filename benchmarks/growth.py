@@ -81,6 +81,7 @@ def jobs_per_s(database: Database, cycles: int) -> float:
         queues=None,
         concurrency=BATCH,
     )
+    database.settle()
     worker = store.transact(fleet.join, who, LEASE_S)
     store.transact(cycle, worker, connection.ids.many)  # The first one prepares statements and caches.
     began = time.perf_counter()

@@ -43,6 +43,7 @@ def drain(folder: Path, size: Size) -> Samples:
             yield name, drained(database, size.drain, size.limit_s, concurrency)
     with fresh(folder) as database:
         database.jobs.noop_sync.enqueue_many([()] * size.drain_sync)
+        database.settle()
         with database.worker():
             yield "drain_sync", rate(database.ended, size.drain_sync, size.limit_s)
         database.check_ended(size.drain_sync)
@@ -113,6 +114,7 @@ def drained(database: Database, count: int, limit_s: float, concurrency: int | N
     """Enqueues so many no-op jobs, then lets one worker end them; returns how many per second."""
     before = database.ended()
     database.fill(count)
+    database.settle()
     with database.worker(concurrency=concurrency):
         result = rate(lambda: database.ended() - before, count, limit_s)
     database.check_ended(before + count)

@@ -9,7 +9,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Counts are jobs unless their name says otherwise."""
 
     rounds: int
-    growth_rounds: int
+    slow_rounds: int
+    """Of what takes long, or hardly varies."""
     raw_s: float
     bulk: tuple[int, int]
     single_s: float
@@ -25,7 +26,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     scheduled: int
     cycles: int
     peer: int
-    budget_s: float = 480.0
+    budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
     """How long any one wait may take before its section is given up."""
@@ -33,7 +34,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 FULL = Size(
     rounds=3,
-    growth_rounds=2,
+    slow_rounds=2,
     raw_s=1.0,
     bulk=(10_000, 50_000),
     single_s=2.0,
@@ -43,7 +44,7 @@ FULL = Size(
     pickups=300,
     results=200,
     idle_s=10.0,
-    growth=100_000,
+    growth=80_000,
     history=(100_000, 1_000_000),
     backlog=(1_000, 100_000, 1_000_000),
     scheduled=1_000_000,
@@ -52,7 +53,7 @@ FULL = Size(
 )
 QUICK = Size(
     rounds=1,
-    growth_rounds=1,
+    slow_rounds=1,
     raw_s=0.5,
     bulk=(10_000, 50_000),
     single_s=1.0,
@@ -71,7 +72,7 @@ QUICK = Size(
 )
 SMOKE = Size(
     rounds=1,
-    growth_rounds=1,
+    slow_rounds=1,
     raw_s=0.05,
     bulk=(100, 500),
     single_s=0.05,

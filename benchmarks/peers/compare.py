@@ -42,6 +42,7 @@ def _rota(folder: Path, size: Size) -> Samples:
         yield "rota_enqueue", single(database, 1, size.single_s)
     with fresh(folder) as database:
         database.jobs.touch.enqueue_many([()] * size.drain)
+        database.settle()
         with database.worker() as tree:
             yield "rota_drain", rate(database.probe.count, size.drain, size.limit_s)
             time.sleep(SETTLE_S)
