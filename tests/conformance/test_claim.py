@@ -138,11 +138,15 @@ def test_a_worker_without_a_lease_may_not_claim(world: World) -> None:
     world.enqueue()
     worker = world.join(lease_s=10)
     world.clock.advance(10)
-    with pytest.raises(LeaseLost):
-        world.claim(worker)
+    assert world.claim(worker) == []
+    world.store.transact(fleet.beat, [worker], 10.0)
+    assert len(world.claim(worker)) == 1
+
+
+def test_a_worker_that_never_joined_may_not_claim(world: World) -> None:
+    world.enqueue()
     with pytest.raises(LeaseLost):
         world.claim(999)
-    assert len(claimed(world)) == 1
 
 
 def test_a_worker_that_stopped_or_was_declared_dead_may_not_claim(world: World) -> None:

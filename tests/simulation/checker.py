@@ -28,7 +28,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     lifecycle.nothing_after_the_end,
     lifecycle.fences_rise,
     leases.leases_are_by_the_databases_clock,
-    leases.a_lost_lease_was_lost,
+    leases.only_the_dead_and_the_stopped_are_declared_dead,
     leases.an_orderly_leave_burns_nothing,
     leases.bodies_belong_to_claims,
     leases.bodies_do_not_overlap,

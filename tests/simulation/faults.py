@@ -51,7 +51,7 @@ CALL_FAULTS = {
     Fault.STATEMENT_REFUSED: 0.01,
     Fault.COMMIT_FAILED: 0.03,
     Fault.REPLY_LOST: 0.05,
-    Fault.REPLY_LATE: 0.015,
+    Fault.REPLY_LATE: 0.025,
 }
 HINT_FAULTS = {Fault.HINT_LOST: 0.5, Fault.HINT_DOUBLED: 0.2, Fault.HINT_LATE: 0.2}
 EVENTS = {

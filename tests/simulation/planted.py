@@ -21,6 +21,7 @@ from rota.domain.unique import Scope
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.heart import Heart
 from rota.engine.node import Node
+from rota.engine.upkeep import Upkeep
 from rota.ops import claim, control, ending, enqueue, finish, fleet, upkeep
 from rota.ops.finish import Finished
 from rota.store import sqlite, statements
@@ -252,11 +253,12 @@ BUGS: tuple[Bug, ...] = (
     Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
     Bug("acknowledged before the commit", _acknowledged_before_the_commit),
     Bug("leases by the machine's own clock", _lease_by_the_local_clock),
-    Bug("claims without a lease", lambda: _rewritten("live_lease", "AND lease_until > :now", "")),
+    Bug("claims without a lease", lambda: _rewritten("may_claim", "AND lease_until > :now", "")),
     Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing())),
     Bug("a claim whose reply was lost is kept for ever", _reconcile_removed),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
     Bug("late claims are not disowned", lambda: _replaced(Dispatcher, "disown", _nothing())),
+    Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing())),
     Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9)),
     Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries),
     Bug("giving back burns an attempt", _give_back_counts),

@@ -42,23 +42,23 @@ class Upkeep:
         if _is_past(chores.next_deadline, chores.now):
             done.append(await self._bridge.transact(upkeep.expire))
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
-            await self._bridge.transact(upkeep.rescue, self._lease_s)
+            await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now)
         # What came due meanwhile is not in the look that was taken before: look again.
         return 0 if max(done) > 0 else self._delay_s(chores)
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew.
 
-        Whoever looks for the first time cannot tell a jump from a death, and waits as well.
+        Whoever looks for the first time, or has not looked for a while, cannot tell and waits as well.
         """
         monotonic = self._clock.monotonic()
-        if self._seen is None:
+        if self._seen is None or self._may_have_jumped(now - self._seen[0], monotonic - self._seen[1]):
             self._rescue_after = monotonic + self._lease_s
-        else:
-            wall_s = (now - self._seen[0]) / MICROSECONDS
-            if abs(wall_s - (monotonic - self._seen[1])) > self._lease_s / 2:
-                self._rescue_after = monotonic + self._lease_s
         self._seen = (now, monotonic)
+
+    def _may_have_jumped(self, wall: int, passed_s: float) -> bool:
+        jumped_s = abs(wall / MICROSECONDS - passed_s)
+        return jumped_s > self._lease_s / 2 or passed_s > self._lease_s / 2 + self._poll_s
 
     def _delay_s(self, chores: upkeep.Chores) -> float:
         times = [at for at in (chores.next_due_at, chores.next_deadline) if at is not None and at > chores.now]

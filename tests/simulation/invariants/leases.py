@@ -35,26 +35,29 @@ def leases_are_by_the_databases_clock(history: History) -> Iterator[str]:
                         yield f"worker {change.row['id']} was declared dead within its lease"
 
 
-def a_lost_lease_was_lost(history: History) -> Iterator[str]:
-    """A worker gives up everything for want of a lease only if it has none."""
-    for life in history.incarnations:
-        if life.ending == "lost its lease" and life.ended_at is not None and not _is_out(history, life):
-            yield f"worker {life.worker} was told at {life.ended_at:.3f} s that its lease is lost, which it was not"
-
-
-def _is_out(history: History, life: Incarnation) -> bool:
-    assert life.ended_at is not None
-    seen_at, stopped = life.started_at, False
+def only_the_dead_and_the_stopped_are_declared_dead(history: History) -> Iterator[str]:
+    """Whatever the clocks do: who lives, moves and reaches the store keeps what it holds."""
+    lives = {life.worker: life for life in history.incarnations}
+    beaten: dict[int, float] = {}
     for operation in history.operations:
-        if operation.at > life.ended_at:
-            break
         for change in operation.changes:
-            if change.table == "worker" and change.row["id"] == life.worker:
-                stopped = stopped or change.row["stopped_at"] is not None
-                if operation.name in ("join", "beat"):
-                    seen_at = operation.at
-    jumped = any(life.ended_at - history.lease_s <= at <= life.ended_at for at, _ in history.jumps)
-    return stopped or jumped or (life.ended_at - seen_at) >= history.lease_s
+            if change.table != "worker":
+                continue
+            worker = change.row["id"]
+            if operation.name in ("join", "beat"):
+                beaten[worker] = operation.at
+            elif change.row["state"] == "lost" and _lived(
+                history.lease_s, lives.get(worker), beaten[worker], operation.at
+            ):
+                yield f"worker {worker} was declared dead at {operation.at:.3f} s by {operation.caller}, but lived"
+
+
+def _lived(lease_s: float, life: Incarnation | None, since: float, at: float) -> bool:
+    if life is None or at - since >= lease_s:
+        return False  # It joined and never heard of it, or could not reach the store.
+    stood_still = any(start <= at and end >= since for start, end in life.stops)
+    had_ended = life.ended_at is not None and life.ended_at <= at and life.ending != "lost its lease"
+    return not stood_still and not had_ended
 
 
 def an_orderly_leave_burns_nothing(history: History) -> Iterator[str]:
@@ -93,7 +96,7 @@ def bodies_do_not_overlap(history: History) -> Iterator[str]:
             ended_at = _ended_at(old, lives[old.worker])
             if ended_at is not None and ended_at <= new.started_at + SLACK_S:
                 continue
-            if not _is_excused(history, old, new, lives[old.worker]):
+            if not _is_excused(history.lease_s, old, new, lives[old.worker]):
                 yield (
                     f"{old.id} ({old.job}) fence {old.fence} ran on worker {old.worker} from {old.started_at:.3f} s to "
                     f"{ended_at} s, and fence {new.fence} on worker {new.worker} from {new.started_at:.3f} s"
@@ -105,9 +108,7 @@ def _ended_at(body: Body, life: Incarnation) -> float | None:
     return min(ends, default=None)
 
 
-def _is_excused(history: History, old: Body, new: Body, life: Incarnation) -> bool:
-    """It would not listen, it stood still, or the database's clock ended its lease."""
-    since = old.started_at - history.lease_s
-    stood_still = any(start <= new.started_at and end >= since for start, end in life.stops)
-    jumped = any(since <= at <= new.started_at for at, _ in history.jumps)
-    return old.is_deaf or stood_still or jumped
+def _is_excused(lease_s: float, old: Body, new: Body, life: Incarnation) -> bool:
+    """It would not listen, or it stood still."""
+    since = old.started_at - lease_s
+    return old.is_deaf or any(start <= new.started_at and end >= since for start, end in life.stops)
