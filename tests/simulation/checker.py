@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, leases, lifecycle, order, outcomes
+from tests.simulation.invariants import accepting, hints, leases, lifecycle, order, outcomes
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -19,6 +19,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     accepting.accepted_is_stored_once,
     accepting.nothing_is_stored_that_nobody_asked_for,
     accepting.a_key_names_one_execution,
+    accepting.a_bulk_is_all_or_nothing,
     accepting.unique_scopes_hold,
     accepting.depth_limits_hold,
     lifecycle.executions_never_change,
@@ -43,6 +44,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     outcomes.cancels_are_of_somebody,
     outcomes.dead_letters_are_the_failed,
     outcomes.a_dead_letter_is_replayed_once,
+    hints.every_change_is_hinted_at,
     order.claims_follow_the_rank,
     order.paused_queues_rest,
     lifecycle.everything_ends,

@@ -8,6 +8,7 @@ from typing import Any
 
 from rota.domain.lifecycle import Rules
 from rota.ops.enqueue import Header, Item
+from rota.store.hints import Hint
 from tests.simulation.faults import Fault
 
 Row = dict[str, Any]
@@ -34,7 +35,9 @@ class Operation:
     caller: str
     args: tuple[Any, ...]
     result: Any
-    changes: list[Change]
+    changes: list[Change] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
+    """What was told to whoever may wait, after the commit."""
 
 
 @dataclass(slots=True)

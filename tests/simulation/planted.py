@@ -25,7 +25,9 @@ from rota.engine.upkeep import Upkeep
 from rota.ops import claim, control, ending, enqueue, finish, fleet, upkeep
 from rota.ops.finish import Finished
 from rota.store import sqlite, statements
+from rota.store.hints import CancelAsked, Hint
 from rota.store.port import Tx
+from rota.store.sqlite_session import SqliteSession
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
 
@@ -241,6 +243,14 @@ def _replays_stay_dead() -> AbstractContextManager[object]:
     return _replaced(control, "replay", replay)
 
 
+def _cancel_not_told() -> AbstractContextManager[object]:
+    def tell(original: Callable[..., Any], session: Any, hint: Hint) -> None:
+        if not isinstance(hint, CancelAsked):
+            original(session, hint)
+
+    return _replaced(SqliteSession, "tell", tell)
+
+
 def _nothing(result: Any = None) -> Callable[..., Any]:
     return lambda original, *args, **kwargs: result
 
@@ -276,4 +286,5 @@ BUGS: tuple[Bug, ...] = (
     Bug("claims ignore the rank", lambda: _rewritten("claim", "ORDER BY", "ORDER BY -")),
     Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "_check_depth", _nothing())),
     Bug("nobody polls, hints are trusted", _polling_removed),
+    Bug("nobody is told of a cancel", _cancel_not_told),
 )

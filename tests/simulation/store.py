@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from rota.clock import Clock
-from rota.store.hints import Bus, Hint
+from rota.store.hints import Bus, Hint, Listener
 from rota.store.port import Row, Tx
 from rota.store.sqlite import SqliteStore
 from tests.simulation.history import Operation
@@ -27,9 +27,12 @@ class SimStore(SqliteStore):
         """Whether the last operation was lost at its commit."""
         self._connection = self._commits  # type: ignore[assignment]
 
+    _tap: _Tap
+
     def ride(self, bus: Bus) -> None:
         """Sends hints by `bus` from now on."""
-        self.bus = bus
+        self._tap = _Tap(bus)
+        self.bus = self._tap
 
     def perform(
         self,
@@ -57,8 +60,32 @@ class SimStore(SqliteStore):
             self.has_failed_commit = self._commits.has_failed
         # What counts is the commit, not what the caller is told.
         if self._commits.has_committed:
-            self.witness.commit(Operation(op.__name__, self.clock.monotonic(), now, caller, args, result, []))
+            operation = Operation(op.__name__, self.clock.monotonic(), now, caller, args, result)
+            operation.hints = self._tap.take()
+            self.witness.commit(operation)
         return result
+
+
+class _Tap:
+    """A bus that remembers what went through it."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._sent: list[Hint] = []
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        self._sent += hints
+        self._bus.send(hints)
+
+    def take(self) -> list[Hint]:
+        sent, self._sent = self._sent, []
+        return sent
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        return self._bus.listen(*kinds)
+
+    def close(self) -> None:
+        self._bus.close()
 
 
 class _Commits:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.simulation import runner
 from tests.simulation.settings import CHUNK, COVERED, SEEDS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def assert_none(failures: list[runner.Failure]) -> None:
@@ -37,5 +40,7 @@ def test_a_seed_is_always_the_same_run() -> None:
     history, _ = runner.run(3)
     command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--digest"]
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=100
+    )
     assert answer.stdout.strip() == runner.digest(history)

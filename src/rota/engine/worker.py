@@ -243,7 +243,8 @@ def _limit(claim: Claim, target: FunctionTarget) -> tuple[float | None, Stop]:
     timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
     if total_s is None:
         return timeout_s, Stop.TIMEOUT
-    left_s = total_s - (claim.started_at - claim.first_start_at) / MICROSECONDS
+    # The database's clock may have gone back since the first start; that gives nobody more time than there is.
+    left_s = total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
     if timeout_s is not None and timeout_s <= left_s:
         return timeout_s, Stop.TIMEOUT
     return left_s, Stop.TOTAL_TIMEOUT

@@ -47,6 +47,14 @@ def _possible(submission: Submission) -> Iterator[Item]:
             yield item
 
 
+def a_bulk_is_all_or_nothing(history: History) -> Iterator[str]:
+    stored = {row["id"] for row in history.tables["execution"]}
+    for submission in history.submissions:
+        there = [item.id for item in submission.items if item.id in stored]
+        if submission.header.unique is None and len(there) not in (0, len(submission.items)):
+            yield f"of {len(submission.items)} executions accepted together, only {there} are stored"
+
+
 def a_key_names_one_execution(history: History) -> Iterator[str]:
     holders: dict[tuple[str, str], dict[str, Any]] = {}
     for _, change in changes(history, "execution", "+"):
