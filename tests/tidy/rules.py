@@ -65,8 +65,7 @@ def glued_sql(path: str, source: str) -> list[Finding]:
         if isinstance(node, ast.expr) and _is_glued(node) and _SQL.search(_literal_text(node)):
             glued.setdefault(node.lineno, node)
     return [
-        Finding(path, line, f"SQL glued together: {_shortened(ast.unparse(glued[line]))}")
-        for line in sorted(glued)
+        Finding(path, line, f"SQL glued together: {_shortened(ast.unparse(glued[line]))}") for line in sorted(glued)
     ]
 
 
@@ -81,11 +80,7 @@ def _is_glued(node: ast.expr) -> bool:
 
 
 def _literal_text(node: ast.expr) -> str:
-    parts = [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
+    parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
     return " ".join(parts)
 
 
@@ -123,11 +118,7 @@ def statements(files: Mapping[str, str], sources: Mapping[str, str]) -> list[Fin
 
 _IMPURE_MODULES = {"random", "secrets"}
 _IMPURE_NAMES = {
-    *(
-        f"time.{name}{unit}"
-        for name in ("time", "monotonic", "perf_counter", "process_time")
-        for unit in ("", "_ns")
-    ),
+    *(f"time.{name}{unit}" for name in ("time", "monotonic", "perf_counter", "process_time") for unit in ("", "_ns")),
     *(f"time.{name}" for name in ("sleep", "gmtime", "localtime", "ctime", "*")),
     *(f"datetime.datetime.{name}" for name in ("now", "utcnow", "today")),
     *(f"uuid.uuid{version}" for version in (1, 4, 6, 7, 8)),
@@ -148,9 +139,7 @@ def clock_and_randomness(path: str, source: str) -> list[Finding]:
         if name.split(".")[0] in _IMPURE_MODULES or name in _IMPURE_NAMES
     }
     findings |= {
-        Finding(path, line, f"{name} outside clock.py")
-        for line, name in _references(tree)
-        if name in _IMPURE_NAMES
+        Finding(path, line, f"{name} outside clock.py") for line, name in _references(tree) if name in _IMPURE_NAMES
     }
     return sorted(findings)
 

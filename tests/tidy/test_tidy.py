@@ -223,9 +223,7 @@ def test_a_given_clock_is_not_found() -> None:
     assert lines_found(rules.clock_and_randomness, OPS, source) == []
 
 
-@pytest.mark.parametrize(
-    "source", ["import asyncio", "from asyncio import Event", "def f():\n import asyncio.queues"]
-)
+@pytest.mark.parametrize("source", ["import asyncio", "from asyncio import Event", "def f():\n import asyncio.queues"])
 def test_asyncio_in_a_synchronous_room_is_found(source: str) -> None:
     for path in (DOMAIN, STORE, OPS):
         assert len(rules.asyncio_in_sync_rooms(path, source)) == 1
@@ -267,9 +265,7 @@ import msgspec, math, zoneinfo
 
 def test_long_files_and_functions_are_found() -> None:
     function = "async def long():\n" + "    pass\n" * 60
-    assert [finding.message for finding in rules.too_long(OPS, function)] == [
-        "function long of 61 lines, more than 60"
-    ]
+    assert [finding.message for finding in rules.too_long(OPS, function)] == ["function long of 61 lines, more than 60"]
     assert lines_found(rules.too_long, OPS, "x = 1\n" * 451) == [1]
     assert lines_found(rules.too_long, OPS, "x = 1\n" * 450) == []
 
@@ -280,9 +276,7 @@ def test_imports_in_functions_are_found() -> None:
     assert lines_found(rules.import_in_function, "src/rota/cli/main.py", bare) == []
     assert lines_found(rules.import_in_function, OPS, "def f():\n    import rich  # lazy:\n") == [2]
     assert lines_found(rules.import_in_function, OPS, "def f():\n    import rich  # lazy: an extra\n") == []
-    assert (
-        lines_found(rules.import_in_function, OPS, "def f():\n    # lazy: an extra\n    import rich\n") == []
-    )
+    assert lines_found(rules.import_in_function, OPS, "def f():\n    # lazy: an extra\n    import rich\n") == []
 
 
 @pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "XX" + "X"])
