@@ -108,6 +108,7 @@ def _idle() -> list[Figure]:
         cost("rss_supervisor", "memory of an idle supervisor", "MB"),
         cost("rss_child", "memory of its idle child", "MB"),
         cost("rss", "memory of an idle worker (both)", "MB", 90, 60),
+        cost("pss", "the same, shared pages counted once", "MB"),
         cost("rss_after", "memory of a worker after a drain", "MB"),
         cost("idle_cpu", "processor of an idle worker", "% of a core", 1),
         cost("idle_queries", "queries of an idle worker", "/s", 1),

@@ -45,6 +45,10 @@ class Tree:
         stats = [_stat(pid) for pid in self.pids()]
         return [int(fields[_RESIDENT_PAGES]) * _PAGE / 1e6 for fields in stats if fields]
 
+    def pss_mb(self) -> float:
+        """Memory of all together, with pages that several share counted once."""
+        return sum(_proportional_kb(pid) for pid in self.pids()) * 1024 / 1e6
+
     def stop(self) -> None:
         """Asks the process to end, and ends its whole group if it does not."""
         with contextlib.suppress(ProcessLookupError):
@@ -94,6 +98,14 @@ def _stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _proportional_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def _threads(pid: int) -> list[Path]:

@@ -74,6 +74,7 @@ def idle(folder: Path, size: Size) -> Samples:
         yield "rss_supervisor", supervisor
         yield "rss_child", child
         yield "rss", supervisor + child
+        yield "pss", tree.pss_mb()
         yield "idle_cpu", _idle_cpu(tree, size.idle_s)
         database.fill(size.drain)
         until(lambda: database.ended() >= size.drain, "the drain", size.limit_s)
