@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rota.domain.errors import StoreUnavailable, UnknownJob
-from rota.domain.job import Definition
+from rota.domain.errors import QueueFull, StoreUnavailable, UnknownJob
+from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Succeeded
 from rota.domain.status import Status
 from rota.ops import claim, control, define, enqueue, finish, fleet
@@ -168,3 +168,25 @@ def test_a_closed_store_accepts_nothing_and_says_so(world: World) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
         world.enqueue()
     world.store.close()
+
+
+def test_of_many_waiting_enqueues_only_the_bad_ones_are_refused(world: World) -> None:
+    world.register(queues=[Queue(name="small", max_depth=2)])
+    with Held(world):
+        submitted = [
+            submit_enqueue(world, queue="small" if number % 2 else "large", job="sned" if number == 4 else "send")
+            for number in range(10)
+        ]
+    errors = [future.exception(30) for _, future in submitted]
+    kinds = [type(error) for error in errors]
+    assert kinds.count(UnknownJob) == 1
+    assert kinds.count(QueueFull) == 3
+    accepted = [id for (id, _), error in zip(submitted, errors, strict=True) if error is None]
+    assert world.executions() == sorted(accepted, reverse=True)
+
+
+def test_a_closed_store_reads_nothing_and_says_so(world: World) -> None:
+    world.enqueue()
+    world.store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        world.executions()

@@ -67,3 +67,17 @@ def test_merged_hints_say_the_same_and_are_few(given_hints: list[Hint]) -> None:
     for kind in (Ready, Due, Ended):
         assert sum(isinstance(hint, kind) for hint in result) <= 1
     assert merged(result) == result
+
+
+def test_a_store_whose_bus_is_broken_still_accepts(world: World) -> None:
+    """Hints may be lost: a caller must never pay for one."""
+    before, world.store.bus = world.store.bus, RecordingBus(_broken)
+    try:
+        assert world.status(world.enqueue()) is Status.QUEUED
+        assert world.status(world.enqueue()) is Status.QUEUED
+    finally:
+        world.store.bus = before
+
+
+def _broken() -> None:
+    raise OSError("no buffer space")

@@ -154,6 +154,53 @@ def fork(path: str) -> None:
     assert codes == [0, 0, 0]
 
 
+def fork_and_leave(path: str) -> None:
+    """The parent closes its database while a forked child goes on with its own."""
+    app = shop(path)
+    send = app.jobs["send"]
+    say(send.enqueue(0).id)
+    (told, tell), (heard, hear) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        say(send.enqueue(1).id)
+        os.write(tell, b"x")
+        os.read(heard, 1)
+        say(send.enqueue(2).id)
+        os._exit(0)
+    os.read(told, 1)
+    app.close()
+    os.write(hear, b"x")
+    os.waitpid(pid, 0)
+
+
+def fork_while_writing(path: str) -> None:
+    """Forks again and again while threads of the parent write."""
+    app = shop(path)
+    send = app.jobs["send"]
+    send.enqueue(0)
+    done = threading.Event()
+
+    def enqueue() -> None:
+        while not done.is_set():
+            say(send.enqueue(1).id)
+
+    threads = [threading.Thread(target=enqueue) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for _ in range(10):
+        pid = os.fork()
+        if pid == 0:
+            say(send.enqueue(2).id)
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    done.set()
+    for thread in threads:
+        thread.join()
+    app.close()
+    assert codes == [0] * 10
+
+
 PROGRAMS: dict[str, Callable[..., None]] = {
     program.__name__: program
     for program in (
@@ -166,6 +213,8 @@ PROGRAMS: dict[str, Callable[..., None]] = {
         fill,
         open_without_rights,
         fork,
+        fork_and_leave,
+        fork_while_writing,
     )
 }
 

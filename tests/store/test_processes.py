@@ -53,3 +53,14 @@ def test_an_app_that_was_used_before_a_fork_works_on_both_sides(path: Path) -> N
     accepted = run("fork", path)
     assert len(set(accepted)) == 82
     assert ids(path) == set(accepted)
+
+
+def test_a_forked_child_keeps_what_it_accepted_when_its_parent_closes(path: Path) -> None:
+    accepted = run("fork_and_leave", path)
+    assert len(accepted) == 3
+    assert ids(path) == set(accepted)
+
+
+def test_a_fork_in_the_middle_of_writes_finds_no_lock(path: Path) -> None:
+    accepted = set(run("fork_while_writing", path))
+    assert accepted <= ids(path)

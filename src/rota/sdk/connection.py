@@ -22,8 +22,6 @@ from rota.store.port import Store, Tx
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_inherited: list[Store] = []
-
 
 class Connection:
     """One process's way to the database."""
@@ -40,6 +38,7 @@ class Connection:
         self._store: Store | None = None
         self._pid = 0
         self._registered = (-1, -1)
+        os.register_at_fork(after_in_child=self._start_anew)
 
     def store(self) -> Store:
         """The open store, which knows every job and queue that the app has declared."""
@@ -85,10 +84,13 @@ class Connection:
     def _open(self) -> None:
         with self._lock:
             if self._store is None or self._pid != os.getpid():
-                if self._store is not None:
-                    # It came through a fork and belongs to the parent: keep it, so that it is never closed here.
-                    _inherited.append(self._store)
                 self._store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
                 self._pid = os.getpid()
                 self._registered = (-1, -1)
                 atexit.register(self.close)
+
+    def _start_anew(self) -> None:
+        """After a fork: what was open belongs to the parent, and a lock may be held by a thread that is not here."""
+        self._lock = threading.Lock()
+        self.ids = IdSource(self.clock)
+        self._store = None

@@ -79,7 +79,8 @@ def apply_sqlite(connection: sqlite3.Connection, now: int) -> list[Migration]:
             done.append(migration)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # A full disk has undone it already.
+            connection.execute("ROLLBACK")
         raise
     return done
 

@@ -15,13 +15,13 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
-from rota.store import migrate
+from rota.store import migrate, sqlite_fork
 from rota.store.hints import Bus, Hint
 from rota.store.port import Together, Tx, View, together_of
 from rota.store.sqlite_bus import SilentBus, SqliteBus
@@ -62,9 +62,8 @@ class SqliteStore:
         self._busy_s = busy_s
         self._inline = inline
         self._lock = threading.RLock()
-        self._connection = connect(self.path, write=True)
-        self._turn = TurnLock(self.path)
-        self._session = SqliteSession(self._connection, self.clock)
+        self.gate = sqlite_fork.Gate()
+        self._open()
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
         self._inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._closed = False
@@ -73,6 +72,8 @@ class SqliteStore:
         self._thread = threading.Thread(target=self._serve, name="rota-sqlite-writer", daemon=True)
         if not inline:
             self._thread.start()
+        if self.path != MEMORY:
+            sqlite_fork.watch(self)
 
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if self._closed:
@@ -100,7 +101,9 @@ class SqliteStore:
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline or self.path == MEMORY:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
-        with self._reader() as session:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        with self.gate.inside(), self._reader() as session:
             return query(session, *args, **kwargs)
 
     def blocker(self) -> int | None:
@@ -113,20 +116,46 @@ class SqliteStore:
         if not self._inline:
             self._inbox.put(None)
             self._thread.join()
+            self._refuse_the_rest()
+        sqlite_fork.forget(self)
+        self.let_go()
+        self.bus.close()
+
+    def let_go(self) -> None:
+        """Closes every connection; the next use opens them again."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._readers.get_nowait()[0].close()
         self._connection.close()
         self._turn.close()
-        self.bus.close()
+        self._is_open = False
+
+    def _refuse_the_rest(self) -> None:
+        """Whoever submitted in the moment of the close gets an answer too."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                work = self._inbox.get_nowait()
+                if work is not None and work.future.set_running_or_notify_cancel():
+                    work.future.set_exception(StoreUnavailable("the store is closed"))
+
+    def abandon(self) -> None:
+        """This is a copy that came through a fork: the store belongs to the parent."""
+        self._closed = True
+
+    def _open(self) -> None:
+        self._connection = connect(self.path, write=True, patience_s=min(5.0, self._busy_s))
+        self._turn = TurnLock(self.path)
+        self._session = SqliteSession(self._connection, self.clock)
+        self._is_open = True
 
     def _prepare(self) -> None:
         try:
             with self._turn:
                 migrate.apply_sqlite(self._connection, self.clock.now())
-        except sqlite3.Error as error:
+        except BaseException as error:
             self._connection.close()
-            raise translated(error, self.path) from error
+            self._turn.close()
+            raise (translated(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
 
     def _serve(self) -> None:
         while (first := self._inbox.get()) is not None:
@@ -142,8 +171,17 @@ class SqliteStore:
 
     def _commit(self, group: list[_Work]) -> None:
         """Runs the group in one transaction and tells every caller how its operation ended."""
+        with self.gate.inside():
+            self._commit_inside(group)
+        for work in group:
+            with contextlib.suppress(InvalidStateError):  # It was cancelled before it began.
+                work.tell_caller()
+
+    def _commit_inside(self, group: list[_Work]) -> None:
         started: list[_Work] = []
         try:
+            if not self._is_open:
+                self._open()
             with self._turn:
                 started = [work for work in group if work.future.set_running_or_notify_cancel()]
                 if not started:
@@ -158,9 +196,8 @@ class SqliteStore:
             for work in started or group:
                 work.error = failure
         else:
-            self.bus.send([hint for work in started for hint in work.hints])
-        for work in started or group:
-            work.tell_caller()
+            with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
+                self.bus.send([hint for work in started for hint in work.hints])
 
     def _begin(self) -> None:
         give_up_at = self.clock.monotonic() + self._busy_s
@@ -193,6 +230,7 @@ class SqliteStore:
         except Exception as error:
             if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
                 raise
+            self._session.forget()
             self._connection.execute("ROLLBACK TO operation")
             self._connection.execute("RELEASE operation")
             return False
@@ -212,6 +250,7 @@ class SqliteStore:
             if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
                 raise  # SQLite has undone the whole transaction (disk full, I/O error): nobody was served.
             work.error = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
+            self._session.forget()
             self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO operation")
         else:
             work.hints = self._session.hints
@@ -219,6 +258,7 @@ class SqliteStore:
             self._connection.execute("RELEASE operation")
 
     def _undo(self) -> None:
+        self._session.forget()
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")

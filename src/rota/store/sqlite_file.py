@@ -25,7 +25,7 @@ def path_of(url: str) -> str:
     return os.path.abspath(rest[1:])
 
 
-def connect(path: str, *, write: bool) -> sqlite3.Connection:
+def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Connection:
     """A connection with Rota's settings; every commit of a writer is on the disk when it returns."""
     if sqlite3.sqlite_version_info < OLDEST:
         raise StoreMismatch(f"SQLite {sqlite3.sqlite_version} is too old: Rota needs {'.'.join(map(str, OLDEST))}")
@@ -33,7 +33,7 @@ def connect(path: str, *, write: bool) -> sqlite3.Connection:
         raise StoreUnavailable(f"the folder {Path(path).parent} does not exist: create it or change the URL")
     try:
         connection = sqlite3.connect(
-            path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=512
+            path, timeout=patience_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         if write:
             connection.execute("PRAGMA journal_mode = WAL")

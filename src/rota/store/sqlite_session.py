@@ -75,6 +75,10 @@ class SqliteSession:
             known = self._remembered[key] = (self.now, list(self.one(name, **params) or ()))
         return known[1]
 
+    def forget(self) -> None:
+        """An operation was undone: what it adjusted in remembered rows did not happen."""
+        self._remembered.clear()
+
     def _bound(self, params: dict[str, Any]) -> dict[str, Any]:
         for name, value in params.items():
             if type(value) is list:
