@@ -170,7 +170,8 @@ class Bodies:
     async def _deaf(self, context: Context, seconds: float) -> Any:
         with self._body(context) as body:
             body.is_deaf = True
-            until = asyncio.get_running_loop().time() + seconds
+            # Written off, it may outlive the next attempt, which is quick.
+            until = asyncio.get_running_loop().time() + (seconds if context.attempt == 1 else 0)
             while (left_s := until - asyncio.get_running_loop().time()) > 0:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.sleep(left_s)

@@ -13,6 +13,7 @@ from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import Machine
 
 HOUR_S = 3600.0
+JUMPS = (Fault.CLOCK_FORWARD, Fault.CLOCK_BACK)
 
 
 class Chaos:
@@ -45,6 +46,8 @@ class Chaos:
             await asyncio.sleep(wait_s)
             faults = list(self._weather.events)
             fault = self._entropy.choices(faults, list(self._weather.events.values()))[0]
+            if fault in JUMPS and not self._may_jump(until):
+                continue
             self._weather.note(fault)
             self._happen(fault, self._one_of_the_busy())
         await asyncio.sleep(until - self._loop.time())
@@ -92,7 +95,7 @@ class Chaos:
 
     def _one_of_the_busy(self) -> Machine:
         """Trouble is more instructive where something is going on."""
-        some = self._entropy.choices(self._machines, k=2)
+        some = self._entropy.choices(self._machines, k=3)
         return max(some, key=lambda machine: machine.running)
 
     def _kill(self, machine: Machine) -> None:
@@ -105,15 +108,20 @@ class Chaos:
             Fault.SUPERVISOR_STOPPED: machine.supervisors(),
             Fault.MACHINE_STOPPED: machine.children() + machine.supervisors(),
         }
-        seconds = self._entropy.uniform(1, 3) * self._lease_s
+        seconds = self._entropy.uniform(1.5, 4) * self._lease_s
         for process in stopped[fault]:
             process.stop()
             self._loop.outside(seconds, process.go_on)
 
+    def _may_jump(self, heals_at: float) -> bool:
+        """Not twice in a moment: of two jumps that cancel out between two looks at the clock nobody can know."""
+        others = [at for at, _ in self._clock.jumps[-1:]] + [heals_at]
+        return all(abs(at - self._loop.time()) > 2 * self._lease_s for at in others)
+
     def _drain(self, machine: Machine, *, hurried: bool) -> None:
-        machine.drain()
+        hasten = machine.drain()
         if hurried:
-            self._loop.outside(self._entropy.uniform(0, 1), machine.drain)
+            self._loop.outside(self._entropy.uniform(0, 1), hasten)
         self._keep_booting(machine)
 
     def _keep_booting(self, machine: Machine) -> None:

@@ -63,11 +63,11 @@ EVENTS = {
     Fault.ALL_KILLED: 1,
     Fault.CHILD_STOPPED: 2,
     Fault.SUPERVISOR_STOPPED: 1,
-    Fault.MACHINE_STOPPED: 2,
+    Fault.MACHINE_STOPPED: 4,
     Fault.DRAINED: 3,
     Fault.HURRIED: 1,
-    Fault.CLOCK_FORWARD: 1,
-    Fault.CLOCK_BACK: 1,
+    Fault.CLOCK_FORWARD: 3,
+    Fault.CLOCK_BACK: 3,
 }
 """What happens to machines and clocks, by weight."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -116,10 +117,13 @@ class Machine:
         for process in [*self.children(), *self.supervisors()]:
             process.kill()
 
-    def drain(self) -> None:
-        """SIGTERM to the supervisor; a second one hastens it."""
-        if self._supervisor is not None:
-            self._supervisor.process.call(0, self._supervisor.stop)
+    def drain(self) -> Callable[[], None]:
+        """SIGTERM to the supervisor; the answer is a second one to the same supervisor, which hastens it."""
+        supervisor = self._supervisor
+        if supervisor is None:
+            return lambda: None
+        supervisor.process.call(0, supervisor.stop)
+        return lambda: supervisor.process.call(0, supervisor.stop)
 
     def retire(self) -> None:
         """Drains, never to come back."""

@@ -31,7 +31,7 @@ def job_and_arguments(entropy: Random, kills: bool) -> tuple[str, str]:
         ("steered", 4, {"signal": entropy.choice(["retry", "snooze", "fail"]), "seconds": draw(0.1, 2)}),
         ("slow", 2, {"slow_starts": entropy.randint(1, 3)}),
         ("tardy", 2, {"seconds": draw(0.1, 4)}),
-        ("deaf", 1, {"seconds": draw(1, 8)}),
+        ("deaf", 3, {"seconds": draw(1, 4)}),
         ("long", 6, {"seconds": draw(2, 9)}),
         ("garbage", 2, {"kind": entropy.choice(sorted(GARBAGE))}),
         ("newborn", 2, {}),

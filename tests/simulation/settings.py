@@ -6,6 +6,6 @@ import os
 
 SEEDS = int(os.environ.get("ROTA_SIM_SEEDS", "200"))
 """Seeds in all; a long run sets ROTA_SIM_SEEDS."""
-COVERED = 80
+COVERED = 100
 """The first of them, which together must have seen everything."""
 CHUNK = 10
