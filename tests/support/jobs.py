@@ -150,8 +150,6 @@ def _declare_deadly(app: App) -> None:
     @app.job(retry=None)
     def hold_interpreter(ctx: Context, seconds: int) -> str:
         """A call into C that does not give the interpreter back."""
-        # Not at once: what its own start made the worker write must have come to rest.
-        ctx.wait_cancelled(0.5)
         note("started", ctx.id, ctx.fence, os.getpid())
         ctypes.PyDLL(None).sleep(seconds)
         return "done"

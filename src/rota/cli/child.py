@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("app")
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--words-fd", type=int, required=True)
+    parser.add_argument("--store-fd", type=int, required=True)
     parser.add_argument("--url")
     parser.add_argument("--namespace")
     parser.add_argument("--log-level", default="INFO")
@@ -52,7 +55,9 @@ def main() -> None:
     child.say_hello(arguments.words_fd, hello)
     if arguments.banner:
         _introduce(app, Path(arguments.banner))
-    _exit(_work(app, arguments.verbose, lambda: child.say(arguments.words_fd, child.LEAVING)))
+    store_end = socket.socket(fileno=arguments.store_fd)
+    leaving = partial(child.say, arguments.words_fd, child.LEAVING)
+    _exit(_work(app, store_end, arguments.verbose, leaving))
 
 
 def _load(reference: str, url: str | None, namespace: str | None) -> App:
@@ -92,13 +97,13 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, verbose: bool, leaving: Callable[[], None]) -> int:
+def _work(app: App, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
     place = child.wait_for_place()
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
     store = app.connection.store()
-    code = child.serve(store, app.connection.clock, place, app.targets(), settled, leaving)
+    code = child.serve(store_end, store.bus, app.connection.clock, place, app.targets(), settled, leaving)
     store.close()
     return code
 

@@ -97,9 +97,8 @@ def supervise(
     log_level: str,
 ) -> None:
     """Runs workers of `app` until a signal stops them."""
-    import asyncio
-
     from rota import __version__
+    from rota.engine import running
     from rota.engine.supervisor import Plan, Supervisor, Unusable
     from rota.store.opening import open_store
 
@@ -120,7 +119,7 @@ def supervise(
         await Supervisor(plan, clock, lambda url: open_store(url, clock, busy_s=settings.busy_s)).run()
 
     try:
-        asyncio.run(run())
+        running.run(run())
     except Unusable as error:
         raise UsageError(str(error)) from None
 

@@ -15,13 +15,13 @@ class Error(msgspec.Struct, frozen=True):
     traceback: str = ""
 
 
-class Succeeded(msgspec.Struct, frozen=True):
+class Succeeded(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The body returned; `result` is JSON text."""
 
     result: str = "null"
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The body raised. `retry_in_s` overrides the policy's delay; `permanent` forbids another attempt."""
 
     error: Error
@@ -30,37 +30,37 @@ class Failed(msgspec.Struct, frozen=True):
     retry_in_s: float | None = None
 
 
-class TimedOut(msgspec.Struct, frozen=True):
+class TimedOut(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A timer ran out: the attempt's own (retried) or the total one (not retried)."""
 
     error: Error
     total: bool = False
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class Cancelled(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The body stopped because it was asked to."""
 
 
-class Snoozed(msgspec.Struct, frozen=True):
+class Snoozed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The body asked to run again later, without burning an attempt."""
 
     delay_s: float
 
 
-class GivenBack(msgspec.Struct, frozen=True):
+class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The worker did not carry the attempt through, by no fault of the job; no attempt is burned."""
 
     reason: Reason
     delay_s: float = 0.0
 
 
-class Lost(msgspec.Struct, frozen=True):
+class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The worker died, or could no longer prove that it lived."""
 
     error: Error
 
 
-class Expired(msgspec.Struct, frozen=True):
+class Expired(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The start deadline passed before the body was started."""
 
 

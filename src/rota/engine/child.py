@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -17,17 +18,14 @@ import msgspec
 
 from rota.clock import Clock
 from rota.domain.errors import LeaseLost
-from rota.engine import tether
-from rota.engine.bridge import StoreBridge
+from rota.engine import running, tether
+from rota.engine.distant import DistantBridge
 from rota.engine.node import Node, Place
 from rota.executors.function import FunctionTarget
 from rota.ops.finish import Finished
-from rota.store.hints import CancelAsked, Ready
-from rota.store.port import Store
+from rota.store.hints import Bus, CancelAsked, Ready
 
 log = logging.getLogger("rota.engine")
-
-SWITCH_INTERVAL_S = 0.0005
 
 
 DRAIN = b"drain"
@@ -61,7 +59,8 @@ def wait_for_place() -> Place | None:
 
 
 def serve(
-    store: Store,
+    store_end: socket.socket,
+    bus: Bus,
     clock: Clock,
     place: Place,
     targets: Mapping[str, FunctionTarget],
@@ -71,14 +70,12 @@ def serve(
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    # The store's thread must win the interpreter back quickly from jobs that compute.
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(store, clock, place, targets, settled, leaving))
+    return running.run(_serve(store_end, bus, clock, place, targets, settled, leaving))
 
 
 async def _serve(
-    store: Store,
+    store_end: socket.socket,
+    bus: Bus,
     clock: Clock,
     place: Place,
     targets: Mapping[str, FunctionTarget],
@@ -86,9 +83,9 @@ async def _serve(
     leaving: Callable[[], None],
 ) -> int:
     loop = asyncio.get_running_loop()
-    bridge = StoreBridge(store)
+    bridge = await DistantBridge.over(store_end)
     node = Node(bridge, clock, place, targets, settled, leaving)
-    listener = store.bus.listen(Ready, CancelAsked)
+    listener = bus.listen(Ready, CancelAsked)
     loop.add_reader(listener.fileno(), lambda: node.hear(listener.take()))
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 
@@ -107,11 +104,3 @@ async def _serve(
         listener.close()
         bridge.close()
     return tether.RECYCLE if node.worker.is_tainted else tether.DRAINED
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # lazy: only where it is installed, which is everywhere but Windows
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

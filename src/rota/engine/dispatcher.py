@@ -35,8 +35,7 @@ class Dispatcher:
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
         self._free, self._start = free, start
-        # Half of the slots at a time: while one half runs, the other half's claim is on its way.
-        self._piece = max(1, concurrency // 2)
+        self._worthwhile = max(1, concurrency // 2)
         self._poll_s = poll_s
         self._lanes: frozenset[int] = frozenset()
         self._expects_work = True
@@ -65,10 +64,10 @@ class Dispatcher:
     async def step(self) -> float | None:
         if not self._is_open:
             return None
-        if self._was_full and self._free() < self._piece:
+        if self._was_full and self._free() < self._worthwhile:
             # Slots become free one by one: a short wait turns many small claims into one.
             await asyncio.sleep(GATHER_S)
-        free = min(self._free(), self._piece)
+        free = self._free()
         if free <= 0:
             return self._poll_s
         if not self._expects_work and not await self._bridge.read(

@@ -6,40 +6,56 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 from collections.abc import Sequence
 
 import msgspec
 
+from rota.engine import wire
+from rota.engine.bridge import Bridge
 from rota.engine.child import LEAVING, Hello
+from rota.engine.desk import Desk
 
 
 class ChildProcess:
     """The process, the pipe down to it and the pipe up from it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, words: asyncio.StreamReader) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, words: asyncio.StreamReader, store_end: socket.socket
+    ) -> None:
         self._process = process
         self._words = words
+        self._store_end = store_end
         self.pid = process.pid
 
     @classmethod
     async def spawn(cls, command: Sequence[str]) -> ChildProcess:
-        """Starts `command` in a process group of its own, so that a signal to the supervisor's group misses it."""
+        """Starts `command` in a session of its own, so that a signal to the supervisor's group misses it."""
         read, write = os.pipe()
+        ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 "--words-fd",
                 str(write),
+                "--store-fd",
+                str(theirs.fileno()),
                 stdin=asyncio.subprocess.PIPE,
-                pass_fds=(write,),
-                process_group=0,
+                pass_fds=(write, theirs.fileno()),
+                start_new_session=True,
             )
         finally:
             os.close(write)
+            theirs.close()
         words = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(words)
         await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(read, "rb"))
-        return cls(process, words)
+        return cls(process, words, ours)
+
+    async def serve_store(self, bridge: Bridge) -> None:
+        """Carries out what the child asks of the store, until it ends."""
+        reader, writer = await asyncio.open_unix_connection(sock=self._store_end, limit=wire.LONGEST)
+        await Desk(bridge, reader, writer).serve()
 
     async def hello(self) -> Hello | None:
         """What the child has to say once it has imported the app; None if it died first."""
@@ -58,6 +74,9 @@ class ChildProcess:
 
     async def wait(self) -> int:
         return await self._process.wait()
+
+    def close(self) -> None:
+        self._store_end.close()
 
     def kill(self) -> None:
         """Ends the child and everything that it started in its group."""

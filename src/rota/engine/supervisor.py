@@ -201,6 +201,7 @@ class Supervisor:
     async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None]) -> int:
         """Until the child has ended and the store knows. A child that outstays its grace is killed."""
         end = asyncio.create_task(child.wait())
+        desk = asyncio.create_task(child.serve_store(self._bridge))
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -210,6 +211,9 @@ class Supervisor:
             leaving.cancel()
             stop.cancel()
         code = await end
+        # First what the child asked for, then its end: a claim that came after would be lost until the lease ends.
+        await asyncio.wait([desk], timeout=LAST_WORD_S)
+        desk.cancel()
         del self._children[worker]
         await self._bury(worker, code)
         return code

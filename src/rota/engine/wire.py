@@ -1,0 +1,168 @@
+"""What a child and its supervisor say to each other about the store.
+
+The child runs user code, which may keep the interpreter for as long as it likes, also in the middle of a write that
+everybody else waits for. So it is the supervisor that writes, on the child's behalf.
+
+A call is `[number, verb, arguments]`, an answer `[number, failure, result]`, both in msgpack behind four bytes of
+length. Only the operations below can be called, and nothing that travels can carry code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rota.domain.duration import seconds
+from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, StoreUnavailable
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Outcome, Succeeded
+from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
+from rota.ops import claim, finish, fleet
+from rota.ops.claim import Claimed
+from rota.ops.finish import DEFAULT_RULES, Finished
+from rota.store import reader
+
+LENGTH = 4
+LONGEST = 256 * 1024 * 1024
+_FAILURES: dict[str, type[RotaError]] = {
+    kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreMismatch, StoreError)
+}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Terms(msgspec.Struct, frozen=True, array_like=True):
+    """What the lifecycle needs of a job's rules. Exception classes and callables have done their part in the child."""
+
+    policy: str
+    attempts: int
+    step_s: float = 0.0
+    factor: float = 2.0
+    cap_s: float = 0.0
+    jitter: bool = True
+    total_timeout_s: float | None = None
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True):
+    """A `Finished` on its way; `terms` only where the lifecycle needs them."""
+
+    id: str
+    fence: int
+    outcome: Outcome
+    jitter: float
+    terms: Terms | None
+
+
+class Verb(msgspec.Struct, frozen=True):
+    """One operation that a child may ask for, and the types that go in and come out."""
+
+    op: Callable[..., Any]
+    takes: Any
+    gives: Any
+    reads: bool = False
+
+
+Attempts = list[tuple[str, int]]
+VERBS: dict[str, Verb] = {
+    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int], Claimed),
+    "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
+    "drain": Verb(fleet.drain, tuple[int], None),
+    "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
+    "has_ready": Verb(reader.has_ready, tuple[str, str, list[str] | None], bool, reads=True),
+    "cancels": Verb(reader.cancels, tuple[int], list[str], reads=True),
+    "holds_more": Verb(reader.holds_more, tuple[int, list[str]], bool, reads=True),
+}
+NAMES: dict[Callable[..., Any], str] = {verb.op: name for name, verb in VERBS.items()}
+_takes = {name: msgspec.msgpack.Decoder(verb.takes) for name, verb in VERBS.items()}
+_gives = {name: msgspec.msgpack.Decoder(verb.gives) for name, verb in VERBS.items()}
+_call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
+
+
+def call(number: int, name: str, arguments: tuple[Any, ...]) -> bytes:
+    if name == "finish":
+        arguments = ([_report(finished) for finished in arguments[0]],)
+    return _framed(_encode((number, name, arguments)))
+
+
+def read_call(data: bytes) -> tuple[int, Verb, tuple[Any, ...]]:
+    number, name, raw = _call.decode(data)
+    arguments = _takes[name].decode(raw)
+    if name == "finish":
+        arguments = ([_finished(report) for report in arguments[0]],)
+    return number, VERBS[name], arguments
+
+
+def answer(number: int, result: Any) -> bytes:
+    return _framed(_encode((number, None, result)))
+
+
+def failure(number: int, error: Exception) -> bytes:
+    code = error.code if isinstance(error, RotaError) else ""
+    return _framed(_encode((number, (code, str(error)), None)))
+
+
+def read_answer(data: bytes, names: dict[int, str]) -> tuple[int, Any]:
+    """The number of the call, and its result or the exception to raise."""
+    number, failed, raw = _answer.decode(data)
+    name = names.pop(number)
+    if failed is not None:
+        code, text = failed
+        return number, _FAILURES.get(code, RuntimeError)(text)
+    return number, _gives[name].decode(raw)
+
+
+async def read_frame(stream: asyncio.StreamReader) -> bytes | None:
+    """The next frame; None at the end."""
+    try:
+        length = int.from_bytes(await stream.readexactly(LENGTH))
+        assert length <= LONGEST, "a frame that nobody can have sent"
+        return await stream.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def _framed(data: bytes) -> bytes:
+    return len(data).to_bytes(LENGTH) + data
+
+
+def _report(finished: Finished) -> Report:
+    plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
+    terms = None if plain else _terms(finished.rules)
+    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms)
+
+
+def _terms(rules: Rules) -> Terms:
+    total_s = rules.total_timeout_s
+    match rules.retry:
+        case Linear(attempts=attempts, step=step, cap=cap):
+            return Terms("linear", attempts, seconds(step), cap_s=seconds(cap), total_timeout_s=total_s)
+        case Exponential(attempts=attempts, base=base, factor=factor, cap=cap, jitter=jitter):
+            return Terms("exponential", attempts, seconds(base), factor, seconds(cap), jitter, total_s)
+        case Fixed(attempts=attempts, delay=delay):
+            return Terms("fixed", attempts, seconds(delay), total_timeout_s=total_s)
+        case Custom(attempts=attempts):
+            # The callable was asked in the child, and its answer is in the outcome.
+            return Terms("fixed", attempts, total_timeout_s=total_s)
+
+
+def _rules(terms: Terms) -> Rules:
+    policy: Policy
+    match terms.policy:
+        case "linear":
+            policy = Linear(attempts=terms.attempts, step=terms.step_s, cap=terms.cap_s)
+        case "exponential":
+            factor, cap = terms.factor, terms.cap_s
+            policy = Exponential(
+                attempts=terms.attempts, base=terms.step_s, factor=factor, cap=cap, jitter=terms.jitter
+            )
+        case _:
+            policy = Fixed(attempts=terms.attempts, delay=terms.step_s)
+    return Rules(retry=policy, total_timeout_s=terms.total_timeout_s)
+
+
+def _finished(report: Report) -> Finished:
+    rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
+    return Finished(report.id, report.fence, report.outcome, rules, report.jitter)
