@@ -11,7 +11,6 @@ import msgspec
 from rota.engine import wire
 from rota.engine.bridge import Bridge
 
-
 log = logging.getLogger("rota.engine")
 
 
