@@ -29,15 +29,12 @@ _DONE = Succeeded("null")
 
 def growth(folder: Path, size: Size) -> Samples:
     few, many = size.history
-    base, some, most = size.backlog
+    _, some, most = size.backlog
     with fresh(folder) as database:
-        database.fill(base)
-        empty = jobs_per_s(database, size.cycles)
-        yield "cycle_empty", empty
-        database.fill(some - base)
-        yield "cycle_backlog_100x", jobs_per_s(database, size.cycles) / empty
+        database.fill(some)
+        yield from _cycles(database, folder, size, "backlog_100x")
         database.fill(most - some)
-        yield "cycle_backlog_1000x", jobs_per_s(database, size.cycles) / empty
+        yield from _cycles(database, folder, size, "backlog_1000x")
         yield from _drains(database, folder, size, "backlog")
     with fresh(folder) as database:
         database.fill(size.scheduled, delay="30d")
