@@ -90,7 +90,6 @@ class Outside:
         accepted = body.fence >= self._highest.get(body.id, 0)
         if accepted:
             self._highest[body.id] = body.fence
-        body.effects += 1
         self.effects.append(Effect(body.id, body.fence, self._loop.time(), accepted))
 
 

@@ -173,7 +173,7 @@ class Client:
             order.tries.append(one)
             answer = await self._told(one, op, NAMESPACE, *args)
             if one.told == "accepted":
-                order.answer, order.answered_at = answer, self._loop.time()
+                order.answer = answer
             if one.told in ("accepted", "refused"):
                 return
             await asyncio.sleep(self._entropy.uniform(0.05, 1))

@@ -70,7 +70,6 @@ class Order:
     new_ids: list[str]
     tries: list[Try] = field(default_factory=list)
     answer: Any = None
-    answered_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -83,7 +82,6 @@ class Body:
     worker: int
     started_at: float
     ended_at: float | None = None
-    effects: int = 0
     is_deaf: bool = False
     """It does not stop when it is told to."""
 
