@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import socket
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from rota.domain.errors import StoreUnavailable
-from rota.engine import wire
+from rota.engine import tether, wire
 from rota.store.port import Tx, View
 
 P = ParamSpec("P")
@@ -58,6 +58,5 @@ class DistantBridge:
                 waiting.set_exception(result)
             else:
                 waiting.set_result(result)
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(StoreUnavailable("the supervisor is gone"))
+        # Without the supervisor there is no lease: whatever this process would do now, it may not.
+        os._exit(tether.ORPHANED)

@@ -69,7 +69,7 @@ class ChildProcess:
 
     def send(self, line: bytes) -> None:
         if self._process.stdin is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # A child that is gone needs no word; its end is seen.
                 self._process.stdin.write(line + b"\n")
 
     async def wait(self) -> int:
