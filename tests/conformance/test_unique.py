@@ -212,3 +212,11 @@ def test_an_idempotency_key_and_a_unique_key_can_be_used_together(world: World) 
     run(world, first)
     assert world.enqueue("send", key="request-1", **unique()) == first
     assert world.enqueue("send", key="request-3", **unique()) != first
+
+
+def test_debounce_never_brings_a_start_forward(world: World) -> None:
+    quiet = Unique(key="basket", scope="queued", on_conflict="debounce")
+    first = world.enqueue(delay_s=60.0, unique=quiet)
+    due_at = world.execution(first).due_at
+    assert world.enqueue(delay_s=5.0, unique=quiet) == first
+    assert world.execution(first).due_at == due_at

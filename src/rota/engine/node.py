@@ -24,7 +24,7 @@ from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
 
-RECONCILES_PER_LEASE = 0.5
+LEASES_PER_RECONCILE = 0.5
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,4 +158,4 @@ class Node:
             held = self.worker.held() + self.completer.held()
             self.dispatcher.disown(self._suspects)
             self._suspects = await self._bridge.transact(fleet.reconcile, self._place.worker, held, self._suspects)
-        return self._place.lease_s * RECONCILES_PER_LEASE
+        return self._place.lease_s * LEASES_PER_RECONCILE

@@ -42,7 +42,7 @@ WHERE l.namespace = :namespace AND l.queue = :queue
 SELECT arguments FROM execution WHERE id = :id
 
 -- name: push_back
-UPDATE scheduled SET run_at = :run_at WHERE id = :id
+UPDATE scheduled SET run_at = :run_at WHERE id = :id AND run_at < :run_at
 
 -- name: unready
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
