@@ -73,10 +73,19 @@ def _validated(values: dict[str, Any]) -> Settings:
     try:
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise DefinitionError(f"settings: {error} (from {FILE} or ROTA_… in the environment)") from None
+        raise DefinitionError(_readable(str(error), values)) from None
     names.check(settings.namespace, "the setting namespace")
     for field, (low, high) in _BOUNDS.items():
         value = getattr(settings, field)
         if not low <= value <= high:
             raise DefinitionError(f"the setting {field} must be between {low:g} and {high:g}, not {value:g}")
     return settings
+
+
+def _readable(message: str, values: dict[str, Any]) -> str:
+    """msgspec's message with the setting, its value and where it comes from."""
+    field = message.rpartition("$.")[2].rstrip("`")
+    if field not in values:
+        return f"settings: {message} (from {FILE} or ROTA_… in the environment)"
+    kind = Settings.__annotations__[field]
+    return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {values[field]!r}"

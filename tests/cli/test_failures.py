@@ -144,3 +144,9 @@ def test_read_commands_leave_the_database_as_it_was(shell: Shell, seed: Seed) ->
     for words in (["executions"], ["show", id], ["queues"], ["workers"], ["jobs"], ["dead", "list"]):
         shell.ok(*words)
     assert Path(seed.path).read_bytes() == before
+
+
+def test_a_worker_whose_app_ends_the_process_says_so(shell: Shell) -> None:
+    (shell.folder / "suicidal.py").write_text("import os\nos._exit(9)\n")
+    ran = shell("worker", "suicidal:app")
+    assert (ran.code, ran.err) == (2, "rota: the worker process ended with exit code 9 while it imported the app\n")

@@ -230,3 +230,13 @@ def test_a_look_says_whether_a_claim_would_find_anything(world: World) -> None:
     assert world.store.read(reader.has_ready, NAMESPACE, APP, ["mail"])
     assert not world.store.read(reader.has_ready, NAMESPACE, APP, ["other"])
     assert not world.store.read(reader.has_ready, NAMESPACE, "other", None)
+
+
+def test_a_claim_is_bounded_by_bytes_but_brings_one_at_least(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "MOST_BYTES", 100)
+    ids = [world.enqueue("send", {"to": "y" * size}) for size in (30, 30, 30, 500, 10)]
+    worker = world.join()
+    pieces = []
+    while piece := [attempt.id for attempt in world.claim(worker)]:
+        pieces.append(piece)
+    assert pieces == [ids[:2], ids[2:3], ids[3:4], ids[4:]]

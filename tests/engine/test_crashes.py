@@ -166,3 +166,20 @@ def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_le
     assert (innocent.info().fence, innocent.info().crashes) == (1, 0)
     assert (guilty.info().fence, guilty.info().crashes) == (2, 1)
     assert first.check()
+
+
+def test_a_process_that_a_job_left_behind_does_not_hide_the_death_of_its_worker(site: Site) -> None:
+    site.worker(lease_s=600)
+    x = site.enqueue("leave_a_daemon", "go")
+    child, daemon = site.wait_started(x), site.wait_started(x, "daemon")
+    os.kill(child, signal.SIGKILL)
+    site.wait_started(x, fence=2)
+    site.open("go")
+    eventually(lambda: not is_alive(daemon), what="the end of the daemon")
+
+
+def test_large_arguments_are_handed_over_in_pieces(site: Site) -> None:
+    handles = site.app.jobs["size"].enqueue_many(["y" * 1_000_000] * 80)
+    site.worker()
+    assert {handle.result(2 * PATIENCE_S) for handle in handles} == {1_000_000}
+    assert {handle.info().fence for handle in handles} == {1}

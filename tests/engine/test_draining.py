@@ -53,6 +53,13 @@ def test_a_second_signal_does_not_wait_for_the_grace(site: Site) -> None:
     assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
 
 
+def test_a_job_that_reads_its_input_finds_nothing_and_takes_no_command_away(site: Site) -> None:
+    worker = site.worker(grace_s=600)
+    assert site.enqueue("read_input").result(PATIENCE_S) == ""
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
 def test_an_idle_worker_stops_at_once(site: Site) -> None:
     worker = site.worker(grace_s=600)
     worker.signal(signal.SIGTERM)

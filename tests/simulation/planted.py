@@ -28,6 +28,7 @@ from rota.store import sqlite, statements
 from rota.store.hints import CancelAsked, Hint
 from rota.store.port import Tx
 from rota.store.sqlite_session import SqliteSession
+from rota.store.work import Work
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
 
@@ -123,13 +124,13 @@ def _acknowledged_before_the_commit() -> AbstractContextManager[object]:
         if work.error is None:
             work.future.set_result(work.result)
 
-    def tell_caller(original: Callable[..., Any], work: Any) -> None:
+    def end(original: Callable[..., Any], work: Any) -> None:
         if not work.future.done():
             original(work)
 
     return _both(
         _replaced(sqlite.SqliteStore, "_perform", perform),
-        _replaced(sqlite._Work, "tell_caller", tell_caller),
+        _replaced(Work, "end", end),
     )
 
 

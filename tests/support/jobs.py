@@ -11,6 +11,7 @@ import ctypes
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -153,6 +154,27 @@ def _declare_deadly(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         ctypes.PyDLL(None).sleep(seconds)
         return "done"
+
+    @app.job(retry=None)
+    def size(text: str) -> int:
+        return len(text)
+
+    @app.job(retry=None)
+    def read_input() -> str:
+        return sys.stdin.readline()
+
+    @app.job(retry=None)
+    def leave_a_daemon(ctx: Context, gate: str) -> str:
+        """A process in a session of its own, with copies of all that its parent has open."""
+        if os.fork() == 0:
+            os.setsid()
+            note("daemon", ctx.id, ctx.fence, os.getpid())
+            while not is_open(gate):
+                time.sleep(0.05)  # sleep: it is meant to stay.
+            os._exit(0)
+        note("started", ctx.id, ctx.fence, os.getpid())
+        threading.Event().wait()
+        return "never"
 
     @app.job(retry=None)
     def hold_turn(ctx: Context) -> str:

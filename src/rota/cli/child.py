@@ -41,6 +41,9 @@ def main() -> None:
     parser.add_argument("--banner", help="a file; the child that removes it introduces the app")
     arguments = parser.parse_args()
     tether.die_with(arguments.parent)
+    pipe = child.take_pipe()
+    for fd in (arguments.words_fd, arguments.store_fd):
+        os.set_inheritable(fd, False)  # What a job starts must not keep our end open after we are gone.
     logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Settings that the operator gave on the command line must reach the app before it is made.
     for name in ("url", "namespace"):
@@ -57,7 +60,7 @@ def main() -> None:
         _introduce(app, Path(arguments.banner))
     store_end = socket.socket(fileno=arguments.store_fd)
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
-    _exit(_work(app, store_end, arguments.verbose, leaving))
+    _exit(_work(app, pipe, store_end, arguments.verbose, leaving))
 
 
 def _load(reference: str, url: str | None, namespace: str | None) -> App:
@@ -97,13 +100,13 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
-    place = child.wait_for_place()
+def _work(app: App, pipe: int, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
+    place = child.wait_for_place(pipe)
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
     store = app.connection.store()
-    code = child.serve(store_end, store.bus, app.connection.clock, place, app.targets(), settled, leaving)
+    code = child.serve(pipe, store_end, store.bus, app.connection.clock, place, app.targets(), settled, leaving)
     store.close()
     return code
 

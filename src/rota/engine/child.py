@@ -49,16 +49,26 @@ def say_hello(fd: int, hello: Hello) -> None:
     say(fd, msgspec.json.encode(hello))
 
 
-def wait_for_place() -> Place | None:
+def take_pipe() -> int:
+    """Moves the pipe from the supervisor off standard input, where user code could read our commands away."""
+    pipe = os.dup(sys.stdin.fileno())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    return pipe
+
+
+def wait_for_place(pipe: int) -> Place | None:
     """Blocks until the supervisor says which worker this is; None if it went away instead."""
     line = bytearray()
     # Byte by byte: what follows the first line is for the tether, and a buffer would swallow it.
-    while (byte := os.read(sys.stdin.fileno(), 1)) not in (b"", b"\n"):
+    while (byte := os.read(pipe, 1)) not in (b"", b"\n"):
         line += byte
     return msgspec.json.decode(line, type=Place) if line else None
 
 
 def serve(
+    pipe: int,
     store_end: socket.socket,
     bus: Bus,
     clock: Clock,
@@ -70,10 +80,11 @@ def serve(
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return running.run(_serve(store_end, bus, clock, place, targets, settled, leaving))
+    return running.run(_serve(pipe, store_end, bus, clock, place, targets, settled, leaving))
 
 
 async def _serve(
+    pipe: int,
     store_end: socket.socket,
     bus: Bus,
     clock: Clock,
@@ -93,7 +104,7 @@ async def _serve(
         if command == DRAIN.decode():
             loop.call_soon_threadsafe(node.drain)
 
-    tether.follow(sys.stdin.fileno(), obey)
+    tether.follow(pipe, obey)
     try:
         await node.run()
     except LeaseLost as error:

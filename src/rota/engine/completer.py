@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from rota.domain import payload
 from rota.domain.errors import StoreUnavailable
-from rota.domain.outcome import Failed
+from rota.domain.outcome import Failed, Succeeded
 from rota.domain.status import Reason
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
@@ -19,6 +19,8 @@ from rota.ops import finish
 from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
+
+MOST_BYTES = 16 * 1024 * 1024
 
 
 class Completer:
@@ -46,7 +48,8 @@ class Completer:
 
     async def step(self) -> float | None:
         if not self._writing:
-            self._writing, self._pending = self._pending[: finish.MOST], self._pending[finish.MOST :]
+            count = self._piece()
+            self._writing, self._pending = self._pending[:count], self._pending[count:]
         if self._writing:
             stale = await self._write(self._writing)
             written, self._writing = self._writing, []
@@ -54,6 +57,15 @@ class Completer:
             if stale:
                 log.warning("%d outcomes came too late, their executions had been given to others", len(stale))
         return 0 if self._pending else None
+
+    def _piece(self) -> int:
+        """How many outcomes go into the next batch: not too many, and not too large together."""
+        total = 0
+        for count, report in enumerate(self._pending[: finish.MOST]):
+            total += len(report.outcome.result) if isinstance(report.outcome, Succeeded) else 0
+            if count and total > MOST_BYTES:
+                return count
+        return finish.MOST
 
     async def _write(self, reports: list[Finished]) -> list[str]:
         try:

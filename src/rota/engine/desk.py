@@ -29,9 +29,9 @@ class Desk:
                 call = asyncio.create_task(self._carry_out(data))
                 self._calls.add(call)
                 call.add_done_callback(self._calls.discard)
-            # What was asked for is carried out, whatever became of the child: it held the lease when it asked.
-            await asyncio.gather(*self._calls)
         finally:
+            # What was asked for is carried out, whatever became of the child: it held the lease when it asked.
+            await asyncio.gather(*self._calls, return_exceptions=True)
             self._writer.close()
 
     async def _carry_out(self, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.engine import tether, wire
 from rota.store.port import Tx, View
+
+log = logging.getLogger("rota.engine")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +32,7 @@ class DistantBridge:
 
     @classmethod
     async def over(cls, end: socket.socket) -> DistantBridge:
-        return cls(*await asyncio.open_unix_connection(sock=end, limit=wire.LONGEST))
+        return cls(*await asyncio.open_unix_connection(sock=end, limit=wire.BUFFER))
 
     async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return cast("T", await self._ask(op, args))
@@ -49,6 +52,15 @@ class DistantBridge:
         return await waiting
 
     async def _listen(self) -> None:
+        try:
+            await self._hand_out()
+        except Exception:
+            # Nobody would be answered any more, while the heartbeats went on.
+            log.exception("the answers of the supervisor cannot be read; ending")
+        # Without the supervisor there is no lease: whatever this process would do now, it may not.
+        os._exit(tether.ORPHANED)
+
+    async def _hand_out(self) -> None:
         while (data := await wire.read_frame(self._reader)) is not None:
             number, result = wire.read_answer(data, self._names)
             waiting = self._waiting.pop(number)
@@ -58,5 +70,3 @@ class DistantBridge:
                 waiting.set_exception(result)
             else:
                 waiting.set_result(result)
-        # Without the supervisor there is no lease: whatever this process would do now, it may not.
-        os._exit(tether.ORPHANED)

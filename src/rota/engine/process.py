@@ -54,7 +54,7 @@ class ChildProcess:
 
     async def serve_store(self, bridge: Bridge) -> None:
         """Carries out what the child asks of the store, until it ends."""
-        reader, writer = await asyncio.open_unix_connection(sock=self._store_end, limit=wire.LONGEST)
+        reader, writer = await asyncio.open_unix_connection(sock=self._store_end, limit=wire.BUFFER)
         await Desk(bridge, reader, writer).serve()
 
     async def hello(self) -> Hello | None:

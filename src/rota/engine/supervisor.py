@@ -44,6 +44,7 @@ log = logging.getLogger("rota.engine")
 QUICK_DEATH_S = 5.0
 LONGEST_PAUSE_S = 10.0
 LAST_WORD_S = 10.0
+STILL_OPEN_S = 0.5
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +157,7 @@ class Supervisor:
         try:
             hello = await self._hello(child)
             if hello is None:
-                return await child.wait()
+                return await self._stillborn(child)
             if hello.error:
                 return await self._refused(child, hello.error)
             worker = await self._join(child, hello)
@@ -191,6 +192,17 @@ class Supervisor:
             child.kill()
         await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
 
+    async def _stillborn(self, child: ChildProcess) -> int:
+        """The child ended while it imported the app. An exit code at the very first start is the app's own doing."""
+        code = await child.wait()
+        child.close()
+        if not self._stopping.is_set():
+            text = f"the worker process {ending(code)} while it imported the app"
+            if code > 0 and self._store is None:
+                raise Unusable(text)
+            log.error("%s; trying again", text)
+        return code
+
     async def _refused(self, child: ChildProcess, error: str) -> int:
         """The first child tells a mistake; a later one, after others have worked, tells a trouble that may pass."""
         if self._store is None:
@@ -211,9 +223,12 @@ class Supervisor:
             leaving.cancel()
             stop.cancel()
         code = await end
-        # First what the child asked for, then its end: a claim that came after would be lost until the lease ends.
-        await asyncio.wait([desk], timeout=LAST_WORD_S)
+        # First what the child asked for, then its end: a claim that came after would be lost until the lease ends. The
+        # stream ends with the child, unless something that it forked holds it open: then what it sent is here already.
+        await asyncio.wait([desk], timeout=STILL_OPEN_S)
         desk.cancel()
+        await asyncio.wait([desk], timeout=LAST_WORD_S)
+        child.close()
         del self._children[worker]
         await self._bury(worker, code)
         return code

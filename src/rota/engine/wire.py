@@ -26,7 +26,7 @@ from rota.ops.finish import DEFAULT_RULES, Finished
 from rota.store import reader
 
 LENGTH = 4
-LONGEST = 256 * 1024 * 1024
+BUFFER = 1024 * 1024
 _FAILURES: dict[str, type[RotaError]] = {
     kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreMismatch, StoreError)
 }
@@ -117,9 +117,7 @@ def read_answer(data: bytes, names: dict[int, str]) -> tuple[int, Any]:
 async def read_frame(stream: asyncio.StreamReader) -> bytes | None:
     """The next frame; None at the end."""
     try:
-        length = int.from_bytes(await stream.readexactly(LENGTH))
-        assert length <= LONGEST, "a frame that nobody can have sent"
-        return await stream.readexactly(length)
+        return await stream.readexactly(int.from_bytes(await stream.readexactly(LENGTH)))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
 

@@ -16,6 +16,7 @@ from rota.store.port import Tx
 SLACK = 100_000
 """Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
 MOST_PIECES = 16
+MOST_BYTES = 32 * 1024 * 1024
 LAST_RANK = 2**63 - 1
 
 
@@ -49,10 +50,21 @@ def _piece(tx: Tx, worker: int, waiting: dict[int, int], most: int) -> list[Clai
     lane = min(waiting, key=lambda lane: (waiting[lane], lane))
     del waiting[lane]
     highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
-    found = tx.records("claim", Claim, worker=worker, lane=lane, highest=highest, most=most)
+    found = _bounded(tx.records("claimable", Claim, lane=lane, highest=highest, most=most))
+    tx.run("claim", worker=worker, lane=lane, highest=highest, most=len(found))
     if waiting and len(found) < most:
         waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane))
     return found
+
+
+def _bounded(claims: list[Claim]) -> list[Claim]:
+    """As many from the front as can be handed over in one piece; one at least, however large it is."""
+    total = 0
+    for count, claim in enumerate(claims):
+        total += len(claim.arguments)
+        if count and total > MOST_BYTES:
+            return claims[:count]
+    return claims
 
 
 def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:

@@ -15,42 +15,25 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
 from rota.store import migrate, sqlite_fork
-from rota.store.hints import Bus, Hint
+from rota.store.hints import Bus
 from rota.store.port import Together, Tx, View, together_of
 from rota.store.sqlite_bus import SilentBus, SqliteBus
 from rota.store.sqlite_file import MEMORY, TurnLock, connect, is_busy, path_of, translated
 from rota.store.sqlite_session import SqliteSession
+from rota.store.work import Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MOST_IN_GROUP = 256
+LONGEST_PATIENCE_S = 0.001
 MOST_IDLE_READERS = 4
-
-
-class _Work:
-    """One operation on its way, and what became of it before the commit."""
-
-    __slots__ = ("args", "error", "future", "hints", "kwargs", "op", "result")
-
-    def __init__(self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.op, self.args, self.kwargs = op, args, kwargs
-        self.future: Future[Any] = Future()
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.hints: list[Hint] = []
-
-    def tell_caller(self) -> None:
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
 
 
 class SqliteStore:
@@ -65,7 +48,9 @@ class SqliteStore:
         self.gate = sqlite_fork.Gate()
         self._open()
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
-        self._inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._company = 0
+        self._patience_s = 0.0
         self._closed = False
         self.bus: Bus = SilentBus() if self.path == MEMORY else SqliteBus(Path(self.path), self.clock)
         self._prepare()
@@ -78,25 +63,28 @@ class SqliteStore:
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        work = _Work(op, args, kwargs)
+        work = Work(op, args, kwargs, Future())
+        self._send(work)
+        assert work.future is not None
+        return work.future
+
+    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._inline:
+            return self.submit(op, *args, **kwargs).result()
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        work = Work(op, args, kwargs)
+        self._send(work)
+        if not work.wait(self._busy_s):
+            raise self._too_busy()
+        return cast("T", work.answer())
+
+    def _send(self, work: Work) -> None:
         if self._inline:
             with self._lock:
                 self._commit([work])
         else:
             self._inbox.put(work)
-        return work.future
-
-    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        future = self.submit(op, *args, **kwargs)
-        try:
-            return future.result(self._busy_s)
-        except TimeoutError:
-            if future.done() and not future.cancelled():
-                return future.result()
-            if future.cancel():
-                raise self._too_busy() from None
-            # It began at the last moment: its end is near and must be known, or a caller could not tell what happened.
-            return future.result()
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline or self.path == MEMORY:
@@ -135,8 +123,9 @@ class SqliteStore:
         with contextlib.suppress(queue.Empty):
             while True:
                 work = self._inbox.get_nowait()
-                if work is not None and work.future.set_running_or_notify_cancel():
-                    work.future.set_exception(StoreUnavailable("the store is closed"))
+                if work is not None and work.begin():
+                    work.error = StoreUnavailable("the store is closed")
+                    work.end()
 
     def abandon(self) -> None:
         """This is a copy that came through a fork: the store belongs to the parent."""
@@ -160,32 +149,57 @@ class SqliteStore:
     def _serve(self) -> None:
         while (first := self._inbox.get()) is not None:
             group = [first]
-            with contextlib.suppress(queue.Empty):
-                while len(group) < MOST_IN_GROUP:
-                    work = self._inbox.get_nowait()
-                    if work is None:
-                        self._commit(group)
-                        return
-                    group.append(work)
+            ended = self._gather(group)
+            started_at = self.clock.monotonic()
             self._commit(group)
+            self._patience_s = min(LONGEST_PATIENCE_S, self.clock.monotonic() - started_at)
+            if ended:
+                return
 
-    def _commit(self, group: list[_Work]) -> None:
+    def _gather(self, group: list[Work]) -> bool:
+        """Adds what waits, and for operations that run together also what is about to come; True at the end.
+
+        Whoever was answered a moment ago is likely to call again at once. A commit costs the same for one call as for
+        all of them, so it pays to wait for them for up to the time that a commit takes.
+        """
+        give_up_at = self.clock.monotonic() + self._patience_s if together_of(group[0].op) is not None else 0.0
+        while len(group) < MOST_IN_GROUP:
+            try:
+                work = self._inbox.get_nowait()
+            except queue.Empty:
+                left_s = give_up_at - self.clock.monotonic() if len(group) < self._company else 0.0
+                if left_s <= 0:
+                    return False
+                with contextlib.suppress(queue.Empty):
+                    work = self._inbox.get(timeout=left_s)
+                    if work is None:
+                        return True
+                    group.append(work)
+            else:
+                if work is None:
+                    return True
+                group.append(work)
+        return False
+
+    def _commit(self, group: list[Work]) -> None:
         """Runs the group in one transaction and tells every caller how its operation ended."""
         with self.gate.inside():
-            self._commit_inside(group)
-        for work in group:
-            with contextlib.suppress(InvalidStateError):  # It was cancelled before it began.
-                work.tell_caller()
+            started = self._commit_inside(group)
+        # Those who are answered now and those who wait already: as many may come together the next time.
+        self._company = len(started) + self._inbox.qsize()
+        for work in started:
+            work.end()
 
-    def _commit_inside(self, group: list[_Work]) -> None:
-        started: list[_Work] = []
+    def _commit_inside(self, group: list[Work]) -> list[Work]:
+        """Returns those that were begun; callers who lost their patience have taken the others back."""
+        started: list[Work] = []
         try:
             if not self._is_open:
                 self._open()
             with self._turn:
-                started = [work for work in group if work.future.set_running_or_notify_cancel()]
+                started = [work for work in group if work.begin()]
                 if not started:
-                    return
+                    return started
                 self._begin()
                 self._perform_all(started)
                 if self._connection.in_transaction:
@@ -193,11 +207,13 @@ class SqliteStore:
         except BaseException as error:
             self._undo()
             failure = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
-            for work in started or group:
+            started = started or [work for work in group if work.begin()]
+            for work in started:
                 work.error = failure
         else:
             with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
                 self.bus.send([hint for work in started for hint in work.hints])
+        return started
 
     def _begin(self) -> None:
         give_up_at = self.clock.monotonic() + self._busy_s
@@ -211,36 +227,45 @@ class SqliteStore:
             else:
                 return
 
-    def _perform_all(self, group: list[_Work]) -> None:
+    def _perform_all(self, group: list[Work]) -> None:
         if len(group) == 1:
             self._perform(group[0], alone=True)
             return
+        whole = together_of(group[0].op)
+        if whole is not None and all(work.op is group[0].op for work in group):
+            if self._perform_together(whole, group, alone=True):
+                return
+            self._begin()
         for together, members in itertools.groupby(group, key=lambda work: together_of(work.op)):
             works = list(members)
-            if together is None or len(works) == 1 or not self._perform_together(together, works):
+            tried = whole is not None and len(works) == len(group)
+            if together is None or tried or len(works) == 1 or not self._perform_together(together, works, alone=False):
                 for work in works:
                     self._perform(work, alone=False)
 
-    def _perform_together(self, together: Together, works: list[_Work]) -> bool:
+    def _perform_together(self, together: Together, works: list[Work], *, alone: bool) -> bool:
         """Runs many calls of one operation as one; False if that failed and nothing was done."""
         self._session.begin()
-        self._connection.execute("SAVEPOINT operation")
+        if not alone:
+            self._connection.execute("SAVEPOINT operation")
         try:
             results = together(self._session, [work.args for work in works])
         except Exception as error:
             if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
                 raise
             self._session.forget()
-            self._connection.execute("ROLLBACK TO operation")
-            self._connection.execute("RELEASE operation")
+            self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO operation")
+            if not alone:
+                self._connection.execute("RELEASE operation")
             return False
-        self._connection.execute("RELEASE operation")
+        if not alone:
+            self._connection.execute("RELEASE operation")
         works[0].hints = self._session.hints
         for work, result in zip(works, results, strict=True):
             work.result = result
         return True
 
-    def _perform(self, work: _Work, *, alone: bool) -> None:
+    def _perform(self, work: Work, *, alone: bool) -> None:
         self._session.begin()
         if not alone:
             self._connection.execute("SAVEPOINT operation")

@@ -11,13 +11,15 @@ WHERE l.namespace = :namespace AND l.app = :app
 -- name: lane_head
 SELECT lane, rank FROM ready WHERE lane = :lane ORDER BY rank, id LIMIT 1
 
--- name: claim @sqlite
--- SQLite has no data-changing CTE: the same first rows of the lane are read, copied to running and deleted.
+-- name: claimable
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
        coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at,
        x.job, x.arguments, x.deadline, x.run_at, x.created_at
 FROM ready r CROSS JOIN execution x ON x.id = r.id
-WHERE r.lane = :lane AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most;
+WHERE r.lane = :lane AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most
+
+-- name: claim @sqlite
+-- SQLite has no data-changing CTE: the first rows of the lane, just read, are copied to running and deleted.
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
 FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most;

@@ -1,0 +1,59 @@
+"""One operation on its way to the database, and how its caller hears of the end.
+
+A caller that has something else to do holds a future. One that only waits is answered through a bare lock, which costs
+a fraction of a future: with many threads that enqueue, the answers are most of the work.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from rota.store.hints import Hint
+
+
+class Work:
+    """The call and what became of it. Either the store begins it or the caller takes it back, never both."""
+
+    __slots__ = ("_begun", "_done", "args", "error", "future", "hints", "kwargs", "op", "result")
+
+    def __init__(
+        self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], future: Future[Any] | None = None
+    ) -> None:
+        self.op, self.args, self.kwargs, self.future = op, args, kwargs, future
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.hints: list[Hint] = []
+        self._begun, self._done = threading.Lock(), threading.Lock()
+        self._done.acquire()
+
+    def begin(self) -> bool:
+        """For the store: False if the caller has taken the work back."""
+        if self.future is not None:
+            return self.future.set_running_or_notify_cancel()
+        return self._begun.acquire(blocking=False)
+
+    def end(self) -> None:
+        """For the store, once the commit is done: tells the caller."""
+        if self.future is None:
+            self._done.release()
+        elif self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+    def wait(self, patience_s: float) -> bool:
+        """For the caller without a future: False if it lost patience and nothing has been or will be done."""
+        if self._done.acquire(timeout=patience_s):
+            return True
+        if self._begun.acquire(blocking=False):
+            return False
+        # It began at the last moment: its end is near and must be known, or the caller could not tell what happened.
+        return self._done.acquire()
+
+    def answer(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
