@@ -183,3 +183,13 @@ def test_large_arguments_are_handed_over_in_pieces(site: Site) -> None:
     site.worker()
     assert {handle.result(2 * PATIENCE_S) for handle in handles} == {1_000_000}
     assert {handle.info().fence for handle in handles} == {1}
+
+
+def test_a_worker_whose_database_was_deleted_says_so_and_stops(site: Site) -> None:
+    worker = site.worker()
+    x = site.enqueue("gated", "never")
+    child = site.wait_started(x)
+    (site.folder / "rota.db").unlink()
+    assert worker.wait() == 2
+    assert "rota.db was removed or replaced while it was in use" in worker.log()
+    eventually(lambda: not is_alive(child), what="the end of the child")

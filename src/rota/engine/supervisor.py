@@ -31,7 +31,7 @@ from rota.engine import tether
 from rota.engine.bridge import StoreBridge
 from rota.engine.child import DRAIN, Hello
 from rota.engine.heart import Heart, farewell
-from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.node import Place
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
@@ -132,11 +132,19 @@ class Supervisor:
         self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost, self._unblock)
         self._usable.set()
         try:
-            await asyncio.gather(self._heart.loop.run(), self._heart.watch.run(), upkeep.loop.run())
+            watch = Loop("store watch", self._look_at_store)
+            await asyncio.gather(self._heart.loop.run(), self._heart.watch.run(), upkeep.loop.run(), watch.run())
         finally:
             loop.remove_reader(listener.fileno())
             listener.close()
             bridge.close()
+
+    async def _look_at_store(self) -> float:
+        """A database that was deleted goes on to take writes that nobody will ever read: better to stop."""
+        trouble = self._store.trouble() if self._store is not None else None
+        if trouble:
+            raise Unusable(trouble)
+        return self._plan.lease_s / 2
 
     async def _keep_slot(self) -> None:
         """A child, and after it the next; after quick deaths, with growing pauses."""

@@ -84,4 +84,7 @@ class Store(Protocol):
     def blocker(self) -> int | None:
         """The process of this machine that keeps everybody from writing right now, if that can be told."""
 
+    def trouble(self) -> str | None:
+        """Why this store can no longer be worked with, if that is so; a cheap look."""
+
     def close(self) -> None: ...

@@ -25,7 +25,7 @@ from rota.store import migrate, sqlite_fork
 from rota.store.hints import Bus
 from rota.store.port import Together, Tx, View, together_of
 from rota.store.sqlite_bus import SilentBus, SqliteBus
-from rota.store.sqlite_file import MEMORY, TurnLock, connect, is_busy, path_of, translated
+from rota.store.sqlite_file import MEMORY, TurnLock, connect, identity, is_busy, path_of, translated
 from rota.store.sqlite_session import SqliteSession
 from rota.store.work import Work
 
@@ -97,6 +97,13 @@ class SqliteStore:
     def blocker(self) -> int | None:
         return self._turn.holder()
 
+    def trouble(self) -> str | None:
+        if self.path == MEMORY or identity(self.path) == self._identity:
+            return None
+        return (
+            f"{self.path} was removed or replaced while it was in use; what was written since is lost with the old file"
+        )
+
     def close(self) -> None:
         if self._closed:
             return
@@ -135,6 +142,7 @@ class SqliteStore:
         self._connection = connect(self.path, write=True, patience_s=min(5.0, self._busy_s))
         self._turn = TurnLock(self.path)
         self._session = SqliteSession(self._connection, self.clock)
+        self._identity = identity(self.path)
         self._is_open = True
 
     def _prepare(self) -> None:

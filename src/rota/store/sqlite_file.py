@@ -49,6 +49,15 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
     return connection
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None if there is none."""
+    try:
+        file = Path(path).stat()
+    except OSError:
+        return None
+    return file.st_dev, file.st_ino
+
+
 class TurnLock:
     """An advisory lock beside the file, taken before each write transaction.
 
