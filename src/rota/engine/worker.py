@@ -86,7 +86,8 @@ class Worker:
 
     @property
     def free(self) -> int:
-        return self._concurrency - len(self._running)
+        """Slots that may be filled: none in a process that must be replaced."""
+        return 0 if self.is_tainted else self._concurrency - len(self._running)
 
     @property
     def is_idle(self) -> bool:

@@ -25,7 +25,7 @@ from rota.store import migrate, sqlite_fork
 from rota.store.hints import Bus
 from rota.store.port import Together, Tx, View, together_of
 from rota.store.sqlite_bus import SilentBus, SqliteBus
-from rota.store.sqlite_file import MEMORY, TurnLock, connect, identity, is_busy, path_of, translated
+from rota.store.sqlite_file import MEMORY, TurnLock, connect, identity, is_busy, path_of, switch_to_wal, translated
 from rota.store.sqlite_session import SqliteSession
 from rota.store.work import Work
 
@@ -148,6 +148,7 @@ class SqliteStore:
     def _prepare(self) -> None:
         try:
             with self._turn:
+                switch_to_wal(self._connection)
                 migrate.apply_sqlite(self._connection, self.clock.now())
         except BaseException as error:
             self._connection.close()

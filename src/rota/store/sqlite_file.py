@@ -36,7 +36,7 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
             path, timeout=patience_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         if write:
-            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA schema_version")  # Refuses now what is no database.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 8000")
         else:
@@ -47,6 +47,11 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
     except sqlite3.Error as error:
         raise translated(error, path) from error
     return connection
+
+
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """To be called in one's turn: SQLite does not wait while another process switches the same new file."""
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 def identity(path: str) -> tuple[int, int] | None:
