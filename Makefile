@@ -35,6 +35,7 @@ check: setup ## lint, formatting, types and layers
 	$(call step,import layers,$(BIN)/lint-imports --no-logo)
 
 test: check ## all checks, then all tests (ARGS="-k name")
+	$(call step,test servers,scripts/test-servers)
 	$(call step,pytest,$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS))
 
 lock: setup ## compile requirements/ from pyproject.toml (ARGS=--upgrade)
