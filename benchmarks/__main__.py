@@ -17,11 +17,12 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import place, raw, report, sections
+from benchmarks import crowd, load, place, raw, report, sections, site
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
 from benchmarks.peers import compare
 from benchmarks.sections import Section
+from benchmarks.site import KINDS, Site
 from benchmarks.sizes import FULL, QUICK, SMOKE, Size
 
 SECTIONS: dict[str, Section] = {
@@ -29,11 +30,18 @@ SECTIONS: dict[str, Section] = {
     "enqueue": sections.enqueue,
     "drain": sections.drain,
     "latency": sections.latency,
+    "half": load.half,
+    "priority": load.priority,
     "idle": sections.idle,
-    "peers": compare.compare,
+    "peers": compare.peers,
+    "brokers": compare.brokers,
+    "snapshot": load.snapshot,
+    "crowd": crowd.crowd,
+    "fleet": crowd.fleet,
     "growth": growth,
 }
-SLOW = {"idle", "growth"}
+SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "growth"}
+WITH_PEERS = {"peers", "brokers"}
 ALIASES = {"pickup": "latency", "memory": "idle"}
 DISK_S = 0.3
 MOST_ROUNDS = 20
@@ -42,9 +50,9 @@ MOST_ROUNDS = 20
 class Measured:
     """What has been measured so far."""
 
-    def __init__(self, size: Size, folder: Path) -> None:
+    def __init__(self, size: Size, where: Site) -> None:
         self._size = size
-        self._folder = folder
+        self._site = where
         self.samples: dict[str, list[float]] = defaultdict(list)
         self.disk: dict[str, list[float]] = defaultdict(list)
         self.failures: dict[str, str] = {}
@@ -73,32 +81,55 @@ class Measured:
             say(f"{name}: round {number} of {self._rounds(name)} took {time.perf_counter() - began:.0f} s")
 
     def _round(self, name: str) -> None:
-        self.disk[name].append(raw.commits_per_s(self._folder, min(DISK_S, self._size.raw_s)))
-        for figure, value in SECTIONS[name](self._folder, self._size):
+        commits_per_s = raw.commits_per_s(self._site, min(DISK_S, self._size.raw_s))
+        for figure, value in SECTIONS[name](self._site, self._size):
             self.samples[figure].append(value)
+            self.disk[figure].append(commits_per_s)
             say(f"  {figure}: {value:,.2f}")
 
 
 def main() -> int:
     arguments = _arguments()
     _be_alone()
-    size: Size = SMOKE if arguments.smoke else QUICK if arguments.quick else FULL
-    if arguments.rounds:
-        size = msgspec.structs.replace(size, rounds=min(arguments.rounds, MOST_ROUNDS))
-    parent = arguments.folder or place.disk_folder()
-    peer = compare.version() if not (arguments.no_peer or arguments.smoke) else "not asked for"
-    with tempfile.TemporaryDirectory(prefix="rota-benchmarks-", dir=parent) as folder:
-        run = _run(Path(folder), peer)
-        say(f"{run.machine}; huey: {peer}")
-        measured = Measured(size, Path(folder))
-        measured.measure([name for name in arguments.only if name != "peers" or peer[:1].isdigit()])
-    found = report.results(catalogue(size), measured.samples, measured.disk)
+    size = _size(arguments)
+    parent: Path = arguments.folder or place.disk_folder()
+    # Servers make their folders where everybody else does, which must not be in memory here.
+    tempfile.tempdir = str(parent)
+    peers, names = _peers(arguments)
+    with (
+        tempfile.TemporaryDirectory(prefix="rota-benchmarks-") as name,
+        site.opened(arguments.url, Path(name)) as where,
+    ):
+        run = _run(where, peers)
+        say(f"{run.machine}; {run.database}; peers: {peers}")
+        measured = Measured(size, where)
+        measured.measure(names)
+    found = report.results(catalogue(size, arguments.url), measured.samples, measured.disk)
     failures = [report.Failure(section=name, error=error) for name, error in measured.failures.items()]
     text = report.lines(run, found, failures)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(text)
     print(text if arguments.json else _for_people(run, found, failures))
     return 1 if failures else 0
+
+
+def _size(arguments: argparse.Namespace) -> Size:
+    size = (SMOKE if arguments.smoke else QUICK if arguments.quick else FULL).on(arguments.url)
+    if arguments.rounds:
+        size = msgspec.structs.replace(size, rounds=min(arguments.rounds, MOST_ROUNDS))
+    if arguments.snapshot_minutes:
+        size = msgspec.structs.replace(size, snapshot_s=60 * arguments.snapshot_minutes)
+    return size
+
+
+def _peers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
+    """What the peers are, or why there are none; and the sections that can be measured."""
+    without = [name for name in arguments.only if name not in WITH_PEERS]
+    if arguments.no_peer or arguments.smoke or without == arguments.only:
+        return "not asked for", without
+    if trouble := compare.install():
+        return trouble, without
+    return "; ".join([compare.versions(), *compare.left_out()]), arguments.only
 
 
 def say(text: str) -> None:
@@ -111,11 +142,17 @@ def _arguments() -> argparse.Namespace:
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="about a minute, one round, less data")
     sizes.add_argument("--smoke", action="store_true", help="a few seconds, to see that it runs; figures mean nothing")
+    parser.add_argument(
+        "--url", choices=KINDS, default=KINDS[0], help="the kind of database; a PostgreSQL server is brought along"
+    )
     parser.add_argument("--only", type=_names, default=list(SECTIONS), help=f"of {','.join(SECTIONS)}")
     parser.add_argument(
         "--rounds", type=int, help="of all sections but the slow ones; the default is 3, or 1 with --quick"
     )
-    parser.add_argument("--no-peer", action="store_true", help="leave huey out")
+    parser.add_argument(
+        "--snapshot-minutes", type=float, metavar="N", help="how long the snapshot is held (1; aim: 10)"
+    )
+    parser.add_argument("--no-peer", action="store_true", help="leave the peers out")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of the table")
     parser.add_argument("--output", type=Path, default=place.ROOT / "build" / "benchmarks.jsonl", help="JSON lines")
     parser.add_argument("--folder", type=Path, help="where databases are made; on a disk")
@@ -131,19 +168,21 @@ def _names(text: str) -> list[str]:
 
 def _be_alone() -> None:
     """Nobody's settings change what is measured, and a terminated run ends its workers."""
-    for name in [name for name in os.environ if name.startswith("ROTA_")]:
+    for name in [name for name in os.environ if name.startswith("ROTA_") and name != "ROTA_TEST_POSTGRES_BIN"]:
         del os.environ[name]
     leave: Callable[..., None] = lambda *_: sys.exit(130)  # noqa: E731
     signal.signal(signal.SIGTERM, leave)
 
 
-def _run(folder: Path, peer: str) -> report.Run:
+def _run(where: Site, peers: str) -> report.Run:
+    folder = where.folder if where.server is None else where.server.folder
     return report.Run(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         version=rota.__version__,
         command=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
         machine=place.machine(folder),
-        peer=peer,
+        database=where.describe(),
+        peers=peers,
     )
 
 
@@ -151,7 +190,7 @@ def _for_people(run: report.Run, found: list[report.Result], failures: list[repo
     machine = run.machine
     head = (
         f"Rota {run.version}, {run.date}, {machine.cores} cores ({machine.processor}), Python {machine.python}, "
-        f"SQLite {machine.sqlite} on {machine.filesystem}, load {machine.load_1m:g}; huey: {run.peer}"
+        f"{run.database} on {machine.filesystem}, load {machine.load_1m:g}; peers: {run.peers}"
     )
     ends = [f"given up: {failure.section}: {failure.error}" for failure in failures]
     return "\n".join([head, "", report.table(found), *ends])

@@ -1,54 +1,74 @@
-"""One database under measurement: its file, its app, its workers, and what is really in it."""
+"""One database under measurement: its app, its workers, and what is really in it."""
 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import sqlite3
 import sys
-import tempfile
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import probe
 from benchmarks.jobs import Jobs, build
 from benchmarks.place import ROOT
+from benchmarks.postgres import Server
 from benchmarks.probe import Probe
 from benchmarks.processes import Tree, started
 from benchmarks.steady import Stalled, until
 
 START_S = 30.0
 BULK = 50_000
-_TRACING = Path(__file__).with_name("tracing")
-_TABLES = {"finished", "ready", "scheduled"}
+_TABLES = {"finished", "ready", "running", "scheduled"}
 
 
-class Database:
-    """A new database in a folder of its own."""
+class Database(ABC):
+    """A new database, and a folder for what belongs to it."""
 
-    def __init__(self, folder: Path) -> None:
+    processes: int
+    """How many worker processes its figures are measured with."""
+    server: Server | None = None
+    final: str
+    """The condition under which a row of `finished` ends its execution."""
+
+    def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
-        self.path = folder / "bench.db"
-        self._url = f"sqlite:///{self.path}"
+        self.url = url
         self._probe_path = folder / "probe"
         self.probe: Probe = probe.create(self._probe_path)
-        self.jobs: Jobs = build(self._url)
+        self.jobs: Jobs = build(url)
         self.jobs.app.connection.store()
-        self._reader = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, isolation_level=None)
 
     def close(self) -> None:
-        self._reader.close()
         self.jobs.app.close()
 
+    # --- What is in it ---
+
+    @abstractmethod
+    def one(self, text: str) -> int:
+        """The only number that a statement selects."""
+
+    @abstractmethod
     def ended(self) -> int:
-        """Executions that have ended. While nothing fails every row of `finished` ends one, so the last row tells."""
-        return int(self._one("SELECT coalesce(max(rowid), 0) FROM finished"))
+        """Executions that have ended; cheap enough to be asked now and then."""
 
     def count(self, table: str) -> int:
         """Rows in a table; of `finished`, only those that end an execution."""
         assert table in _TABLES
-        condition = "WHERE final = 1" if table == "finished" else ""
-        return int(self._one(f"SELECT count(*) FROM {table} {condition}"))
+        condition = f"WHERE {self.final}" if table == "finished" else ""
+        return self.one(f"SELECT count(*) FROM {table} {condition}")
+
+    def check_ended(self, expected: int) -> None:
+        """Counts for real, whatever the measurement went by."""
+        if (found := self.count("finished")) < expected:
+            raise Stalled(f"{found} executions have ended, not {expected}")
+
+    def oldest_beat_s(self) -> float:
+        """The age of the oldest heartbeat of those that should beat."""
+        beat_at = self.one("SELECT min(heartbeat_at) FROM worker WHERE stopped_at IS NULL")
+        return time.time() - beat_at / 1e6
+
+    # --- What it is prepared with ---
 
     def fill(self, count: int, *, delay: str | None = None) -> None:
         """Enqueues no-op jobs in bulk."""
@@ -56,47 +76,54 @@ class Database:
         for start in range(0, count, BULK):
             job.enqueue_many([()] * min(BULK, count - start))
 
+    @abstractmethod
     def settle(self) -> None:
-        """Moves the log into the database, so that what is measured next does not pay for what came before."""
-        connection = sqlite3.connect(self.path, timeout=START_S, isolation_level=None)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
+        """Writes back what is only in the log, so that what is measured next does not pay for what came before."""
 
-    def check_ended(self, expected: int) -> None:
-        """Counts for real what `ended` estimated."""
-        if (found := self.count("finished")) < expected:
-            raise Stalled(f"{found} executions have ended, not {expected}")
+    @abstractmethod
+    def remember(self, total: int) -> None:
+        """Copies a finished execution under older ids until there are so many: a past as it would have been."""
+
+    # --- What is measured ---
+
+    @abstractmethod
+    def drain(self, count: int, limit_s: float) -> Drain:
+        """To be asked for before a worker starts: watches the next `count` executions end."""
 
     @contextlib.contextmanager
-    def worker(self, *, concurrency: int | None = None, trace: bool = False) -> Iterator[Tree]:
-        """One worker (a supervisor and a child) as a user starts it."""
-        command = [sys.executable, "-m", "rota", "worker", "benchmarks.jobs:app"]
+    def worker(
+        self, *, processes: int | None = None, concurrency: int | None = None, trace: bool = False
+    ) -> Iterator[Tree]:
+        """One worker (a supervisor and its children) as a user starts it."""
+        processes = processes or self.processes
+        command = [sys.executable, "-m", "rota", "worker", "benchmarks.jobs:app", "--processes", str(processes)]
         if concurrency is not None:
             command += ["--concurrency", str(concurrency)]
-        environment = {"ROTA_URL": self._url, probe.VARIABLE: str(self._probe_path), "PYTHONPATH": str(ROOT)}
+        environment = {"ROTA_URL": self.url, probe.VARIABLE: str(self._probe_path), "PYTHONPATH": str(ROOT)}
         if trace:
-            environment["PYTHONPATH"] = f"{_TRACING}:{ROOT}"
-        known = self._one("SELECT count(*) FROM worker")
+            environment |= self.traced()
+        known = self.one("SELECT count(*) FROM worker")
         with started(command, environment, self.folder / "worker.log") as tree:
-            until(lambda: self._has_joined(tree, known), "a worker in the database", START_S)
+            until(lambda: self._have_joined(tree, known + processes), "a worker in the database", START_S)
             yield tree
 
-    def _has_joined(self, tree: Tree, known: int) -> bool:
+    @abstractmethod
+    def traced(self) -> dict[str, str]:
+        """Begins to count statements; returns what a process needs in its environment for that."""
+
+    @abstractmethod
+    def statements(self) -> int:
+        """Statements counted so far, apart from what only frames a transaction."""
+
+    def _have_joined(self, tree: Tree, expected: int) -> bool:
         if not tree.is_running:
             raise Stalled(f"the worker ended: {tree.log.read_text()[-2000:]}")
-        return int(self._one("SELECT count(*) FROM worker")) > known
-
-    def _one(self, text: str) -> int:
-        return int(self._reader.execute(text).fetchone()[0])
+        return self.one("SELECT count(*) FROM worker") >= expected
 
 
-@contextlib.contextmanager
-def fresh(parent: Path) -> Iterator[Database]:
-    """An empty database that is deleted afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="database-", dir=parent))
-    database = Database(folder)
-    try:
-        yield database
-    finally:
-        database.close()
-        shutil.rmtree(folder, ignore_errors=True)
+class Drain(ABC):
+    """The executions that end next."""
+
+    @abstractmethod
+    def per_s(self) -> float:
+        """Waits until they have ended, and returns their rate without its first tenth, in which workers start."""

@@ -1,4 +1,4 @@
-"""Every figure there is: what it means, its floor, its aim, and the peer's figure it is held against."""
+"""Every figure there is: what it means, its floor, its aim, and Rota's figure that a peer's is held against."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchmarks.floors import FLOORS, TIMES
+from benchmarks.peers.catalogue import PEERS, Peer
 from benchmarks.sizes import Size
 
 
@@ -21,103 +23,168 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """Whether more is better."""
     floor: float | None = None
     aim: float | None = None
-    peer: str | None = None
-    """The figure of a peer, measured in the same rounds."""
-    peer_floor: float | None = None
-    """How many times better than the peer's it must be."""
+    ours: str | None = None
+    """On a peer's line, Rota's figure, measured in the same rounds."""
+    times: float | None = None
+    """How many times better Rota must be."""
 
     def best(self, samples: Sequence[float]) -> float:
         return max(samples) if self.grows else min(samples)
 
-    def verdict(self, samples: Sequence[float]) -> str:
+    def verdict(self, samples: Sequence[float], ours: Sequence[float] | None = None) -> str:
         """By the median; `noisy` if only the best sample reaches the floor."""
+        if self.times is not None and ours:
+            return "pass" if self.ratio(samples, ours) >= self.times else "below"
         if self.floor is None:
             return ""
         if self._reaches(statistics.median(samples)):
             return "pass"
         return "noisy" if self._reaches(self.best(samples)) else "below"
 
-    def ratio(self, samples: Sequence[float], peers: Sequence[float]) -> float:
-        """How many times better than the peer, by the medians."""
-        ours, theirs = statistics.median(samples), statistics.median(peers)
-        return ours / theirs if self.grows else theirs / ours
+    def ratio(self, samples: Sequence[float], ours: Sequence[float]) -> float:
+        """How many times better Rota is than this peer, by the medians."""
+        theirs, rotas = statistics.median(samples), statistics.median(ours)
+        return rotas / theirs if self.grows else theirs / rotas
 
     def _reaches(self, value: float) -> bool:
         assert self.floor is not None
         return value >= self.floor if self.grows else value <= self.floor
 
 
-def catalogue(size: Size) -> list[Figure]:
-    """All figures in the order of the table."""
-    return [*_raw(), *_enqueue(size), *_drain(), *_latency(), *_idle(), *_growth(size), *_peers()]
-
-
-def _raw() -> list[Figure]:
+def catalogue(size: Size, kind: str) -> list[Figure]:
+    """All figures for a kind of database, in the order of the table."""
+    figures = [*_raw(kind), *_enqueue(size), *_drain(), *_latency(), *_load(size), *_idle(), *_crowd(size)]
+    figures += [*_growth(size), *_rota()]
+    for peer in PEERS:
+        if peer.section(kind):
+            figures += _peer(peer, kind)
+    floors = FLOORS[kind]
     return [
-        Figure(name="raw_commits", section="raw", what="bare SQLite: durable commits of one row", unit="/s"),
-        Figure(name="raw_rows", section="raw", what="bare SQLite: rows in durable commits of 100", unit="/s"),
+        msgspec.structs.replace(figure, floor=floors[figure.name][0], aim=floors[figure.name][1])
+        if figure.name in floors
+        else figure
+        for figure in figures
+        if not _only_with_a_server(figure) or kind == "postgresql"
+    ]
+
+
+def _only_with_a_server(figure: Figure) -> bool:
+    return figure.section == "snapshot" or figure.name.endswith("server_cpu")
+
+
+def _raw(kind: str) -> list[Figure]:
+    name = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[kind]
+    return [
+        Figure(name="raw_commits", section="raw", what=f"bare {name}: durable commits of one row", unit="/s"),
+        Figure(name="raw_rows", section="raw", what=f"bare {name}: rows in durable commits of 100", unit="/s"),
     ]
 
 
 def _enqueue(size: Size) -> list[Figure]:
+    def rate(name: str, what: str) -> Figure:
+        return Figure(name=name, section="enqueue", what=what, unit="/s")
+
     small, large = (f"enqueue_many of {count:,}" for count in size.bulk)
-
-    def single(threads: int, what: str, floor: float) -> Figure:
-        text = f"single durable enqueue, {what}"
-        return Figure(name=f"enqueue_{threads}", section="enqueue", what=text, unit="/s", floor=floor)
-
     return [
-        Figure(name="bulk_small", section="enqueue", what=small, unit="/s", floor=50_000, aim=100_000),
-        Figure(name="bulk_large", section="enqueue", what=large, unit="/s", floor=50_000, aim=100_000),
-        single(1, "1 thread", 2_000),
-        single(16, "16 threads", 10_000),
-        single(32, "32 threads", 10_000),
+        rate("bulk_small", small),
+        rate("bulk_large", large),
+        rate("enqueue_1", "single durable enqueue, 1 thread"),
+        rate("enqueue_16", "single durable enqueue, 16 threads"),
+        rate("enqueue_32", "single durable enqueue, 32 threads"),
     ]
 
 
 def _drain() -> list[Figure]:
-    def drain(name: str, what: str, floor: float | None = None, aim: float | None = None) -> Figure:
-        return Figure(name=name, section="drain", what=what, unit="/s", floor=floor, aim=aim)
+    def drain(name: str, what: str) -> Figure:
+        return Figure(name=name, section="drain", what=what, unit="/s")
 
     return [
-        drain("drain", "drain, no-op async job, default concurrency", 15_000, 30_000),
-        drain("drain_200", "drain, no-op async job, concurrency 200", 15_000, 30_000),
-        drain("drain_sync", "drain, no-op sync job in threads", 6_000),
+        drain("drain", "drain, no-op async job, default concurrency"),
+        drain("drain_200", "drain, no-op async job, concurrency 200"),
+        drain("drain_sync", "drain, no-op sync job in threads"),
         drain("together_enqueue", "enqueue (by 1,000) while draining"),
         drain("together_drain", "drain while enqueuing"),
     ]
 
 
 def _latency() -> list[Figure]:
-    def delay(name: str, what: str, floor: float | None = None) -> Figure:
-        return Figure(name=name, section="latency", what=what, unit="ms", grows=False, floor=floor)
+    def delay(name: str, what: str) -> Figure:
+        return Figure(name=name, section="latency", what=what, unit="ms", grows=False)
 
     return [
-        delay("pickup_p50", "idle pick-up across processes, p50", 4),
-        delay("pickup_p99", "idle pick-up across processes, p99", 12),
+        delay("pickup_p50", "idle pick-up across processes, p50"),
+        delay("pickup_p99", "idle pick-up across processes, p99"),
         delay("result_p50", "enqueue to result(), p50"),
         delay("result_p99", "enqueue to result(), p99"),
     ]
 
 
+def _load(size: Size) -> list[Figure]:
+    def delay(name: str, what: str) -> Figure:
+        return Figure(name=name, section=name.split("_")[0], what=what, unit="ms", grows=False)
+
+    def snapshot(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="snapshot", what=what, unit=unit)
+
+    held = f"a snapshot held for {size.snapshot_s:g} s"
+    return [
+        Figure(name="half_rate", section="half", what="arrivals at half of the drain rate", unit="/s"),
+        delay("half_p50", "pick-up at half of the drain rate, p50"),
+        delay("half_p99", "pick-up at half of the drain rate, p99"),
+        delay("priority_p50", "start of a high-priority arrival under full load, p50"),
+        delay("priority_p99", "start of a high-priority arrival under full load, p99"),
+        delay("priority_max", "start of a high-priority arrival under full load, latest"),
+        snapshot("snapshot_free", "enqueue and drain together, nobody looking", "/s"),
+        snapshot("snapshot_held", f"the same in the last quarter of {held}", "/s"),
+        snapshot("snapshot_ratio", f"speed in the last quarter of {held}", "of free"),
+        snapshot("snapshot_worst", f"speed in the worst quarter of {held}", "of free"),
+    ]
+
+
 def _idle() -> list[Figure]:
-    def cost(name: str, what: str, unit: str, floor: float | None = None, aim: float | None = None) -> Figure:
-        return Figure(name=name, section="idle", what=what, unit=unit, grows=False, floor=floor, aim=aim)
+    def cost(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="idle", what=what, unit=unit, grows=False)
 
     return [
         cost("rss_supervisor", "memory of an idle supervisor", "MB"),
         cost("rss_child", "memory of its idle child", "MB"),
-        cost("rss", "memory of an idle worker (both)", "MB", 90, 60),
+        cost("rss", "memory of an idle worker (both)", "MB"),
         cost("pss", "the same, shared pages counted once", "MB"),
         cost("rss_after", "memory of a worker after a drain", "MB"),
-        cost("idle_cpu", "processor of an idle worker", "% of a core", 1),
-        cost("idle_queries", "queries of an idle worker", "/s", 1),
+        cost("idle_cpu", "processor of an idle worker", "% of a core"),
+        cost("idle_server_cpu", "processor of the server meanwhile", "% of a core"),
+        cost("idle_queries", "queries of an idle worker", "/s"),
     ]
+
+
+def _crowd(size: Size) -> list[Figure]:
+    def cost(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section=name.split("_")[0], what=what, unit=unit, grows=False)
+
+    many, workers = f"{size.crowd:,} running at once", f"{size.fleet:,} workers"
+    figures = [
+        Figure(name="crowd_start", section="crowd", what=f"{many}: enqueued and started", unit="/s"),
+        cost("crowd_rss", f"{many}: memory of the worker", "MB"),
+        cost("crowd_each", f"{many}: memory of each", "kB"),
+        cost("crowd_cpu", f"{many}: processor of the worker meanwhile", "% of a core"),
+        cost("crowd_server_cpu", f"{many}: processor of the server meanwhile", "% of a core"),
+        cost("crowd_beat", f"{many}: oldest heartbeat that was seen", "ms"),
+        cost("crowd_late_p50", f"{many}: wakes later than wanted, p50", "ms"),
+        cost("crowd_late_p99", f"{many}: wakes later than wanted, p99", "ms"),
+    ]
+    for name, what in (("beats", "heartbeats"), ("idle", "heartbeats and looking for work")):
+        figures += [
+            cost(f"fleet_{name}_cpu", f"{workers}, {what}: processor of the clients", "% of a core"),
+            cost(f"fleet_{name}_server_cpu", f"{workers}, {what}: processor of the server", "% of a core"),
+            cost(f"fleet_{name}_statements", f"{workers}, {what}: statements", "/s"),
+            cost(f"fleet_{name}_oldest", f"{workers}, {what}: oldest heartbeat", "ms"),
+        ]
+    return figures
 
 
 def _growth(size: Size) -> list[Figure]:
     def growth(name: str, what: str) -> Figure:
-        return Figure(name=name, section="growth", what=what, unit="of empty", floor=0.8)
+        return Figure(name=name, section="growth", what=what, unit="of empty")
 
     few, many = size.history
     base, some, most = size.backlog
@@ -136,26 +203,33 @@ def _growth(size: Size) -> list[Figure]:
     ]
 
 
-def _peers() -> list[Figure]:
-    def rate(name: str, what: str, peer: str | None = None, peer_floor: float | None = None) -> Figure:
-        return Figure(name=name, section="peers", what=what, unit="/s", peer=peer, peer_floor=peer_floor)
+_COMPARED = (
+    ("drain", "drain, the peers' task", "/s"),
+    ("bulk", "bulk enqueue", "/s"),
+    ("enqueue", "single enqueue, one by one", "/s"),
+    ("p50", "idle pick-up p50", "ms"),
+    ("p99", "idle pick-up p99", "ms"),
+    ("rss", "memory of the workers", "MB"),
+)
 
-    def cost(name: str, what: str, unit: str, peer: str | None = None) -> Figure:
-        return Figure(name=name, section="peers", what=what, unit=unit, grows=False, peer=peer)
 
-    figures = [
-        rate("rota_drain", "Rota: drain, the peer's task body", "huey2_drain", 5),
-        rate("rota_enqueue", "Rota: single durable enqueue, 1 thread", "huey2_enqueue"),
-        cost("rota_p50", "Rota: idle pick-up p50", "ms", "huey2_p50"),
-        cost("rota_p99", "Rota: idle pick-up p99", "ms", "huey2_p99"),
-        cost("rota_rss", "Rota: memory of the worker", "MB", "huey2_rss"),
+def _rota() -> list[Figure]:
+    return [
+        Figure(name=f"rota_{name}", section="peers", what=f"Rota: {what}", unit=unit, grows=unit == "/s")
+        for name, what, unit in _COMPARED
     ]
-    for workers, words in ((2, "huey, 2 processes"), (1, "huey, 1 process")):
-        figures += [
-            rate(f"huey{workers}_drain", f"{words}: drain"),
-            rate(f"huey{workers}_enqueue", f"{words}: single durable enqueue"),
-            cost(f"huey{workers}_p50", f"{words}: idle pick-up p50", "ms"),
-            cost(f"huey{workers}_p99", f"{words}: idle pick-up p99", "ms"),
-            cost(f"huey{workers}_rss", f"{words}: memory of the workers", "MB"),
-        ]
-    return figures
+
+
+def _peer(peer: Peer, kind: str) -> list[Figure]:
+    return [
+        Figure(
+            name=f"{peer.slug}_{name}",
+            section=peer.section(kind),
+            what=f"{peer.name}: {what}",
+            unit=unit,
+            grows=unit == "/s",
+            ours=f"rota_{name}",
+            times=TIMES[kind].get(f"{peer.slug}_{name}"),
+        )
+        for name, what, unit in _COMPARED
+    ]

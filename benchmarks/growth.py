@@ -7,13 +7,12 @@ are enqueued, claimed and ended in one transaction, so that what lies in the dat
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from benchmarks.database import Database, fresh
+from benchmarks.database import Database
 from benchmarks.sections import Samples, drained
+from benchmarks.site import Site
 from benchmarks.sizes import Size
 from rota.domain.outcome import Succeeded
 from rota.ops import claim, enqueue, finish, fleet
@@ -27,29 +26,29 @@ _HEADER = Header(namespace="default", app="bench", job="noop", queue="default")
 _DONE = Succeeded("null")
 
 
-def growth(folder: Path, size: Size) -> Samples:
+def growth(site: Site, size: Size) -> Samples:
     few, many = size.history
     _, some, most = size.backlog
-    with fresh(folder) as database:
+    with site.fresh() as database:
         database.fill(some)
-        yield from _cycles(database, folder, size, "backlog_100x")
+        yield from _cycles(database, site, size, "backlog_100x")
         database.fill(most - some)
-        yield from _cycles(database, folder, size, "backlog_1000x")
-        yield from _drains(database, folder, size, "backlog")
-    with fresh(folder) as database:
+        yield from _cycles(database, site, size, "backlog_1000x")
+        yield from _drains(database, site, size, "backlog")
+    with site.fresh() as database:
         database.fill(size.scheduled, delay="30d")
-        yield from _cycles(database, folder, size, "scheduled")
-        yield from _drains(database, folder, size, "scheduled")
-    with fresh(folder) as database:
+        yield from _cycles(database, site, size, "scheduled")
+        yield from _drains(database, site, size, "scheduled")
+    with site.fresh() as database:
         drained(database, min(size.growth, few), size.limit_s)
         for what, count in (("history_10x", few), ("history_100x", many)):
-            remember(database, count)
-            yield from _cycles(database, folder, size, what)
-            yield from _drains(database, folder, size, what)
+            database.remember(count)
+            yield from _cycles(database, site, size, what)
+            yield from _drains(database, site, size, what)
 
 
-def _cycles(database: Database, folder: Path, size: Size, what: str) -> Samples:
-    with fresh(folder) as other:
+def _cycles(database: Database, site: Site, size: Size, what: str) -> Samples:
+    with site.fresh() as other:
         other.fill(size.backlog[0])
         empty = jobs_per_s(other, size.cycles)
     yield "cycle_empty", empty
@@ -57,8 +56,8 @@ def _cycles(database: Database, folder: Path, size: Size, what: str) -> Samples:
     yield f"cycle_{what}", jobs_per_s(database, size.cycles) / empty
 
 
-def _drains(database: Database, folder: Path, size: Size, what: str) -> Samples:
-    with fresh(folder) as other:
+def _drains(database: Database, site: Site, size: Size, what: str) -> Samples:
+    with site.fresh() as other:
         empty = drained(other, size.growth, size.limit_s)
     yield "drain_empty", empty
     yield f"drain_{what}", drained(database, size.growth, size.limit_s) / empty
@@ -93,26 +92,3 @@ def cycle(tx: Tx, worker: int, new_ids: Callable[[int], Sequence[str]]) -> None:
     enqueue.enqueue(tx, _HEADER, [Item(id, "{}") for id in new_ids(BATCH)])
     taken = claim.claim(tx, worker, _HEADER.namespace, _HEADER.app, None, BATCH)
     finish.finish(tx, [Finished(one.id, one.fence, _DONE) for one in taken.claims])
-
-
-def remember(database: Database, total: int) -> None:
-    """Copies a finished execution under older ids until there are so many: a past as it would have been written."""
-    have = database.count("finished")
-    connection = sqlite3.connect(database.path, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-    for table in ("execution", "finished"):
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        others = ", ".join(column for column in columns if column != "id")
-        connection.execute(_COPY.format(table=table, others=others), {"first": have, "last": total})
-    connection.execute("COMMIT")
-    connection.close()
-    database.check_ended(total)
-
-
-# The copies' ids begin with a time before all others, and rise as ids do.
-_COPY = """
-WITH RECURSIVE copy (number) AS (SELECT :first UNION ALL SELECT number + 1 FROM copy WHERE number + 1 < :last)
-INSERT INTO {table} (id, {others})
-SELECT printf('01900000-0000-7000-8000-%012x', copy.number), {others}
-FROM copy CROSS JOIN (SELECT * FROM {table} ORDER BY rowid LIMIT 1)
-"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
@@ -15,8 +17,8 @@ class Jobs(NamedTuple):
     app: App
     noop: Job[[], None, Coroutine[Any, Any, None]]
     noop_sync: Job[[], None, None]
-    touch: Job[[], None, Coroutine[Any, Any, None]]
     stamp: Job[[int, float], None, Coroutine[Any, Any, None]]
+    nap: Job[[int, float], None, Coroutine[Any, Any, None]]
     echo: Job[[int], int, Coroutine[Any, Any, int]]
 
 
@@ -33,20 +35,22 @@ def build(url: str | None = None) -> Jobs:
         """Does nothing, in a thread."""
 
     @app.job
-    async def touch() -> None:
-        """Does what a peer's task does."""
-        probe.current().bump()
+    async def stamp(number: int, since: float) -> None:
+        """Tells how long after `since` it began, as a peer's task does; only that it ran if `since` is 0."""
+        probe.current().note(number, since)
 
     @app.job
-    async def stamp(number: int, since: float) -> None:
-        """Tells how long after `since` it began."""
-        probe.current().note(number, since)
+    async def nap(number: int, seconds: float) -> None:
+        """Sleeps, and tells how much later than wanted it woke."""
+        wake_at = time.time() + seconds
+        await asyncio.sleep(seconds)
+        probe.current().note(number, wake_at)
 
     @app.job
     async def echo(number: int) -> int:
         return number
 
-    return Jobs(app, noop, noop_sync, touch, stamp, echo)
+    return Jobs(app, noop, noop_sync, stamp, nap, echo)
 
 
 app = build().app

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -21,7 +20,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     processor: str
     system: str
     python: str
-    sqlite: str
     filesystem: str
     load_1m: float
 
@@ -32,7 +30,6 @@ def machine(folder: Path) -> Machine:
         processor=_processor(),
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
-        sqlite=sqlite3.sqlite_version,
         filesystem=filesystem(folder),
         load_1m=round(os.getloadavg()[0], 2),
     )

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.place import ROOT
@@ -30,15 +30,10 @@ class Tree:
 
     def pids(self) -> list[int]:
         """The process first, then those below it."""
-        parents = {pid: int(fields[_PARENT]) for pid, fields in _all_stats()}
-        found = [self.pid]
-        for pid in found:
-            found += [child for child, parent in parents.items() if parent == pid]
-        return found
+        return family(self.pid)
 
     def cpu_s(self) -> float:
-        """Processor time used so far by the threads that live; finer than the ticks in `stat`."""
-        return sum(_thread_ns(path) for pid in self.pids() for path in _threads(pid)) / 1e9
+        return cpu_s(self.pids())
 
     def rss_mb(self) -> list[float]:
         """Resident memory of each process, in the order of `pids`, in millions of bytes."""
@@ -63,6 +58,20 @@ class Tree:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def family(pid: int) -> list[int]:
+    """A process first, then those below it."""
+    parents = {child: int(fields[_PARENT]) for child, fields in _all_stats()}
+    found = [pid]
+    for parent in found:
+        found += [child for child, its_parent in parents.items() if its_parent == parent]
+    return found
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """Processor time used so far by the threads that live; finer than the ticks in `stat`."""
+    return sum(_thread_ns(path) for pid in pids for path in _threads(pid)) / 1e9
 
 
 @contextlib.contextmanager

@@ -18,8 +18,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run", tag_field="kind"
     version: str
     command: str
     machine: Machine
-    peer: str
-    """The peer's version, or why it is not there."""
+    database: str
+    """Its version and what makes its commits durable."""
+    peers: str
+    """The versions of the peers, or why they are not there."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, tag="figure", tag_field="kind"):
@@ -35,11 +37,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="figure", tag_field=
     floor: float | None
     aim: float | None
     verdict: str
-    peer: str | None
-    peer_ratio: float | None
-    peer_floor: float | None
-    disk_commits_per_s: float
-    """What bare SQLite could commit in the same rounds; the median."""
+    ours: str | None
+    ratio: float | None
+    """How many times better than this peer Rota is."""
+    times: float | None
+    commits_per_s: float
+    """What the bare database could commit in the same rounds; the median."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure", tag_field="kind"):
@@ -58,7 +61,7 @@ def results(
 
 def _result(figure: Figure, samples: Mapping[str, Sequence[float]], disk: Mapping[str, Sequence[float]]) -> Result:
     found = samples[figure.name]
-    theirs = samples.get(figure.peer) if figure.peer else None
+    ours = samples.get(figure.ours) if figure.ours else None
     return Result(
         name=figure.name,
         section=figure.section,
@@ -69,11 +72,11 @@ def _result(figure: Figure, samples: Mapping[str, Sequence[float]], disk: Mappin
         median=round(statistics.median(found), 4),
         floor=figure.floor,
         aim=figure.aim,
-        verdict=figure.verdict(found),
-        peer=figure.peer,
-        peer_ratio=round(figure.ratio(found, theirs), 2) if theirs else None,
-        peer_floor=figure.peer_floor,
-        disk_commits_per_s=round(statistics.median(disk[figure.section])),
+        verdict=figure.verdict(found, ours),
+        ours=figure.ours,
+        ratio=round(figure.ratio(found, ours), 2) if ours else None,
+        times=figure.times,
+        commits_per_s=round(statistics.median(disk[figure.name])),
     )
 
 
@@ -83,7 +86,7 @@ def lines(run: Run, found: Sequence[Result], failures: Sequence[Failure]) -> str
 
 def table(found: Sequence[Result]) -> str:
     """Columns as wide as they need to be, so that it reads well in a terminal too."""
-    head = ("what", "best", "median", "of", "floor", "aim", "× huey", "", "disk commits/s")
+    head = ("what", "best", "median", "of", "floor", "aim", "Rota is", "", "bare commits/s")
     rows = [head, *(_row(result) for result in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -96,9 +99,9 @@ def table(found: Sequence[Result]) -> str:
 
 def _row(result: Result) -> tuple[str, ...]:
     mark = "" if result.unit == "/s" else f" {result.unit}"
-    ratio = "" if result.peer_ratio is None else f"{result.peer_ratio:.1f} ×"
-    if result.peer_floor is not None and result.peer_ratio is not None:
-        ratio += f" (≥ {result.peer_floor:g} ×)"
+    ratio = "" if result.ratio is None else f"{result.ratio:.1f} ×"
+    if result.times is not None and result.ratio is not None:
+        ratio += f" (≥ {result.times:g} ×)"
     return (
         result.what,
         _number(result.best) + mark,
@@ -108,7 +111,7 @@ def _row(result: Result) -> tuple[str, ...]:
         _number(result.aim),
         ratio,
         result.verdict,
-        _number(result.disk_commits_per_s),
+        _number(result.commits_per_s),
     )
 
 

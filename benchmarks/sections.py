@@ -4,50 +4,47 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks import raw
-from benchmarks.database import Database, fresh
+from benchmarks.database import Database
 from benchmarks.jobs import Jobs
 from benchmarks.processes import Tree
+from benchmarks.site import Site
 from benchmarks.sizes import Size
-from benchmarks.steady import percentile, rate, until
+from benchmarks.steady import percentile, until
 
 Samples = Iterator[tuple[str, float]]
-Section = Callable[[Path, Size], Samples]
+Section = Callable[[Site, Size], Samples]
 
 PACE_S = 0.02
 SETTLE_S = 1.0
 BATCH = 1_000
 
 
-def raw_limits(folder: Path, size: Size) -> Samples:
-    yield "raw_commits", raw.commits_per_s(folder, size.raw_s)
-    yield "raw_rows", raw.rows_per_s(folder, size.raw_s)
+def raw_limits(site: Site, size: Size) -> Samples:
+    yield "raw_commits", raw.commits_per_s(site, size.raw_s)
+    yield "raw_rows", raw.rows_per_s(site, size.raw_s)
 
 
-def enqueue(folder: Path, size: Size) -> Samples:
+def enqueue(site: Site, size: Size) -> Samples:
     """Without a worker: only what the caller waits for."""
     for name, count in zip(("bulk_small", "bulk_large"), size.bulk, strict=True):
-        with fresh(folder) as database:
+        with site.fresh() as database:
             yield name, _bulk(database, count)
     for threads in (1, 16, 32):
-        with fresh(folder) as database:
+        with site.fresh() as database:
             yield f"enqueue_{threads}", single(database, threads, size.single_s)
 
 
-def drain(folder: Path, size: Size) -> Samples:
+def drain(site: Site, size: Size) -> Samples:
     for name, concurrency in (("drain", None), ("drain_200", 200)):
-        with fresh(folder) as database:
+        with site.fresh() as database:
             yield name, drained(database, size.drain, size.limit_s, concurrency)
-    with fresh(folder) as database:
+    with site.fresh() as database:
         database.jobs.noop_sync.enqueue_many([()] * size.drain_sync)
-        database.settle()
-        with database.worker():
-            yield "drain_sync", rate(database.ended, size.drain_sync, size.limit_s)
-        database.check_ended(size.drain_sync)
-    with fresh(folder) as database, database.worker():
+        yield "drain_sync", _drained(database, size.drain_sync, size.limit_s)
+    with site.fresh() as database, database.worker():
         began, enqueued = time.perf_counter(), 0
         while (passed := time.perf_counter() - began) < size.together_s:
             database.jobs.noop.enqueue_many([()] * BATCH)
@@ -56,8 +53,8 @@ def drain(folder: Path, size: Size) -> Samples:
         yield "together_drain", database.ended() / passed
 
 
-def latency(folder: Path, size: Size) -> Samples:
-    with fresh(folder) as database, database.worker():
+def latency(site: Site, size: Size) -> Samples:
+    with site.fresh() as database, database.worker():
         time.sleep(min(SETTLE_S, size.idle_s))
         delays = pickups(database, size)
         yield "pickup_p50", percentile(delays, 50) * 1e3
@@ -67,23 +64,24 @@ def latency(folder: Path, size: Size) -> Samples:
         yield "result_p99", percentile(waits, 99) * 1e3
 
 
-def idle(folder: Path, size: Size) -> Samples:
-    with fresh(folder) as database, database.worker() as tree:
+def idle(site: Site, size: Size) -> Samples:
+    with site.fresh() as database, database.worker(processes=1) as tree:
         time.sleep(min(SETTLE_S, size.idle_s))
         supervisor, child = tree.rss_mb()
         yield "rss_supervisor", supervisor
         yield "rss_child", child
         yield "rss", supervisor + child
         yield "pss", tree.pss_mb()
-        yield "idle_cpu", _idle_cpu(tree, size.idle_s)
+        own, server = cores(database, [tree], size.idle_s)
+        yield "idle_cpu", own * 100
+        if server is not None:
+            yield "idle_server_cpu", server * 100
         database.fill(size.drain)
         until(lambda: database.ended() >= size.drain, "the drain", size.limit_s)
         yield "rss_after", sum(tree.rss_mb())
-    with fresh(folder) as database, database.worker(trace=True):
+    with site.fresh() as database, database.worker(processes=1, trace=True):
         time.sleep(min(SETTLE_S, size.idle_s))
-        before = database.probe.count()
-        time.sleep(size.idle_s)
-        yield "idle_queries", (database.probe.count() - before) / size.idle_s
+        yield "idle_queries", statements_per_s(database, size.idle_s)
 
 
 def single(database: Database, threads: int, seconds: float) -> float:
@@ -113,13 +111,15 @@ def single(database: Database, threads: int, seconds: float) -> float:
 
 def drained(database: Database, count: int, limit_s: float, concurrency: int | None = None) -> float:
     """Enqueues so many no-op jobs, then lets one worker end them; returns how many per second."""
-    before = database.ended()
     database.fill(count)
+    return _drained(database, count, limit_s, concurrency)
+
+
+def _drained(database: Database, count: int, limit_s: float, concurrency: int | None = None) -> float:
     database.settle()
+    drain = database.drain(count, limit_s)
     with database.worker(concurrency=concurrency):
-        result = rate(lambda: database.ended() - before, count, limit_s)
-    database.check_ended(before + count)
-    return result
+        return drain.per_s()
 
 
 def pickups(database: Database, size: Size) -> list[float]:
@@ -147,8 +147,19 @@ def _round_trip(jobs: Jobs, number: int, limit_s: float) -> float:
     return time.perf_counter() - began
 
 
-def _idle_cpu(tree: Tree, seconds: float) -> float:
-    """Per cent of one core."""
-    before, began = tree.cpu_s(), time.perf_counter()
+def cores(database: Database, trees: Sequence[Tree], seconds: float) -> tuple[float, float | None]:
+    """How many cores the processes use meanwhile, and how many the server, if there is one."""
+    server = database.server
+    began, before = time.perf_counter(), sum(tree.cpu_s() for tree in trees)
+    server_before = server.cpu_s() if server else 0.0
     time.sleep(seconds)
-    return (tree.cpu_s() - before) / (time.perf_counter() - began) * 100
+    passed = time.perf_counter() - began
+    own = (sum(tree.cpu_s() for tree in trees) - before) / passed
+    return own, (server.cpu_s() - server_before) / passed if server else None
+
+
+def statements_per_s(database: Database, seconds: float) -> float:
+    """Of everybody who is traced."""
+    before, began = database.statements(), time.perf_counter()
+    time.sleep(seconds)
+    return (database.statements() - before) / (time.perf_counter() - began)

@@ -20,16 +20,33 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     pickups: int
     results: int
     idle_s: float
+    half_s: float
+    samples: int
+    """Delays that are kept of those that come at half of the rate."""
+    busy: int
+    """What keeps the workers busy while the urgent arrive."""
+    arrivals: int
+    free_s: float
+    snapshot_s: float
+    crowd: int
+    crowd_s: float
+    fleet: int
+    fleet_s: float
     growth: int
     history: tuple[int, int]
+    server_history: tuple[int, int]
+    """The same for a server, which is meant to hold more than a file."""
     backlog: tuple[int, int, int]
     scheduled: int
     cycles: int
-    peer: int
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
     """How long any one wait may take before its section is given up."""
+
+    def on(self, kind: str) -> Size:
+        """As it is for this kind of database."""
+        return self if kind == "sqlite" else msgspec.structs.replace(self, history=self.server_history)
 
 
 FULL = Size(
@@ -44,12 +61,22 @@ FULL = Size(
     pickups=300,
     results=200,
     idle_s=10.0,
+    half_s=10.0,
+    samples=4_000,
+    busy=500_000,
+    arrivals=200,
+    free_s=60.0,
+    snapshot_s=60.0,
+    crowd=10_000,
+    crowd_s=20.0,
+    fleet=1_000,
+    fleet_s=20.0,
     growth=80_000,
     history=(100_000, 1_000_000),
+    server_history=(1_000_000, 10_000_000),
     backlog=(1_000, 100_000, 1_000_000),
     scheduled=1_000_000,
     cycles=300,
-    peer=20_000,
 )
 QUICK = Size(
     rounds=1,
@@ -63,12 +90,22 @@ QUICK = Size(
     pickups=100,
     results=50,
     idle_s=2.0,
+    half_s=3.0,
+    samples=1_000,
+    busy=120_000,
+    arrivals=40,
+    free_s=5.0,
+    snapshot_s=10.0,
+    crowd=2_000,
+    crowd_s=5.0,
+    fleet=200,
+    fleet_s=5.0,
     growth=20_000,
     history=(10_000, 100_000),
+    server_history=(10_000, 100_000),
     backlog=(1_000, 10_000, 100_000),
     scheduled=100_000,
     cycles=100,
-    peer=5_000,
 )
 SMOKE = Size(
     rounds=1,
@@ -82,11 +119,21 @@ SMOKE = Size(
     pickups=5,
     results=3,
     idle_s=0.3,
+    half_s=0.2,
+    samples=20,
+    busy=20_000,
+    arrivals=3,
+    free_s=0.2,
+    snapshot_s=0.4,
+    crowd=50,
+    crowd_s=0.4,
+    fleet=8,
+    fleet_s=0.4,
     growth=300,
     history=(200, 2_000),
+    server_history=(200, 2_000),
     backlog=(200, 400, 1_000),
     scheduled=1_000,
     cycles=2,
-    peer=100,
     limit_s=30.0,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import Figure, catalogue
+from benchmarks.floors import FLOORS, TIMES
 from benchmarks.place import ROOT
 from benchmarks.sizes import SMOKE
 from benchmarks.steady import percentile
@@ -24,9 +25,9 @@ def test_every_figure_is_reported(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     run, *figures = [json.loads(line) for line in answer.stdout.splitlines() if line]
     assert run["kind"] == "run"
-    assert run["machine"]["sqlite"]
+    assert run["database"].startswith("SQLite")
     assert [figure["name"] for figure in figures] == [
-        figure.name for figure in catalogue(SMOKE) if figure.section != "peers"
+        figure.name for figure in catalogue(SMOKE, "sqlite") if figure.section not in {"peers", "brokers"}
     ]
     assert all(math.isfinite(figure["median"]) for figure in figures)
     assert output.read_text() == answer.stdout.removesuffix("\n")
@@ -45,7 +46,20 @@ def test_verdicts_go_by_the_median() -> None:
     delay = Figure(name="", section="", what="", unit="ms", floor=10, grows=False)
     assert [rate.verdict(samples) for samples in ([9, 10, 11], [8, 9, 10], [8, 9])] == ["pass", "noisy", "below"]
     assert [delay.verdict(samples) for samples in ([9, 10, 11], [10, 11, 12], [11])] == ["pass", "noisy", "below"]
-    assert delay.ratio([2], [8]) == rate.ratio([8], [2]) == 4
+    assert delay.ratio([8], [2]) == rate.ratio([2], [8]) == 4
+
+
+def test_a_peer_is_held_against_rota_by_the_medians() -> None:
+    drain = Figure(name="", section="", what="", unit="/s", times=2)
+    assert [drain.verdict([10, 30, 10], ours) for ours in ([20], [19, 100, 19])] == ["pass", "below"]
+    assert drain.verdict([10]) == "", "nothing to compare with"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_every_floor_belongs_to_a_figure(kind: str) -> None:
+    names = [figure.name for figure in catalogue(SMOKE, kind)]
+    assert len(names) == len(set(names))
+    assert {*FLOORS[kind], *TIMES[kind]} <= set(names)
 
 
 def test_percentiles_are_values_that_occurred() -> None:

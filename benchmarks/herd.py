@@ -1,0 +1,82 @@
+"""`python -m benchmarks.herd beats|idle COUNT`: so many workers without processes of their own, until it is ended.
+
+Each has a heart, as if it were alone on its machine; `idle` ones also look for work as a worker's child does. They
+share this process's connections, which is where the comparison with so many machines ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+from benchmarks.jobs import build
+from rota.clock import Clock
+from rota.engine.bridge import StoreBridge
+from rota.engine.heart import BEATS_PER_LEASE, Heart
+from rota.engine.node import Node, Place
+from rota.ops import fleet
+
+LEASE_S = 10.0
+POLL_S = 1.0
+
+
+async def main(what: str, count: int) -> None:
+    app = build().app
+    bridge = StoreBridge(app.connection.store())
+    members = [
+        asyncio.create_task(_member(bridge, app.connection.clock, number, count, what)) for number in range(count)
+    ]
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    ended = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait([ended, *members], return_when=asyncio.FIRST_COMPLETED)
+    for task in (ended, *members):
+        task.cancel()
+    await asyncio.gather(ended, *members, return_exceptions=True)
+    bridge.close()
+    app.close()
+    if ended not in done:
+        next(iter(done)).result()
+
+
+async def _member(bridge: StoreBridge, clock: Clock, number: int, count: int, what: str) -> None:
+    # Machines do not start at one instant: the beats are spread over the time between two of them.
+    await asyncio.sleep(LEASE_S / BEATS_PER_LEASE * number / count)
+    newcomer = fleet.Newcomer(
+        namespace="default",
+        app="bench",
+        name=f"herd:{os.getpid()}:{number}",
+        host="herd",
+        pid=os.getpid(),
+        version="",
+        queues=None,
+        concurrency=1,
+    )
+    joined_at = clock.monotonic()
+    worker = await bridge.transact(fleet.join, newcomer, LEASE_S)
+    heart = Heart(bridge, clock, LEASE_S, _lost)
+    heart.add(worker, joined_at)
+    loops = [heart.loop.run(), heart.watch.run()]
+    if what == "idle":
+        place = Place(
+            worker=worker,
+            namespace="default",
+            app="bench",
+            queues=None,
+            concurrency=1,
+            lease_s=LEASE_S,
+            poll_s=POLL_S,
+            grace_s=0,
+        )
+        loops.append(Node(bridge, clock, place, {}).run())
+    await asyncio.gather(*loops)
+
+
+def _lost(worker: int) -> None:
+    raise RuntimeError(f"worker {worker} lost its lease")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,45 @@
+"""Which peers there are, and what each keeps its jobs in. Imported with and without Rota."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BROKERS = ("redis", "rabbitmq")
+
+
+class Peer(NamedTuple):
+    """A peer is a file of this folder; with another broker it is another peer."""
+
+    module: str
+    broker: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}@{self.broker}"
+
+    @property
+    def slug(self) -> str:
+        """What its figures' names begin with."""
+        return f"{self.module}_{self.broker}"
+
+    def section(self, kind: str) -> str:
+        """Where it is measured beside Rota on such a database; nowhere if that would compare two databases."""
+        if self.broker in BROKERS:
+            return "brokers"
+        return "peers" if self.broker == kind else ""
+
+
+PEERS = (
+    Peer("huey", "sqlite"),
+    Peer("pgqueuer", "postgresql"),
+    Peer("procrastinate", "postgresql"),
+    Peer("dramatiq", "redis"),
+    Peer("dramatiq", "rabbitmq"),
+    Peer("huey", "redis"),
+    Peer("taskiq", "redis"),
+    Peer("saq", "redis"),
+    Peer("celery", "rabbitmq"),
+    Peer("celery", "redis"),
+    Peer("arq", "redis"),
+    Peer("rq", "redis"),
+)

@@ -1,0 +1,68 @@
+"""`python -m benchmarks.peers.client PEER …`: does for one peer what its users' processes do, in its environment.
+
+    describe        how its workers are started, as JSON
+    setup           prepares an empty database
+    single COUNT    enqueues one by one
+    bulk COUNT      enqueues many at a time
+    paced COUNT     enqueues one every 20 ms, each with the time
+
+The last three print the seconds that it took. PEER is a module of this folder with these names:
+
+    COMMAND         what starts a worker, in the folder of the environment's programs
+    PROCESSES       how many times it is started, if one start is not two worker processes already
+    SHARE           how many it is given, as a part of what Rota is given; a slow one would take too long
+    enqueue         takes pairs of a number and a time
+    enqueue_bulk    the same for all at once, if there is such a way
+    setup           prepares an empty database, if that is needed
+    ENDED           counts in the database what was done, if that is kept
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+
+PACE_S = 0.02
+
+
+def main(name: str, way: str, count: int = 0) -> str:
+    peer = importlib.import_module(f"benchmarks.peers.{name}")
+    if way == "describe":
+        return json.dumps(_description(peer, name))
+    if way == "setup":
+        getattr(peer, "setup", lambda: None)()
+        return "{}"
+    began = time.perf_counter()
+    if way == "paced":
+        peer.enqueue(_paced(count))
+    elif way == "bulk":
+        peer.enqueue_bulk([(0, 0.0)] * count)
+    else:
+        peer.enqueue([(0, 0.0)] * count)
+    return json.dumps(time.perf_counter() - began)
+
+
+def _description(peer: ModuleType, name: str) -> dict[str, object]:
+    return {
+        "version": importlib.metadata.version(name),
+        "command": peer.COMMAND,
+        "processes": getattr(peer, "PROCESSES", 1),
+        "share": peer.SHARE,
+        "has_bulk": hasattr(peer, "enqueue_bulk"),
+        "ended": getattr(peer, "ENDED", ""),
+    }
+
+
+def _paced(count: int) -> Iterator[tuple[int, float]]:
+    for number in range(count):
+        time.sleep(PACE_S)
+        yield number, time.time()
+
+
+if __name__ == "__main__":
+    print(main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])))
