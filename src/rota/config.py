@@ -21,6 +21,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Every setting, its default and its bounds. `ROTA_NAME` in the environment overrides the file."""
 
     url: str = DEFAULT_URL
+    listen_url: str | None = None
+    """A direct PostgreSQL URL for wake-ups, if `url` leads through a pooler."""
     namespace: str = "default"
     lease_s: float = 10.0
     """How long a worker may hold what it claimed without a heartbeat."""

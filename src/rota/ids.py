@@ -6,10 +6,14 @@ twelve bits count within one millisecond, so the ids of one source are strictly 
 
 from __future__ import annotations
 
+import re
 import threading
 
 from rota.clock import Clock
 
+FIRST_ID = "00000000-0000-0000-0000-000000000000"
+LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VERSION = 0x7 << 76
 _VARIANT = 0x2 << 62
 _SEQUENCE_BITS = 12
@@ -36,6 +40,22 @@ class IdSource:
             first = max(self._last + 1, now)
             self._last = first + count - 1
         return [_text(tick, bits(62)) for tick in range(first, first + count)]
+
+
+def is_id(text: str) -> bool:
+    """Whether this could be the id of an execution."""
+    return _FORM.fullmatch(text) is not None
+
+
+def range_of(prefix: str) -> tuple[str, str] | None:
+    """The lowest and the highest id that start with `prefix`; None if no id can."""
+    low, high = prefix + FIRST_ID[len(prefix) :], prefix + LAST_ID[len(prefix) :]
+    return (low, high) if is_id(low) and is_id(high) else None
+
+
+def made_at(id: str) -> int:
+    """When an id was made, by the clock of whoever made it."""
+    return int(id[:8] + id[9:13], 16) * 1000
 
 
 def _text(tick: int, bits: int) -> str:

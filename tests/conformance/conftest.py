@@ -9,12 +9,16 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.store.port import Store
+from rota.store.postgres import PostgresStore
 from rota.store.sqlite import SqliteStore
+from tests.support.databases import fresh_database
 from tests.support.world import RecordingBus, World
 
 BACKENDS: dict[str, Callable[[Path, ManualClock], Store]] = {
     "sqlite-memory-inline": lambda folder, clock: SqliteStore("sqlite://:memory:", clock, inline=True),
     "sqlite-file": lambda folder, clock: SqliteStore(f"sqlite:///{folder}/rota.db", clock),
+    "postgres-inline": lambda folder, clock: PostgresStore(fresh_database(), clock, inline=True),
+    "postgres": lambda folder, clock: PostgresStore(fresh_database(), clock),
 }
 
 

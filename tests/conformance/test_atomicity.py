@@ -16,7 +16,7 @@ from rota.ops import claim, control, define, enqueue, finish, fleet
 from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.port import Tx
-from rota.store.sqlite import SqliteStore
+from rota.store.postgres import PostgresStore
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, Boom, RecordingBus, World, boom_after
 
 
@@ -28,7 +28,7 @@ class Held:
         self._release = threading.Event()
         self._entered = threading.Event()
         # A store that runs everything in the caller's thread has no line to wait in; there the tests run in turn.
-        self._has_line = not (isinstance(world.store, SqliteStore) and world.store._inline)
+        self._has_line = not getattr(world.store, "_inline", False)
 
     def __enter__(self) -> None:
         if self._has_line:
@@ -141,6 +141,8 @@ def test_an_id_used_twice_among_waiting_enqueues_is_refused_once(world: World) -
 
 
 def test_operations_that_wait_together_see_each_other_in_order(world: World) -> None:
+    if isinstance(world.store, PostgresStore) and not world.store._inline:
+        pytest.skip("several connections keep no order between calls that wait")
     worker = world.join()
     with Held(world):
         id, accepted = submit_enqueue(world)

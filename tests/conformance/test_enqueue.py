@@ -6,6 +6,7 @@ import pytest
 
 from rota.domain.errors import StoreError
 from rota.domain.status import Status
+from rota.ids import FIRST_ID
 from rota.ops import enqueue
 from rota.store.hints import Due, Ready
 from tests.support.world import NAMESPACE, RecordingBus, World
@@ -14,10 +15,10 @@ SECOND = 1_000_000
 
 
 def test_an_execution_keeps_what_it_was_enqueued_with(world: World) -> None:
-    id = world.enqueue("send", {"to": "a@b.c"}, priority=7, tags='["x"]', parent="p", queue="mail", key="k")
+    id = world.enqueue("send", {"to": "a@b.c"}, priority=7, tags='["x"]', parent=FIRST_ID, queue="mail", key="k")
     row = world.execution(id)
     assert (row.id, row.namespace, row.app, row.job, row.queue) == (id, NAMESPACE, "shop", "send", "mail")
-    assert (row.arguments, row.priority, row.tags, row.parent, row.key) == ('{"to":"a@b.c"}', 7, '["x"]', "p", "k")
+    assert (row.arguments, row.priority, row.tags, row.parent, row.key) == ('{"to":"a@b.c"}', 7, '["x"]', FIRST_ID, "k")
     assert (row.actor, row.created_at, row.run_at) == ("test", world.clock.now(), world.clock.now())
     assert (row.status, row.fence, row.attempts, row.crashes) == (Status.QUEUED, 0, 0, 0)
     assert (row.started_at, row.finished_at, row.worker) == (None, None, None)

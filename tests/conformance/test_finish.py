@@ -261,7 +261,7 @@ def test_ends_are_told_by_id_and_returns_by_lane_or_time(world: World, bus: Reco
     assert bus.hints == [Ended((done.id,))]
     bus.hints.clear()
     world.finish(back, GivenBack(Reason.DRAINED))
-    assert bus.hints == [Ready((back.lane,))]
+    assert bus.hints == [Ready({back.lane: back.rank})]
     bus.hints.clear()
     world.finish(later, Snoozed(5))
     assert bus.hints == [Due(world.clock.now() + 5 * SECOND)]

@@ -42,7 +42,7 @@ def test_an_operation_that_changes_nothing_tells_nobody(world: World, bus: Recor
 
 
 hints = st.lists(
-    st.builds(Ready, st.lists(st.integers(1, 5), max_size=3).map(tuple))
+    st.builds(Ready, st.dictionaries(st.integers(1, 5), st.integers(0, 9), max_size=3))
     | st.builds(Due, st.integers(0, 100))
     | st.builds(CancelAsked, st.integers(1, 3))
     | st.builds(Ended, st.lists(st.sampled_from("abc"), max_size=3).map(tuple)),

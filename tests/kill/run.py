@@ -127,7 +127,7 @@ class Run:
         """The sockets of the killed go at the next hint of each kind; the others took theirs along."""
         folder = database.with_name(f"{database.name}-hints")
         bus = SqliteBus(database, SystemClock())
-        bus.send([Ready((1,)), Due(1), CancelAsked(1), Ended(("nobody",))])
+        bus.send([Ready({1: 0}), Due(1), CancelAsked(1), Ended(("nobody",))])
         bus.close()
         return [f"left in the hints folder: {path.name}" for path in folder.iterdir()]
 

@@ -39,9 +39,9 @@ def arrived(fileno: int) -> bool:
 def test_a_hint_arrives_at_who_listens_for_its_kind(bus: SqliteBus) -> None:
     ready, other = bus.listen(Ready, Due), bus.listen(Ended)
     try:
-        bus.send([Ready((1,)), Ready((2,)), CancelAsked(7), Due(9), Due(5)])
+        bus.send([Ready({1: 0}), Ready({2: 0}), CancelAsked(7), Due(9), Due(5)])
         assert arrived(ready.fileno())
-        assert ready.take() == [Ready((1, 2)), Due(5)]
+        assert ready.take() == [Ready({1: 0, 2: 0}), Due(5)]
         assert ready.take() == other.take() == []
     finally:
         ready.close()
@@ -49,15 +49,15 @@ def test_a_hint_arrives_at_who_listens_for_its_kind(bus: SqliteBus) -> None:
 
 
 def test_without_listeners_sending_does_nothing(bus: SqliteBus, folder: Path) -> None:
-    bus.send([Ready((1,))])
+    bus.send([Ready({1: 0})])
     assert not folder.exists()
 
 
 def test_hints_travel_between_processes(path: Path, bus: SqliteBus) -> None:
     with program("listen", path) as listener:
         assert line(listener) == "listening"
-        bus.send([Ready((3,)), Due(5)])
-        assert line(listener) == str(Ready((3,)))
+        bus.send([Ready({3: 0}), Due(5)])
+        assert line(listener) == str(Ready({3: 0}))
         bus.send([Ended(("a", "b"))])
         assert line(listener) == str(Ended(("a", "b")))
 
@@ -71,11 +71,11 @@ def test_what_a_store_commits_is_told_to_other_processes(path: Path, world: Worl
 
 def test_a_listener_that_comes_later_is_found(bus: SqliteBus) -> None:
     for _ in range(5):
-        bus.send([Ready((1,))])
+        bus.send([Ready({1: 0})])
         late = bus.listen(Ready)
-        bus.send([Ready((2,))])
+        bus.send([Ready({2: 0})])
         assert arrived(late.fileno())
-        assert late.take() == [Ready((2,))]
+        assert late.take() == [Ready({2: 0})]
         late.close()
 
 
@@ -86,7 +86,7 @@ def test_the_socket_of_a_dead_process_is_removed(path: Path, bus: SqliteBus, fol
         listener.send_signal(signal.SIGKILL)
         listener.wait(PATIENCE_S)
     assert len(os.listdir(folder)) == 1
-    bus.send([Ready((1,))])
+    bus.send([Ready({1: 0})])
     assert os.listdir(folder) == []
 
 
@@ -118,7 +118,7 @@ def test_a_listener_that_does_not_listen_holds_nobody_up(bus: SqliteBus) -> None
     keen = bus.listen(Ended)
     try:
         for number in range(20_000):
-            bus.send([Ready((number,))])
+            bus.send([Ready({number: 0})])
         bus.send([Ended(("x",))])
         assert arrived(keen.fileno())
         assert keen.take() == [Ended(("x",))]
@@ -132,8 +132,8 @@ def test_news_too_large_for_one_message_is_left_to_polling(bus: SqliteBus) -> No
     listener = bus.listen(Ended, Ready)
     try:
         bus.send([Ended(tuple(f"{number:036}" for number in range(5_000)))])
-        bus.send([Ready((1,))])
-        eventually(lambda: Ready((1,)) in listener.take(), what="the next hint")
+        bus.send([Ready({1: 0})])
+        eventually(lambda: Ready({1: 0}) in listener.take(), what="the next hint")
     finally:
         listener.close()
 
@@ -145,8 +145,8 @@ def test_what_is_no_hint_is_ignored(bus: SqliteBus, folder: Path, noise: bytes) 
         (name,) = os.listdir(folder)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
             stranger.sendto(noise, str(folder / name))
-        bus.send([Ready((1,))])
-        assert eventually(listener.take, what="the hint") == [Ready((1,))]
+        bus.send([Ready({1: 0})])
+        assert eventually(listener.take, what="the hint") == [Ready({1: 0})]
     finally:
         listener.close()
 
@@ -156,9 +156,9 @@ def test_files_that_lie_around_in_the_folder_do_no_harm(bus: SqliteBus, folder: 
     try:
         (folder / "notes-ready").write_text("hello")
         (folder / "x").mkdir()
-        bus.send([Ready((1,))])
+        bus.send([Ready({1: 0})])
         assert arrived(listener.fileno())
-        assert listener.take() == [Ready((1,))]
+        assert listener.take() == [Ready({1: 0})]
     finally:
         listener.close()
 
@@ -172,10 +172,10 @@ def test_only_the_owner_may_look_into_the_folder(bus: SqliteBus, folder: Path) -
 def test_a_folder_that_is_removed_is_made_again(bus: SqliteBus, folder: Path) -> None:
     bus.listen(Ready).close()
     folder.rmdir()
-    bus.send([Ready((1,))])
+    bus.send([Ready({1: 0})])
     listener = bus.listen(Ready)
     try:
-        bus.send([Ready((1,))])
+        bus.send([Ready({1: 0})])
         assert arrived(listener.fileno())
     finally:
         listener.close()

@@ -20,7 +20,7 @@ from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, 
 from rota.engine import child, tether
 from rota.ops.finish import Finished
 from rota.sdk.app import App
-from rota.store.readonly import file_of
+from rota.store.readonly import place_of
 
 log = logging.getLogger("rota.jobs")
 
@@ -66,8 +66,10 @@ def main() -> None:
 def _load(reference: str, url: str | None, namespace: str | None) -> App:
     app = load_app(reference)
     agree(app, url, namespace)
-    file_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
+    place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
     app.connection.store()
+    # The jobs are known now. What a worker writes goes through its supervisor: no connection is kept.
+    app.close()
     return app
 
 
@@ -79,7 +81,7 @@ def _introduce(app: App, marker: Path) -> None:
         return
     names = [f"{name}({parameters(job.definition.parameters)})" for name, job in app.jobs.items()]
     lines = [
-        f"app {app.name} on {file_of(app.settings.url)}",
+        f"app {app.name} on {place_of(app.settings.url)}",
         "its jobs:" if names else "it has no jobs yet: decorate a function with @app.job",
         *(f"  {name}" for name in names),
         "in another terminal, try:",
@@ -105,9 +107,8 @@ def _work(app: App, pipe: int, store_end: socket.socket, verbose: bool, leaving:
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
-    store = app.connection.store()
-    code = child.serve(pipe, store_end, store.bus, app.connection.clock, place, app.targets(), settled, leaving)
-    store.close()
+    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(), settled, leaving)
+    app.close()
     return code
 
 

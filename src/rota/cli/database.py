@@ -15,7 +15,7 @@ from rota.clock import SystemClock
 if TYPE_CHECKING:
     from rota.config import Settings
     from rota.store.port import Store, Tx, View
-    from rota.store.readonly import ReadOnlyStore
+    from rota.store.readonly import ReadOnly
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +65,10 @@ class Database:
         from rota.store.opening import open_store
 
         _ = self._reader
-        store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
+        settings = self.settings
+        store = open_store(
+            settings.url, self.clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="cli"
+        )
         self._closing.callback(store.close)
         return store
 
@@ -79,10 +82,10 @@ class Database:
                 os.environ[name] = value
 
     @cached_property
-    def _reader(self) -> ReadOnlyStore:
-        from rota.store.readonly import ReadOnlyStore
+    def _reader(self) -> ReadOnly:
+        from rota.store.readonly import open_reader
 
-        reader = ReadOnlyStore(self.settings.url, self.clock)
+        reader = open_reader(self.settings.url, self.clock)
         self._closing.callback(reader.close)
         return reader
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from rota import ids
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import NOT_WELL
@@ -80,7 +81,7 @@ def dead_list(
     from rota.store import reader
 
     wanted = reader.Filter(
-        job=job, queue=queue, error=error, since=instant(since), before=before or reader.LAST_ID, limit=limit + 1
+        job=job, queue=queue, error=error, since=instant(since), before=before or ids.LAST_ID, limit=limit + 1
     )
     found = database.read(reader.dead, database.namespace, wanted, reason)
     rows, now = found[:limit], database.clock.now()
@@ -219,7 +220,7 @@ def _matching(database: Database, given: Given) -> list[str]:
     job, queue, error, since, reason = given
     chosen: list[str] = []
     while True:
-        before = chosen[-1] if chosen else reader.LAST_ID
+        before = chosen[-1] if chosen else ids.LAST_ID
         wanted = reader.Filter(job=job, queue=queue, error=error, since=instant(since), before=before, limit=PAGE)
         rows = database.read(reader.dead, database.namespace, wanted, reason)
         chosen += [row.id for row in rows]

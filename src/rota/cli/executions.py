@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota import ids
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.params import filter_options, instant, json_option, page_options
@@ -56,7 +57,7 @@ def executions(
         queue=queue,
         error=error,
         since=instant(since),
-        before=before or reader.LAST_ID,
+        before=before or ids.LAST_ID,
         limit=limit + 1,
     )
     _refuse_contradiction(wanted)

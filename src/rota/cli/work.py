@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,10 @@ def supervise(
 
     async def run() -> None:
         clock = database.clock
-        await Supervisor(plan, clock, lambda url: open_store(url, clock, busy_s=settings.busy_s)).run()
+        opening = partial(
+            open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker"
+        )
+        await Supervisor(plan, clock, opening).run()
 
     try:
         running.run(run())
@@ -137,9 +141,9 @@ def _settings(database: Database, **overrides: Any) -> Settings:
 
     settings = config.load(url=database.url, namespace=database.namespace_option, **overrides)
     if database.url is not None:
-        from rota.store.readonly import file_of
+        from rota.store.readonly import place_of
 
-        file_of(settings.url)
+        place_of(settings.url)
     return settings
 
 

@@ -10,6 +10,7 @@
         KeyConflict                 an idempotency key came back with other arguments
         NotUnique                   a unique key is held and the action is to reject
         QueueFull                   back-pressure; carries retry_after_s
+        ClockSkew                   this machine's clock is far off the database's
         NotFinished                 result() ran out of patience
       ExecutionError                the execution itself ended without a result
         ExecutionFailed
@@ -17,6 +18,7 @@
         ExecutionSkipped
       StoreError                    the database
         StoreUnavailable            could not be reached or was busy past the patience; nothing was committed
+          CommitUnknown             the connection broke during the commit, and nobody could be asked how it ended
         StoreMismatch               a schema this version cannot serve
       LeaseLost                     this worker may no longer hold what it claimed
 
@@ -88,6 +90,10 @@ class QueueFull(Conflict):
         return type(self), (str(self), self.retry_after_s)
 
 
+class ClockSkew(Conflict):
+    code = "clock_skew"
+
+
 class NotFinished(Conflict, TimeoutError):
     code = "not_finished"
 
@@ -114,6 +120,10 @@ class StoreError(RotaError):
 
 class StoreUnavailable(StoreError):
     code = "store_unavailable"
+
+
+class CommitUnknown(StoreUnavailable):
+    code = "commit_unknown"
 
 
 class StoreMismatch(StoreError):

@@ -23,7 +23,6 @@ from rota.engine.distant import DistantBridge
 from rota.engine.node import Node, Place
 from rota.executors.function import FunctionTarget
 from rota.ops.finish import Finished
-from rota.store.hints import Bus, CancelAsked, Ready
 
 log = logging.getLogger("rota.engine")
 
@@ -70,7 +69,6 @@ def wait_for_place(pipe: int) -> Place | None:
 def serve(
     pipe: int,
     store_end: socket.socket,
-    bus: Bus,
     clock: Clock,
     place: Place,
     targets: Mapping[str, FunctionTarget],
@@ -80,13 +78,12 @@ def serve(
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return running.run(_serve(pipe, store_end, bus, clock, place, targets, settled, leaving))
+    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving))
 
 
 async def _serve(
     pipe: int,
     store_end: socket.socket,
-    bus: Bus,
     clock: Clock,
     place: Place,
     targets: Mapping[str, FunctionTarget],
@@ -96,8 +93,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     bridge = await DistantBridge.over(store_end)
     node = Node(bridge, clock, place, targets, settled, leaving)
-    listener = bus.listen(Ready, CancelAsked)
-    loop.add_reader(listener.fileno(), lambda: node.hear(listener.take()))
+    bridge.hear = node.hear
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 
     def obey(command: str) -> None:
@@ -111,7 +107,5 @@ async def _serve(
         log.error("stopping: %s", error)
         return tether.LEASE_LOST
     finally:
-        loop.remove_reader(listener.fileno())
-        listener.close()
         bridge.close()
     return tether.RECYCLE if node.worker.is_tainted else tether.DRAINED

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
 from rota.engine import wire
 from rota.engine.bridge import Bridge
+from rota.store.hints import Hint
 
 log = logging.getLogger("rota.engine")
 
@@ -33,6 +35,11 @@ class Desk:
             # What was asked for is carried out, whatever became of the child: it held the lease when it asked.
             await asyncio.gather(*self._calls, return_exceptions=True)
             self._writer.close()
+
+    def tell(self, hints: Sequence[Hint]) -> None:
+        """Passes hints on to the child."""
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._writer.write(wire.hints(hints))
 
     async def _carry_out(self, data: bytes) -> None:
         try:

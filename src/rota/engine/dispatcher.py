@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from rota.clock import Clock
 from rota.domain.claim import Claim
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
+from rota.ids import LAST_ID
 from rota.ops import claim
+from rota.ops.claim import Claimed
 from rota.store import reader
 from rota.store.hints import Ready
 
 GATHER_S = 0.003
+SWEEP_S = 1.0
+LONGEST_SWEEP_S = 10.0
+SWEEP_SHARE = 20
+"""A sweep that took a second is not repeated for so many."""
 
 
 class Dispatcher:
@@ -30,8 +37,10 @@ class Dispatcher:
         start: Callable[[Claim], None],
         concurrency: int,
         poll_s: float,
+        clock: Clock,
     ) -> None:
         self._bridge = bridge
+        self._clock = clock
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
         self._free, self._start = free, start
@@ -42,9 +51,16 @@ class Dispatcher:
         self._was_full = False
         self._is_open = True
         self._disowned: set[tuple[str, int]] = set()
+        self._marks: dict[int, tuple[int, str]] = {}
+        self._sweep_at = 0.0
+        self._sweep_again_at = 0.0
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
+        for lane, rank in hint.lanes.items():
+            mark = self._marks.get(lane)
+            if mark is not None and mark[0] >= rank:
+                self._marks[lane] = (rank - 1, LAST_ID)  # Back to where the news is, not to the start.
         if not self._lanes or any(lane in self._lanes or lane > max(self._lanes) for lane in hint.lanes):
             self._expects_work = True
             self.loop.wake.wake()
@@ -76,7 +92,7 @@ class Dispatcher:
             return self._poll_s
         self._expects_work = False
         self._disowned.clear()
-        taken = await self._bridge.transact(claim.claim, self._worker, self._namespace, self._app, self._queues, free)
+        taken = await self._claim(free)
         self._lanes = taken.lanes
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
@@ -84,3 +100,31 @@ class Dispatcher:
         self._was_full = len(taken.claims) == free
         self._expects_work = self._expects_work or self._was_full
         return 0 if self._was_full and self._free() > 0 else self._poll_s
+
+    async def _claim(self, free: int) -> Claimed:
+        """From behind the marks; from the start once in a while, and when that brings nothing.
+
+        A sweep finds what came back or was committed late without a hint. It costs the more the longer nothing has been
+        vacuumed, so the dearer the last one was, the longer until the next.
+        """
+        is_sweep = not self._marks or self._clock.monotonic() >= self._sweep_at
+        taken = await self._ask(free, is_sweep)
+        if not taken.claims and not is_sweep and self._clock.monotonic() >= self._sweep_again_at:
+            taken = await self._ask(free, is_sweep=True)
+        return taken
+
+    async def _ask(self, free: int, is_sweep: bool) -> Claimed:
+        asked_at = self._clock.monotonic()
+        marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
+        before = dict(self._marks)
+        where = (self._worker, self._namespace, self._app, self._queues)
+        taken = await self._bridge.transact(claim.claim, *where, free, marks)
+        if is_sweep:
+            now = self._clock.monotonic()
+            self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)
+            self._sweep_at = max(now + SWEEP_S, min(self._sweep_again_at, now + LONGEST_SWEEP_S))
+        for lane, rank, id in taken.marks:
+            # A hint that came meanwhile knows better.
+            if self._marks.get(lane) == before.get(lane):
+                self._marks[lane] = (rank, id)
+        return taken

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.engine import tether, wire
+from rota.store.hints import Hint
 from rota.store.port import Tx, View
 
 log = logging.getLogger("rota.engine")
@@ -28,6 +29,8 @@ class DistantBridge:
         self._numbers = itertools.count()
         self._names: dict[int, str] = {}
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.hear: Callable[[list[Hint]], None] = lambda _: None
+        """What to do with the hints that the supervisor passes on."""
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
@@ -62,6 +65,9 @@ class DistantBridge:
 
     async def _hand_out(self) -> None:
         while (data := await wire.read_frame(self._reader)) is not None:
+            if (news := wire.read_hints(data)) is not None:
+                self.hear(news)
+                continue
             number, result = wire.read_answer(data, self._names)
             waiting = self._waiting.pop(number)
             if waiting.done():

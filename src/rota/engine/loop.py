@@ -11,7 +11,7 @@ from rota.domain.errors import StoreError
 log = logging.getLogger("rota.engine")
 
 FIRST_BACKOFF_S = 0.1
-LONGEST_BACKOFF_S = 2.0
+LONGEST_BACKOFF_S = 1.0
 
 
 class Wake:

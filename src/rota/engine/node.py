@@ -79,6 +79,7 @@ class Node:
             start=self.worker.start,
             concurrency=place.concurrency,
             poll_s=place.poll_s,
+            clock=clock,
         )
         self._cancels = Loop("cancels", self._watch_cancels)
         self._reconcile = Loop("reconcile", self._name_what_we_hold)

@@ -15,6 +15,7 @@ from rota.engine import wire
 from rota.engine.bridge import Bridge
 from rota.engine.child import LEAVING, Hello
 from rota.engine.desk import Desk
+from rota.store.hints import Hint
 
 
 class ChildProcess:
@@ -26,6 +27,7 @@ class ChildProcess:
         self._process = process
         self._words = words
         self._store_end = store_end
+        self._desk: Desk | None = None
         self.pid = process.pid
 
     @classmethod
@@ -55,7 +57,13 @@ class ChildProcess:
     async def serve_store(self, bridge: Bridge) -> None:
         """Carries out what the child asks of the store, until it ends."""
         reader, writer = await asyncio.open_unix_connection(sock=self._store_end, limit=wire.BUFFER)
-        await Desk(bridge, reader, writer).serve()
+        self._desk = Desk(bridge, reader, writer)
+        await self._desk.serve()
+
+    def tell(self, hints: Sequence[Hint]) -> None:
+        """Passes hints on to the child, once it has begun to work."""
+        if self._desk is not None:
+            self._desk.tell(hints)
 
     async def hello(self) -> Hello | None:
         """What the child has to say once it has imported the app; None if it died first."""

@@ -36,7 +36,7 @@ from rota.engine.node import Place
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
 from rota.ops import fleet
-from rota.store.hints import Due
+from rota.store.hints import CancelAsked, Due, Ready
 from rota.store.port import Store
 
 log = logging.getLogger("rota.engine")
@@ -120,12 +120,17 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         bridge = StoreBridge(self._store)
         upkeep = Upkeep(bridge, self._clock, self._plan.lease_s, self._plan.poll_s)
-        listener = self._store.bus.listen(Due)
+        listener = self._store.bus.listen(Due, Ready, CancelAsked)
 
         def hear() -> None:
-            for hint in listener.take():
+            news = listener.take()
+            for hint in news:
                 if isinstance(hint, Due):
                     upkeep.hear(hint)
+            for_children = [hint for hint in news if not isinstance(hint, Due)]
+            if for_children:
+                for child in self._children.values():
+                    child.tell(for_children)
 
         loop.add_reader(listener.fileno(), hear)
         self._bridge = bridge

@@ -4,13 +4,14 @@ The child runs user code, which may keep the interpreter for as long as it likes
 everybody else waits for. So it is the supervisor that writes, on the child's behalf.
 
 A call is `[number, verb, arguments]`, an answer `[number, failure, result]`, both in msgpack behind four bytes of
-length. Only the operations below can be called, and nothing that travels can carry code.
+length. Hints come down the same way, as an answer to no call: one listener for each node, not for each child. Only the
+operations below can be called, and nothing that travels can carry code.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,11 +22,13 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
 from rota.ops import claim, finish, fleet
-from rota.ops.claim import Claimed
+from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import DEFAULT_RULES, Finished
 from rota.store import reader
+from rota.store.hints import Hint
 
 LENGTH = 4
+NO_CALL = -1
 BUFFER = 1024 * 1024
 _FAILURES: dict[str, type[RotaError]] = {
     kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreMismatch, StoreError)
@@ -66,7 +69,7 @@ class Verb(msgspec.Struct, frozen=True):
 
 Attempts = list[tuple[str, int]]
 VERBS: dict[str, Verb] = {
-    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int], Claimed),
+    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
     "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
@@ -78,6 +81,7 @@ NAMES: dict[Callable[..., Any], str] = {verb.op: name for name, verb in VERBS.it
 _takes = {name: msgspec.msgpack.Decoder(verb.takes) for name, verb in VERBS.items()}
 _gives = {name: msgspec.msgpack.Decoder(verb.gives) for name, verb in VERBS.items()}
 _call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_news = msgspec.msgpack.Decoder(list[Hint])
 _answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
 
 
@@ -112,6 +116,16 @@ def read_answer(data: bytes, names: dict[int, str]) -> tuple[int, Any]:
         code, text = failed
         return number, _FAILURES.get(code, RuntimeError)(text)
     return number, _gives[name].decode(raw)
+
+
+def hints(news: Sequence[Hint]) -> bytes:
+    return _framed(_encode((NO_CALL, None, news)))
+
+
+def read_hints(data: bytes) -> list[Hint] | None:
+    """The hints in a frame; None if it is an answer."""
+    number, _, raw = _answer.decode(data)
+    return _news.decode(raw) if number == NO_CALL else None
 
 
 async def read_frame(stream: asyncio.StreamReader) -> bytes | None:

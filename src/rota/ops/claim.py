@@ -9,6 +9,7 @@ import msgspec
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
+from rota.ids import FIRST_ID
 from rota.ops import finish
 from rota.store import reader
 from rota.store.port import Tx
@@ -17,44 +18,71 @@ SLACK = 100_000
 """Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
 MOST_PIECES = 16
 MOST_BYTES = 32 * 1024 * 1024
-LAST_RANK = 2**63 - 1
+FIRST_RANK, LAST_RANK = -(2**63), 2**63 - 1
+Mark = tuple[int, int, str]
+"""How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What a claim brought, and the lanes that it looked at."""
+    """What a claim brought, the lanes that it looked at, and how far it has come in those that it took from."""
 
     claims: list[Claim]
     lanes: frozenset[int]
+    marks: list[Mark] = []
 
 
-def claim(tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, slots: int) -> Claimed:
-    """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease."""
+def claim(
+    tx: Tx,
+    worker: int,
+    namespace: str,
+    app: str,
+    queues: Sequence[str] | None,
+    slots: int,
+    marks: Sequence[Mark] = (),
+) -> Claimed:
+    """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease.
+
+    Lanes are read from behind the claimer's `marks`. On PostgreSQL taken rows stay in the index until they are
+    vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
+    committed late is below the mark: a claim without marks finds it.
+    """
     may_claim = tx.one("may_claim", worker=worker)
     if may_claim is None:
         raise LeaseLost(f"worker {worker} is not in the fleet any more")
     if not may_claim[0]:
         # It drains, or its lease ran out because the database's clock jumped. What it runs it may still finish.
         return Claimed([], frozenset())
-    heads = reader.lane_heads(tx, namespace, app, queues)
+    heads = reader.lane_heads(tx, namespace, app, queues, marks)
     waiting = {lane: head for lane, head in heads if head is not None}
+    reached = {lane: (rank, id) for lane, rank, id in marks}
     taken: list[Claim] = []
     for _ in range(MOST_PIECES):
         if not waiting or len(taken) >= slots:
             break
-        taken += _piece(tx, worker, waiting, slots - len(taken))
-    return Claimed(_startable(tx, worker, taken), frozenset(lane for lane, _ in heads))
+        taken += _piece(tx, worker, waiting, reached, slots - len(taken))
+    return Claimed(
+        _startable(tx, worker, taken),
+        frozenset(lane for lane, _ in heads),
+        [(lane, *reached[lane]) for lane in {claim.lane for claim in taken}],
+    )
 
 
-def _piece(tx: Tx, worker: int, waiting: dict[int, int], most: int) -> list[Claim]:
+def _piece(tx: Tx, worker: int, waiting: dict[int, int], reached: dict[int, tuple[int, str]], most: int) -> list[Claim]:
     """Takes from the lane with the lowest head, as far as the next lane's head allows."""
     lane = min(waiting, key=lambda lane: (waiting[lane], lane))
     del waiting[lane]
     highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
-    found = _bounded(tx.records("claimable", Claim, lane=lane, highest=highest, most=most))
-    tx.run("claim", worker=worker, lane=lane, highest=highest, most=len(found))
-    if waiting and len(found) < most:
-        waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane))
-    return found
+    rank, id = reached.get(lane, (FIRST_RANK, FIRST_ID))
+    found = tx.records("claim", Claim, worker=worker, lane=lane, rank=rank, id=id, highest=highest, most=most)
+    found.sort(key=lambda claim: (claim.rank, claim.id))
+    kept = _bounded(found)
+    if len(kept) < len(found):
+        tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
+    if kept:
+        rank, id = reached[lane] = (kept[-1].rank, kept[-1].id)
+        if waiting and len(kept) < most:
+            waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane, rank=rank, id=id))
+    return kept
 
 
 def _bounded(claims: list[Claim]) -> list[Claim]:

@@ -8,8 +8,10 @@ import msgspec
 
 from rota.domain.errors import UnknownExecution
 from rota.domain.status import Reason, Status
+from rota.ids import is_id
 from rota.ops import ending, enqueue
 from rota.ops.audit import audit
+from rota.store import reader
 from rota.store.port import Tx
 
 
@@ -34,7 +36,7 @@ def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
 
 def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:
     """Runs dead letters again as new executions; `ids` maps each dead one to the id of its successor."""
-    originals = tx.records("dead_of", Original, namespace=namespace, ids=list(ids))
+    originals = tx.records("dead_to_replay", Original, namespace=namespace, ids=[id for id in ids if is_id(id)])
     for original in originals:
         _repeat(tx, namespace, original, ids[original.id], actor)
     tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
@@ -46,7 +48,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
 
 def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
     """Runs any one execution again, as a new one linked to it; takes it off the dead letters if it is there."""
-    originals = tx.records("replayable", Original, namespace=namespace, id=id)
+    originals = tx.records("replayable", Original, namespace=namespace, id=reader.known(id))
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
     _repeat(tx, namespace, originals[0], new_id, actor)
@@ -57,7 +59,7 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
 
 def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
     """Takes executions off the dead letters; their history stays."""
-    gone = tx.run("undead", namespace=namespace, ids=list(ids))
+    gone = tx.run("undead", namespace=namespace, ids=[id for id in ids if is_id(id)])
     if gone:
         audit(tx, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
     return gone

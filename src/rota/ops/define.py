@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition, Queue, content, digest
 from rota.ops.audit import audit
-from rota.store.hints import Ready
+from rota.store.hints import FIRST_RANK, Ready
 from rota.store.port import Tx
 
 
@@ -49,8 +49,8 @@ def resume_queue(tx: Tx, namespace: str, queue: str, actor: str) -> bool:
     changed = tx.run("resume_queue", namespace=namespace, queue=queue) > 0
     if changed:
         audit(tx, actor, "queue.resume", queue)
-        lanes = tuple(lane for (lane,) in tx.rows("lanes_of_queue", namespace=namespace, queue=queue))
-        tx.tell(Ready(lanes))
+        lanes = tx.rows("lanes_of_queue", namespace=namespace, queue=queue)
+        tx.tell(Ready.of((lane, FIRST_RANK) for (lane,) in lanes))
     return changed
 
 

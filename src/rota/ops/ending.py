@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from rota.domain.errors import UnknownExecution
-from rota.domain.status import Reason, Status
+from rota.domain.status import TERMINAL, Reason, Status
+from rota.store import reader
 from rota.store.hints import CancelAsked, Ended
 from rota.store.port import Tx
 
@@ -21,17 +22,30 @@ class Pending(msgspec.Struct, frozen=True, array_like=True):
     first_start_at: int | None
 
 
+MOST_LOOKS = 20
+
+
 def end(tx: Tx, namespace: str, id: str, status: Status, reason: Reason) -> Status:
-    """Ends a pending execution with `status`, or asks a running one to stop for `reason`."""
-    found = tx.one("status_of", id=id, namespace=namespace)
-    if found is None:
-        raise UnknownExecution(f"there is no execution {id}")
-    current, worker = Status(found[0]), found[1]
-    if current is Status.RUNNING:
-        if tx.run("ask_cancel", id=id, reason=reason.value):
+    """Ends a pending execution with `status`, or asks a running one to stop for `reason`.
+
+    It may move between the look and the lock: then look again. It cannot move for ever, since each move is a step
+    towards its end or waits for time to pass.
+    """
+    current = Status.RUNNING
+    for _ in range(MOST_LOOKS):
+        found = tx.one("status_of", id=reader.known(id), namespace=namespace)
+        if found is None:
+            raise UnknownExecution(f"there is no execution {id}")
+        current, worker, cancel_at = Status(found[0]), found[1], found[2]
+        if current in TERMINAL or cancel_at is not None:
+            break
+        if current is not Status.RUNNING:
+            if end_pending(tx, [id], status, reason):
+                return status
+        elif tx.run("ask_cancel", id=id, reason=reason.value):
             tx.tell(CancelAsked(worker))
-        return current
-    return status if end_pending(tx, [id], status, reason) else current
+            break
+    return current
 
 
 def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[Pending]:

@@ -14,15 +14,17 @@ from typing import Any
 import msgspec
 
 from rota.domain import backpressure, rank, unique
-from rota.domain.errors import KeyConflict, NotUnique, QueueFull, UnknownJob
+from rota.domain.errors import ClockSkew, KeyConflict, NotUnique, QueueFull, UnknownJob
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
+from rota.ids import made_at
 from rota.ops import ending
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx, runs_together
 
 MICROSECONDS = 1_000_000
 IDEMPOTENCY = "idempotency"
+MOST_CLOCK_SKEW_S = 24 * 3600.0
 DEPTH_AGE_S = 0.2
 """How old the depth of a queue may be when its limit is checked: the limit may be overshot by what came since."""
 
@@ -73,9 +75,11 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     """Accepts every item or none."""
     route = _route(tx, header)
     run_at = _run_at(tx, header)
+    _check_ids(tx, items)
     if header.key is None and header.unique is None:
         _insert(tx, header, route, items, run_at)
         return [Accepted(item.id, True) for item in items]
+    _lock_keys(tx, [(header, items)])
     return [_keyed(tx, header, route, item, run_at) for item in items]
 
 
@@ -84,6 +88,7 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
     """Many callers at once: those with one header and no key are one submission."""
     plain: dict[int, list[int]] = {}
     answers: list[list[Accepted]] = [[] for _ in calls]
+    _lock_keys(tx, calls)
     for index, (header, items) in enumerate(calls):
         if header.key is None and header.unique is None:
             plain.setdefault(id(header), []).append(index)
@@ -94,6 +99,36 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
         for index in indices:
             answers[index] = list(itertools.islice(accepted, len(calls[index][1])))
     return answers
+
+
+def _lock_keys(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> None:
+    """All keys at once, so that two transactions with the same keys cannot wait for each other."""
+    keys = [
+        (f"{header.namespace} {header.app} {header.job} {key}",)
+        for header, items in calls
+        for key in _keys(header, items)
+    ]
+    if keys:
+        tx.rows("lock_keys", keys=keys)
+
+
+def _keys(header: Header, items: Sequence[Item]) -> list[str]:
+    keys = [] if header.key is None else [f"{IDEMPOTENCY} {header.key}"]
+    if header.unique is not None:
+        kind, named = _unique_kind(header.unique), header.unique.key
+        keys += [f"{kind} {named}"] if named else [f"{kind} {_digest(item.arguments)}" for item in items]
+    return keys
+
+
+def _check_ids(tx: Tx, items: Sequence[Item]) -> None:
+    """An id says when it was made, and history is kept by that time: a clock that is days off would misplace it."""
+    for item in (items[0], items[-1]) if items else ():
+        off_s = (made_at(item.id) - tx.now) / MICROSECONDS
+        if abs(off_s) > MOST_CLOCK_SKEW_S:
+            raise ClockSkew(
+                f"this machine's clock is {abs(off_s) / 3600:.0f} hours {'ahead of' if off_s > 0 else 'behind'} the "
+                "database's: nothing was accepted. Set it right (NTP), then try again"
+            )
 
 
 def _route(tx: Tx, header: Header) -> _Route:
@@ -172,7 +207,7 @@ def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: in
     if run_at <= tx.now:
         place = rank.rank(route.policy, run_at, header.priority)
         tx.run("insert_ready", items=items, lane=route.lane, rank=place)
-        tx.tell(Ready((route.lane,)))
+        tx.tell(Ready({route.lane: place}))
     else:
         tx.run("insert_scheduled", items=items, lane=route.lane, priority=header.priority, run_at=run_at)
         tx.tell(Due(run_at))
@@ -230,19 +265,24 @@ def _conflict(tx: Tx, header: Header, wanted: Unique, key: str, run_at: int) -> 
             ending.end(tx, header.namespace, holder, Status.CANCELLED, Reason.REPLACED)
             return None
         case OnConflict.DEBOUNCE:
-            return holder if _push_back(tx, holder, status, run_at) else None
+            return holder if _push_back(tx, header, holder, run_at) else None
 
 
-def _push_back(tx: Tx, holder: str, status: Status | None, run_at: int) -> bool:
+def _push_back(tx: Tx, header: Header, holder: str, run_at: int) -> bool:
     """Moves the holder's start; False if it has begun, and then the newcomer must run too or its news is lost."""
-    if status is Status.QUEUED:
-        tx.run("unready", id=holder, run_at=run_at)
-    elif status in (Status.SCHEDULED, Status.RETRYING):
-        tx.run("push_back", id=holder, run_at=run_at)
-    else:
-        return False
-    tx.tell(Due(run_at))
-    return True
+    for _ in range(ending.MOST_LOOKS):
+        found = tx.one("status_of", id=holder, namespace=header.namespace)
+        status = Status(found[0]) if found else None
+        if status is Status.QUEUED:
+            moved = tx.run("unready", id=holder, run_at=run_at)
+        elif status in (Status.SCHEDULED, Status.RETRYING):
+            moved = tx.run("push_back", id=holder, run_at=run_at)
+        else:
+            return False
+        if moved:
+            tx.tell(Due(run_at))
+            return True
+    return False
 
 
 def _holder(tx: Tx, header: Header, kind: str, key: str) -> tuple[str, str, int] | None:

@@ -46,13 +46,13 @@ class Finished(msgspec.Struct, frozen=True):
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
     successes = [report for report in reports if type(report.outcome) is Succeeded]
-    if successes and _succeed(tx, successes):
-        reports = [report for report in reports if type(report.outcome) is not Succeeded]
-    if not reports:
-        return []
-    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in reports])}
-    current, stale = [], []
-    for report in reports:
+    stale = _succeed(tx, successes) if successes else []
+    others = [report for report in reports if type(report.outcome) is not Succeeded]
+    if not others:
+        return stale
+    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in others])}
+    current = []
+    for report in others:
         row = rows.pop(report.id, None)
         if row is not None and row.fence == report.fence:
             current.append((row, report))
@@ -62,19 +62,24 @@ def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     return stale
 
 
-def _succeed(tx: Tx, reports: Sequence[Finished]) -> bool:
+def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
 
-    Does nothing and returns False unless every one of the reports has the current fence, and none comes twice.
+    Returns the ids of those that are stale. Rows are locked in the order of their ids, as everywhere.
     """
-    rows = [(report.id, report.fence, report.outcome.result) for report in reports]  # type: ignore[union-attr]
-    held = tx.one("count_held", rows=rows)
-    if held is None or held[0] != len(rows) or len({row[0] for row in rows}) != len(rows):
-        return False
+    rows: dict[str, tuple[str, int, str]] = {}
+    stale = []
+    for report in sorted(reports, key=lambda report: report.id):
+        if report.id in rows:
+            stale.append(report.id)
+        else:
+            rows[report.id] = (report.id, report.fence, report.outcome.result)  # type: ignore[union-attr]
     status, reason = Status.SUCCESS.value, Reason.COMPLETED.value
-    tx.run("finish_successes", rows=rows, status=status, reason=reason)
-    tx.tell(Ended(tuple(report.id for report in reports)))
-    return True
+    stale += [row[0] for row in tx.rows("finish_successes", rows=list(rows.values()), status=status, reason=reason)]
+    ended = rows.keys() - set(stale) if stale else rows
+    if ended:
+        tx.tell(Ended(tuple(ended)))
+    return stale
 
 
 def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
@@ -87,7 +92,7 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
     tx.run("finish", ended=batch.attempts, ids=[row.id for row, _ in attempts])
     if batch.ready:
         tx.run("return_ready", rows=batch.ready)
-        tx.tell(Ready(tuple(sorted({row[1] for row in batch.ready}))))
+        tx.tell(Ready.of((row[1], row[2]) for row in batch.ready))
     if batch.scheduled:
         tx.run("return_scheduled", rows=batch.scheduled)
         tx.tell(Due(min(row[2] for row in batch.scheduled)))

@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.status import Reason
 from rota.ops import finish
-from rota.store.port import Tx
+from rota.store.port import Tx, runs_apart
 
 MICROSECONDS = 1_000_000
 MOST_HELD = 1000
@@ -42,6 +42,7 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
     return int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
 
 
+@runs_apart
 def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> list[int]:
     """Renews the leases of those that nobody has declared dead, and returns them."""
     return [row[0] for row in tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s))]
@@ -54,6 +55,8 @@ def drain(tx: Tx, worker: int) -> None:
 
 def leave(tx: Tx, worker: int) -> None:
     """The worker stops in order. What it still holds, against all expectation, goes back at once."""
+    if tx.one("lock_worker", worker=worker) is None:
+        return
     for rows in _held(tx, worker):
         finish.settle(tx, [(row, _report(row, GivenBack(Reason.DRAINED))) for row in rows])
     tx.run("stop_worker", worker=worker, state="stopped")
@@ -63,7 +66,8 @@ def declare_dead(tx: Tx, worker: int, cause: str) -> int:
     """The worker is gone without a word: its executions are lost to it. Returns how many there were."""
     lost = Lost(payload.error("WorkerLost", cause))
     count = 0
-    if tx.run("stop_worker", worker=worker, state="lost"):
+    if tx.one("lock_worker", worker=worker) is not None:
+        tx.run("stop_worker", worker=worker, state="lost")
         for rows in _held(tx, worker):
             finish.settle(tx, [(row, _report(row, lost)) for row in rows])
             count += len(rows)
@@ -77,11 +81,12 @@ def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tupl
     did not name again goes back. Returns the suspects for the next call, as (id, fence).
     """
     known, again = set(named), set(suspects)
-    held = tx.records("held_by_worker", Held, worker=worker, most=100 * MOST_HELD)
-    unnamed = [row for row in held if row.id not in known]
-    gone = [row for row in unnamed if (row.id, row.fence) in again]
+    held = tx.rows("attempts_of_worker", worker=worker, most=100 * MOST_HELD)
+    unnamed = [(id, fence) for id, fence in held if id not in known]
+    lost = [id for id, fence in unnamed if (id, fence) in again]
+    gone = [row for row in tx.records("held", Held, ids=lost) if (row.id, row.fence) in again] if lost else []
     finish.settle(tx, [(row, _report(row, GivenBack(Reason.NOT_HELD))) for row in gone])
-    return [(row.id, row.fence) for row in unnamed if (row.id, row.fence) not in again]
+    return [attempt for attempt in unnamed if attempt not in again]
 
 
 def _held(tx: Tx, worker: int) -> list[list[Held]]:

@@ -23,7 +23,7 @@ class _Due(msgspec.Struct, frozen=True, array_like=True):
     policy: rank.Policy
 
 
-class Chores(msgspec.Struct, frozen=True):
+class Chores(msgspec.Struct, frozen=True, array_like=True):
     """What there is to do, as far as a look can tell. Times are those of the next scheduled row and deadline."""
 
     now: int
@@ -34,14 +34,10 @@ class Chores(msgspec.Struct, frozen=True):
 
 def look(view: View, lease_s: float) -> Chores:
     """A cheap read that says whether any chore needs a transaction."""
-    due, expiry = view.one("next_due"), view.one("next_expiry")
-    lease = round(lease_s * MICROSECONDS)
-    return Chores(
-        now=view.now,
-        next_due_at=due[0] if due else None,
-        next_deadline=expiry[0] if expiry else None,
-        dead_workers=view.one("workers_expired", lease=lease, most=1) is not None,
-    )
+    found = view.one("look", lease=round(lease_s * MICROSECONDS))
+    assert found is not None, "a statement without FROM has one row"
+    now, next_due_at, next_deadline, dead_workers = found
+    return Chores(now, next_due_at, next_deadline, bool(dead_workers))
 
 
 def promote(tx: Tx) -> int:
@@ -50,7 +46,7 @@ def promote(tx: Tx) -> int:
     if due:
         rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
         tx.run("promote", rows=rows, ids=[row.id for row in due])
-        tx.tell(Ready(tuple(sorted({row.lane for row in due}))))
+        tx.tell(Ready.of((row.lane, place) for row, (_, place) in zip(due, rows, strict=True)))
     return len(due)
 
 
@@ -61,8 +57,10 @@ def expire(tx: Tx) -> int:
         return 0
     never_started = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
     ending.end_pending(tx, never_started, Status.SKIPPED, Reason.START_DEADLINE)
-    tx.run("drop_expiries", ids=ids)
-    return len(ids)
+    # What was on its way from one table to another when we looked is pending still, and must be reminded of again.
+    left = {row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None}
+    tx.run("drop_expiries", ids=[id for id in ids if id not in left])
+    return len(ids) - len(left)
 
 
 def rescue(tx: Tx, lease_s: float, looked_at: int | None = None) -> int:

@@ -19,6 +19,7 @@ from rota.sdk.connection import Connection
 from rota.sdk.dead import DeadLetters
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
+from rota.store.postgres_url import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class App:
         self.dead = DeadLetters(self.connection)
 
     def __repr__(self) -> str:
-        return f"App({self.name!r}, url={self.settings.url!r})"
+        return f"App({self.name!r}, url={shown(self.settings.url)!r})"
 
     @overload
     def job(

@@ -84,7 +84,10 @@ class Connection:
     def _open(self) -> None:
         with self._lock:
             if self._store is None or self._pid != os.getpid():
-                self._store = open_store(self.settings.url, self.clock, busy_s=self.settings.busy_s)
+                settings = self.settings
+                self._store = open_store(
+                    settings.url, self.clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose=self._app
+                )
                 self._pid = os.getpid()
                 self._registered = (-1, -1)
                 atexit.register(self.close)

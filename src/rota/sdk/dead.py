@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from rota.ids import LAST_ID
 from rota.ops import control
 from rota.sdk.connection import Connection
 from rota.sdk.handle import Handle
@@ -30,7 +31,7 @@ class DeadLetters:
         error: str | None = None,
         since: datetime | None = None,
         limit: int = 100,
-        before: str = reader.LAST_ID,
+        before: str = LAST_ID,
     ) -> list[DeadRow]:
         """Newest first. `error` is a part of the error's text; `before` is the last id of the page before."""
         wanted = Filter(

@@ -18,7 +18,7 @@ from rota.domain.status import Status
 from rota.ops import control
 from rota.sdk.connection import Connection
 from rota.store import reader
-from rota.store.hints import Ended, Listener
+from rota.store.hints import Ended, Listener, Wanted
 from rota.store.reader import AttemptRow, Ending, ExecutionRow
 
 T = TypeVar("T")
@@ -88,7 +88,9 @@ class Handle(Generic[T]):
     def _wait(self, timeout: float | None) -> Ending:
         clock = self._connection.clock
         give_up_at = None if timeout is None else clock.monotonic() + timeout
-        listener = self._connection.store().bus.listen(Ended)
+        bus = self._connection.store().bus
+        listener = bus.listen(Ended)
+        bus.send([Wanted((self.id,))])
         try:
             while (ending := self._ending()) is None:
                 left = POLL_S if give_up_at is None else min(POLL_S, give_up_at - clock.monotonic())
@@ -112,7 +114,9 @@ class Handle(Generic[T]):
 
     async def _await_end(self, timeout: float | None) -> Ending:
         loop = asyncio.get_running_loop()
-        listener = self._connection.store().bus.listen(Ended)
+        bus = self._connection.store().bus
+        listener = bus.listen(Ended)
+        bus.send([Wanted((self.id,))])
         named = asyncio.Event()
         loop.add_reader(listener.fileno(), lambda: named.set() if self._is_named(listener) else None)
         try:

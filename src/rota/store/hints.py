@@ -10,11 +10,21 @@ from typing import Protocol
 
 import msgspec
 
+FIRST_RANK = -(2**63)
+
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """Something in these lanes may be claimed."""
+    """Something in these lanes may be claimed; for each lane, the lowest rank that is new in it."""
 
-    lanes: tuple[int, ...]
+    lanes: dict[int, int]
+
+    @classmethod
+    def of(cls, places: Iterable[tuple[int, int]]) -> Ready:
+        """From lanes and ranks."""
+        lowest: dict[int, int] = {}
+        for lane, rank in places:
+            lowest[lane] = min(rank, lowest.get(lane, rank))
+        return cls(lowest)
 
 
 class Due(msgspec.Struct, frozen=True, tag="due"):
@@ -29,13 +39,19 @@ class CancelAsked(msgspec.Struct, frozen=True, tag="cancel"):
     worker: int
 
 
+class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
+    """Somebody waits for the end of these executions. Where hints are dear, only such ends are told."""
+
+    ids: tuple[str, ...]
+
+
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """These executions reached their end."""
 
     ids: tuple[str, ...]
 
 
-Hint = Ready | Due | CancelAsked | Ended
+Hint = Ready | Due | CancelAsked | Wanted | Ended
 
 
 class Listener(Protocol):
@@ -60,25 +76,31 @@ class Bus(Protocol):
 
 def merged(hints: Iterable[Hint]) -> list[Hint]:
     """The same news in as few hints as possible."""
-    lanes: set[int] = set()
+    lanes: dict[int, int] = {}
     ended: list[str] = []
+    wanted: list[str] = []
     due: int | None = None
     cancels: set[int] = set()
     for hint in hints:
         match hint:
             case Ready():
-                lanes.update(hint.lanes)
+                for lane, rank in hint.lanes.items():
+                    lanes[lane] = min(rank, lanes.get(lane, rank))
             case Due():
                 due = hint.at if due is None else min(due, hint.at)
             case CancelAsked():
                 cancels.add(hint.worker)
+            case Wanted():
+                wanted.extend(hint.ids)
             case Ended():
                 ended.extend(hint.ids)
     result: list[Hint] = [CancelAsked(worker) for worker in sorted(cancels)]
     if lanes:
-        result.append(Ready(tuple(sorted(lanes))))
+        result.append(Ready(lanes))
     if due is not None:
         result.append(Due(due))
+    if wanted:
+        result.append(Wanted(tuple(wanted)))
     if ended:
         result.append(Ended(tuple(ended)))
     return result

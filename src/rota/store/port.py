@@ -67,6 +67,20 @@ def together_of(op: Callable[..., Any]) -> Together | None:
     return _together.get(op)
 
 
+_apart: set[Callable[..., Any]] = set()
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def runs_apart(op: C) -> C:
+    """Declares that `op` must not wait for the others: where there are several connections, it has one of its own."""
+    _apart.add(op)
+    return op
+
+
+def is_apart(op: Callable[..., Any]) -> bool:
+    return op in _apart
+
+
 class Store(Protocol):
     """A database."""
 

@@ -10,9 +10,9 @@ import msgspec
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.standing import MOST_COUNTED, Standing
 from rota.domain.status import TERMINAL, Status
+from rota.ids import FIRST_ID, LAST_ID, is_id, range_of
+from rota.store.hints import FIRST_RANK
 from rota.store.port import View
-
-LAST_ID = "~"
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -148,16 +148,34 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 50
 
 
+def known(id: str) -> str:
+    """`id`, unless no execution can have it."""
+    if not is_id(id):
+        raise UnknownExecution(f"there is no execution {id}")
+    return id
+
+
 def execution(view: View, namespace: str, id: str) -> ExecutionRow:
-    found = view.records("execution", ExecutionRow, namespace=namespace, ids=[id])
+    found = view.records("execution", ExecutionRow, namespace=namespace, ids=[known(id)])
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
     return found[0]
 
 
+def _position(before: str) -> str:
+    if not is_id(before):
+        raise UsageError(f"{before!r} is no id: a page goes on before the last id of the page before it")
+    return before
+
+
 def resolve(view: View, namespace: str, prefix: str) -> str:
     """The id that starts with `prefix`, if there is exactly one."""
-    found = [row[0] for row in view.rows("ids_like", namespace=namespace, prefix=prefix.lower())]
+    bounds = range_of(prefix.lower())
+    found = (
+        [row[0] for row in view.rows("ids_like", namespace=namespace, lowest=bounds[0], highest=bounds[1])]
+        if bounds
+        else []
+    )
     if len(found) == 1:
         return str(found[0])
     if not found:
@@ -166,19 +184,19 @@ def resolve(view: View, namespace: str, prefix: str) -> str:
 
 
 def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
-    return view.records("attempts", AttemptRow, namespace=namespace, id=id)
+    return view.records("attempts", AttemptRow, namespace=namespace, id=known(id))
 
 
 def ending(view: View, namespace: str, id: str) -> Ending | None:
     """How the execution ended; None if it has not."""
-    found = view.records("ending", Ending, namespace=namespace, id=id)
+    found = view.records("ending", Ending, namespace=namespace, id=known(id))
     if not found and view.one("exists", namespace=namespace, id=id) is None:
         raise UnknownExecution(f"there is no execution {id}")
     return found[0] if found else None
 
 
 def status(view: View, namespace: str, id: str) -> Status:
-    found = view.one("status_of", namespace=namespace, id=id)
+    found = view.one("status_of", namespace=namespace, id=known(id))
     if found is None:
         raise UnknownExecution(f"there is no execution {id}")
     return Status(found[0])
@@ -191,7 +209,7 @@ def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]
         "app": wanted.app,
         "queue": wanted.queue,
         "since": wanted.since,
-        "before": wanted.before,
+        "before": _position(wanted.before),
         "most": wanted.limit,
     }
     ids = [row[0] for row in _page(view, wanted, common)]
@@ -219,7 +237,7 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
         reason=reason,
         since=wanted.since,
         error=wanted.error,
-        before=wanted.before,
+        before=_position(wanted.before),
         most=wanted.limit,
     )
 
@@ -229,9 +247,20 @@ def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None
     return any(head is not None for _, head in lane_heads(view, namespace, app, queues))
 
 
-def lane_heads(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> list[tuple[Any, ...]]:
-    """Every lane of the app's queues, with the lowest rank that is ready in it and may be claimed."""
-    return view.rows("lane_heads", namespace=namespace, app=app, all_queues=queues is None, queues=list(queues or ()))
+def lane_heads(
+    view: View, namespace: str, app: str, queues: Sequence[str] | None, marks: Sequence[tuple[int, int, str]] = ()
+) -> list[tuple[Any, ...]]:
+    """Every lane of the app's queues, with the lowest rank that is ready in it, behind the mark, and may be claimed."""
+    return view.rows(
+        "lane_heads",
+        namespace=namespace,
+        app=app,
+        all_queues=queues is None,
+        queues=list(queues or ()),
+        marks=list(marks),
+        no_rank=FIRST_RANK,
+        no_id=FIRST_ID,
+    )
 
 
 def cancels(view: View, worker: int) -> list[str]:
@@ -270,7 +299,7 @@ def definition(view: View, namespace: str, app: str, job: str) -> str | None:
 
 def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
     """What a claim of this execution would look at, and the instant for which that holds."""
-    found = view.records("standing", Standing, namespace=namespace, id=id, most=MOST_COUNTED + 1)
+    found = view.records("standing", Standing, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
     return found[0], view.now
@@ -289,7 +318,7 @@ def clock(view: View) -> tuple[int, int]:
 
 def are_dead(view: View, namespace: str, ids: Sequence[str]) -> set[str]:
     """Those of `ids` that are dead letters."""
-    return {row[0] for row in view.rows("dead_of", namespace=namespace, ids=list(ids))}
+    return {row[0] for row in view.rows("dead_of", namespace=namespace, ids=[id for id in ids if is_id(id)])}
 
 
 def dead_count(view: View, namespace: str) -> int:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rota.clock import Clock
 from rota.domain.errors import DefinitionError, StoreMismatch, StoreUnavailable
-from rota.store import migrate
+from rota.store import migrate, postgres_url
 from rota.store.migrate import Migration
+from rota.store.opening import unknown_scheme
 from rota.store.port import View
+from rota.store.postgres_url import is_postgres
 from rota.store.sqlite_file import MEMORY, connect, path_of, translated
 from rota.store.sqlite_session import SqliteSession
 
@@ -23,8 +25,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ReadOnlyStore:
+class ReadOnly(Protocol):
     """The reading half of a `Store`, over a database that must exist and be up to date."""
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs `query` over one consistent state."""
+
+    def close(self) -> None: ...
+
+
+def open_reader(url: str, clock: Clock) -> ReadOnly:
+    if is_postgres(url):
+        from rota.store.postgres_readonly import PostgresReadOnly  # lazy: the other database need not be loaded
+
+        return PostgresReadOnly(url, clock)
+    return SqliteReadOnly(url, clock)
+
+
+def place_of(url: str) -> str:
+    """Where the database is, in words without secrets; refuses what no other process could look into."""
+    return postgres_url.parse(url).shown if is_postgres(url) else file_of(url)
+
+
+class SqliteReadOnly:
+    """Implements `ReadOnly`."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._path = file_of(url)
@@ -61,6 +85,10 @@ class ReadOnlyStore:
 
 def pending(url: str) -> list[Migration]:
     """The migrations that the database behind `url` has not seen; all of them if there is none yet."""
+    if is_postgres(url):
+        from rota.store import postgres_readonly  # lazy: the other database need not be loaded
+
+        return postgres_readonly.pending(url)
     path = file_of(url)
     if not Path(path).exists():
         if not Path(path).parent.is_dir():
@@ -75,9 +103,8 @@ def pending(url: str) -> list[Migration]:
 
 def file_of(url: str) -> str:
     """The file behind a URL; refuses what no other process could look into."""
-    scheme = url.split(":", 1)[0]
-    if scheme != "sqlite":
-        raise DefinitionError(f"no database for {scheme!r} URLs: use sqlite:///file.db (ROTA_URL or --url)")
+    if url.split(":", 1)[0] != "sqlite":
+        raise unknown_scheme(url)
     path = path_of(url)
     if path == MEMORY:
         raise DefinitionError("a database in memory belongs to one process: use sqlite:///file.db (ROTA_URL or --url)")

@@ -14,25 +14,23 @@ import msgspec
 
 from rota.clock import Clock
 from rota.store import statements
-from rota.store.hints import Hint
 from rota.store.port import Row
+from rota.store.session import Session
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
-class SqliteSession:
+class SqliteSession(Session):
     """Runs named statements on one connection; the owner opens and ends the transactions."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        super().__init__()
         self._connection = connection
         self._clock = clock
         self._statements = statements.load("sqlite")
         self._gathering: dict[str, str] = {}
-        self._remembered: dict[tuple[Any, ...], tuple[int, list[Any]]] = {}
-        self.now = 0
-        self.hints: list[Hint] = []
 
     def begin(self) -> None:
         """To be called once per operation: fixes its `now`."""
@@ -47,12 +45,12 @@ class SqliteSession:
         return changed
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
-        (text,) = self._statements[name]
-        return self._connection.execute(text, self._bound(params)).fetchall()
-
-    def one(self, name: str, /, **params: Any) -> Row | None:
-        found = self.rows(name, **params)
-        return found[0] if found else None
+        bound = self._bound(params)
+        first, *rest = self._statements[name]
+        found = self._connection.execute(first, bound).fetchall()
+        for text in rest:
+            self._connection.execute(text, bound)
+        return found
 
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
         bound = self._bound(params)
@@ -62,22 +60,6 @@ class SqliteSession:
         for text in rest:
             self._connection.execute(text, bound)
         return _decoder(kind).decode(found)
-
-    def tell(self, hint: Hint) -> None:
-        self.hints.append(hint)
-
-    def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
-        key = (name, *params.values())
-        known = self._remembered.get(key)
-        if known is None or not 0 <= self.now - known[0] <= max_age_s * 1_000_000:
-            if len(self._remembered) >= 1000:
-                self._remembered.clear()
-            known = self._remembered[key] = (self.now, list(self.one(name, **params) or ()))
-        return known[1]
-
-    def forget(self) -> None:
-        """An operation was undone: what it adjusted in remembered rows did not happen."""
-        self._remembered.clear()
 
     def _bound(self, params: dict[str, Any]) -> dict[str, Any]:
         for name, value in params.items():

@@ -7,8 +7,12 @@ One text serves both databases, because a batch has a notation of its own:
 
     EACH(:rows, id uuid, fence bigint)   a table made from a list of tuples, with these columns
     x.id AMONG(:ids, uuid)               whether a value is in a list
+    LISTED(x.name, x.list)               whether a value is in a stored JSON array
+    FOUND(text, part)                    where a part of a text begins, from 1; 0 if nowhere
+    … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, who need not lock a row
 
-SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column.
+SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column. On PostgreSQL every table is named with
+its schema, so that no statement depends on a search path: it may run in a caller's own transaction or behind a pooler.
 """
 
 from __future__ import annotations
@@ -21,11 +25,18 @@ _HEADER = re.compile(r"^-- name: (\w+)(?: @(\w+))?[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _EACH = re.compile(r"EACH\(:(\w+), ([^()]+)\)")
 _AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
+_LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
+_LOCK = re.compile(r"\s+FOR (?:UPDATE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
+_TABLES = (
+    "namespace|queue|lane|job|job_version|execution|scheduled|waiting|ready|running|finished|dead|unique_key|expiry"
+    "|worker|audit|state|migration|summary"
+)
+_TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE)\s+({_TABLES})\b")
 
 
 @cache
-def load(dialect: str) -> dict[str, tuple[str, ...]]:
-    """Every statement that `dialect` uses, by name."""
+def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
+    """Every statement that `dialect` uses, by name. `schema` is where PostgreSQL has the tables."""
     general: dict[str, tuple[str, ...]] = {}
     special: dict[str, tuple[str, ...]] = {}
     for file in sorted((resources.files("rota.store") / "queries").iterdir(), key=lambda file: file.name):
@@ -34,7 +45,7 @@ def load(dialect: str) -> dict[str, tuple[str, ...]]:
             if variant in (None, dialect):
                 target = special if variant else general
                 assert name not in target, f"statement {name} is defined twice"
-                target[name] = tuple(_expand(text, dialect) for text in _texts(body))
+                target[name] = tuple(_expand(text, dialect, schema) for text in _texts(body))
     return general | special
 
 
@@ -42,14 +53,23 @@ def _texts(body: str) -> list[str]:
     return [text.strip() for text in _COMMENT.sub("", body).split(";") if text.strip()]
 
 
-def _expand(text: str, dialect: str) -> str:
+def _expand(text: str, dialect: str, schema: str) -> str:
     if dialect == "sqlite":
+        text = _LOCK.sub("", text).replace("FOUND(", "instr(").replace("GREATEST(", "max(")
+        text = _LISTED.sub(r"\1 IN (SELECT value FROM json_each(\2))", text)
         text = _EACH.sub(lambda found: _json_table(found[1], found[2]), text)
         return _AMONG.sub(r"IN (SELECT value FROM json_each(:\1))", text)
     text = _EACH.sub(lambda found: _array_table(found[1], found[2]), text)
     text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
+    text = text.replace("FOUND(", "strpos(")
+    text = _LISTED.sub(r"jsonb_exists(CAST(\2 AS jsonb), \1)", text)
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
-    return text.replace("CROSS JOIN", "JOIN")
+    return qualified(text.replace("CROSS JOIN", "JOIN"), schema)
+
+
+def qualified(text: str, schema: str) -> str:
+    """`text` with the schema before every one of Rota's tables."""
+    return _TABLE.sub(lambda found: "".join((found[1], ' "', schema, '".', found[2])), text)
 
 
 def _json_table(parameter: str, columns: str) -> str:

@@ -17,7 +17,19 @@ from rota.store.hints import Hint
 class Work:
     """The call and what became of it. Either the store begins it or the caller takes it back, never both."""
 
-    __slots__ = ("_begun", "_done", "args", "error", "future", "hints", "kwargs", "op", "result")
+    __slots__ = (
+        "_begun",
+        "_done",
+        "args",
+        "error",
+        "future",
+        "hints",
+        "is_begun",
+        "is_ended",
+        "kwargs",
+        "op",
+        "result",
+    )
 
     def __init__(
         self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], future: Future[Any] | None = None
@@ -26,17 +38,21 @@ class Work:
         self.result: Any = None
         self.error: BaseException | None = None
         self.hints: list[Hint] = []
+        self.is_begun = self.is_ended = False
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
 
     def begin(self) -> bool:
         """For the store: False if the caller has taken the work back."""
         if self.future is not None:
-            return self.future.set_running_or_notify_cancel()
-        return self._begun.acquire(blocking=False)
+            self.is_begun = self.future.set_running_or_notify_cancel()
+        else:
+            self.is_begun = self._begun.acquire(blocking=False)
+        return self.is_begun
 
     def end(self) -> None:
         """For the store, once the commit is done: tells the caller."""
+        self.is_ended = True
         if self.future is None:
             self._done.release()
         elif self.error is None:

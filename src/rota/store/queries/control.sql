@@ -1,9 +1,19 @@
--- name: pending
+-- name: pending @sqlite
 SELECT id, lane, fence, attempts, crashes, first_start_at FROM scheduled WHERE id AMONG(:ids, uuid)
 UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at FROM waiting WHERE id AMONG(:ids, uuid)
 UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at FROM ready WHERE id AMONG(:ids, uuid)
+
+-- name: pending @postgres
+-- Locked, because a claim may be taking them. What moves to another table meanwhile is in none of the three here.
+WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM scheduled
+           WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
+     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM waiting
+           WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
+     r AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM ready
+           WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE)
+SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r
 
 -- name: end_pending
 INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, finished_at)
@@ -17,12 +27,15 @@ DELETE FROM ready WHERE id AMONG(:ids, uuid)
 UPDATE running SET cancel_at = :now, cancel_reason = :reason WHERE id = :id AND cancel_at IS NULL
 
 -- name: status_of
-SELECT status, worker FROM state WHERE id = :id AND namespace = :namespace
+SELECT status, worker, cancel_at FROM state WHERE id = :id AND namespace = :namespace
 
 -- name: dead_of
+SELECT id FROM dead WHERE namespace = :namespace AND id AMONG(:ids, uuid)
+
+-- name: dead_to_replay
 SELECT d.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags
 FROM dead d JOIN execution x ON x.id = d.id
-WHERE d.namespace = :namespace AND d.id AMONG(:ids, uuid) ORDER BY d.id
+WHERE d.namespace = :namespace AND d.id AMONG(:ids, uuid) ORDER BY d.id FOR UPDATE OF d
 
 -- name: replayable
 SELECT x.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags FROM execution x

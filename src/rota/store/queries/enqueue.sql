@@ -17,6 +17,14 @@ SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM EACH(:items, id uuid, argumen
 -- name: insert_expiries
 INSERT INTO expiry (deadline, id) SELECT :deadline, id FROM EACH(:items, id uuid, arguments text) e
 
+-- name: lock_keys @sqlite
+SELECT count(*) FROM EACH(:keys, key text) e
+
+-- name: lock_keys @postgres
+-- Until the commit, one caller at a time for each key, in an order that is the same for all of them.
+SELECT count(pg_advisory_xact_lock(h)) FROM (
+    SELECT DISTINCT hashtextextended(key, 0) AS h FROM EACH(:keys, key text) e ORDER BY h) ordered
+
 -- name: key_holder
 SELECT holder, arguments_hash, taken_at FROM unique_key
 WHERE namespace = :namespace AND app = :app AND job = :job AND kind = :kind AND key = :key
@@ -30,7 +38,7 @@ DO UPDATE SET holder = excluded.holder, arguments_hash = excluded.arguments_hash
 -- name: queue_depth
 SELECT count(*) FROM (
     SELECT 1 FROM lane l CROSS JOIN ready r ON r.lane = l.id
-    WHERE l.namespace = :namespace AND l.queue = :queue LIMIT :most)
+    WHERE l.namespace = :namespace AND l.queue = :queue LIMIT :most) counted
 
 -- name: queue_oldest
 SELECT min(x.run_at) FROM lane l
@@ -42,10 +50,17 @@ WHERE l.namespace = :namespace AND l.queue = :queue
 SELECT arguments FROM execution WHERE id = :id
 
 -- name: push_back
-UPDATE scheduled SET run_at = :run_at WHERE id = :id AND run_at < :run_at
+UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id = :id
 
--- name: unready
+-- name: unready @sqlite
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
 SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at
 FROM ready r JOIN execution x ON x.id = r.id WHERE r.id = :id;
 DELETE FROM ready WHERE id = :id
+
+-- name: unready @postgres
+WITH gone AS (
+    DELETE FROM ready WHERE id = :id RETURNING id, lane, fence, attempts, crashes, first_start_at)
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
+SELECT g.id, g.lane, x.priority, :run_at, g.fence, g.attempts, g.crashes, g.first_start_at
+FROM gone g JOIN execution x ON x.id = g.id

@@ -1,15 +1,19 @@
 -- name: add_worker
 INSERT INTO worker (namespace, app, name, host, pid, version, queues, concurrency, state, started_at, heartbeat_at, lease_until)
-VALUES (:namespace, :app, :name, :host, :pid, :version, :queues, :concurrency, 'live', :now, :now, :now + :lease)
+VALUES (:namespace, :app, :name, :host, :pid, :version, :queues, :concurrency, 'live', :now, :now, CAST(:now AS bigint) + :lease)
 RETURNING id
 
 -- name: beat
-UPDATE worker SET heartbeat_at = :now, lease_until = :now + :lease
+UPDATE worker SET heartbeat_at = :now, lease_until = CAST(:now AS bigint) + :lease
 WHERE id AMONG(:workers, bigint) AND stopped_at IS NULL
 RETURNING id
 
 -- name: set_worker_state
 UPDATE worker SET state = :state WHERE id = :worker AND stopped_at IS NULL
+
+-- name: lock_worker
+-- Waits for a claim in progress, which holds the row with KEY SHARE; a heartbeat does not.
+SELECT id FROM worker WHERE id = :worker AND stopped_at IS NULL FOR UPDATE
 
 -- name: stop_worker
 UPDATE worker SET state = :state, stopped_at = :now WHERE id = :worker AND stopped_at IS NULL

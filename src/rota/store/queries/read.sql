@@ -20,25 +20,26 @@ WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
 
 -- name: ids_like
-SELECT id FROM execution WHERE id >= :prefix AND id < :prefix || '~' AND namespace = :namespace ORDER BY id LIMIT 3
+SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND namespace = :namespace
+ORDER BY id LIMIT 3
 
 -- name: page_all
 SELECT x.id FROM execution x
 WHERE x.id < :before AND x.namespace = :namespace
-  AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue) AND (:since IS NULL OR x.created_at >= :since)
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_of_job
 SELECT x.id FROM execution x
 WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
-  AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue) AND (:since IS NULL OR x.created_at >= :since)
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_ended
 SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.final = 1 AND f.status = :status AND f.id < :before AND x.namespace = :namespace
-  AND (:job IS NULL OR x.job = :job) AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue)
-  AND (:since IS NULL OR x.created_at >= :since) AND (:error IS NULL OR instr(lower(f.error), lower(:error)) > 0)
+  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
+  AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_live
@@ -49,16 +50,16 @@ SELECT x.id FROM (
     UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
 ) t CROSS JOIN execution x ON x.id = t.id
 WHERE t.id < :before AND x.namespace = :namespace
-  AND (:job IS NULL OR x.job = :job) AND (:app IS NULL OR x.app = :app) AND (:queue IS NULL OR x.queue = :queue)
-  AND (:since IS NULL OR x.created_at >= :since)
+  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
+  AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
 ORDER BY t.id DESC LIMIT :most
 
 -- name: dead_letters
 SELECT d.id, d.app, d.job, d.queue, d.reason, d.failed_at, f.error
 FROM dead d CROSS JOIN finished f ON f.id = d.id AND f.final = 1
 WHERE d.namespace = :namespace AND d.id < :before
-  AND (:job IS NULL OR d.job = :job) AND (:queue IS NULL OR d.queue = :queue) AND (:reason IS NULL OR d.reason = :reason)
-  AND (:since IS NULL OR d.failed_at >= :since) AND (:error IS NULL OR instr(lower(f.error), lower(:error)) > 0)
+  AND (CAST(:job AS text) IS NULL OR d.job = :job) AND (CAST(:queue AS text) IS NULL OR d.queue = :queue) AND (CAST(:reason AS text) IS NULL OR d.reason = :reason)
+  AND (CAST(:since AS bigint) IS NULL OR d.failed_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
 ORDER BY d.id DESC LIMIT :most
 
 -- name: queues
@@ -85,7 +86,7 @@ WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :sin
 SELECT number, name, checksum, applied_at FROM migration ORDER BY number
 
 -- name: clock
-SELECT :now
+SELECT CAST(:now AS bigint)
 
 -- name: standing
 -- The same conditions as those of a claim.
@@ -93,27 +94,27 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT count(*) FROM worker w
         WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
           AND w.lease_until > :now
-          AND (w.queues = 'null' OR s.queue IN (SELECT value FROM json_each(w.queues)))) AS live_workers,
+          AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) AS live_workers,
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) < (m.rank, m.id)
-            WHERE m.id = s.id LIMIT :most)) AS ahead,
+            WHERE m.id = s.id LIMIT :most) counted) AS ahead,
        s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 WHERE s.id = :id AND s.namespace = :namespace
 
 -- name: stranded
-SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most)) AS queued
+SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
   AND NOT EXISTS (
       SELECT 1 FROM worker w
       WHERE w.namespace = l.namespace AND w.app = l.app AND w.stopped_at IS NULL AND w.state = 'live'
         AND w.lease_until > :now
-        AND (w.queues = 'null' OR l.queue IN (SELECT value FROM json_each(w.queues))))
+        AND (w.queues = 'null' OR LISTED(l.queue, w.queues)))
 ORDER BY l.app, l.queue
 
 -- name: newest
-SELECT max(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),
+SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),
            coalesce((SELECT max(heartbeat_at) FROM worker), 0)) AS at
 
 -- name: dead_count

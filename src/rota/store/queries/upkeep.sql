@@ -1,10 +1,15 @@
--- name: next_due
-SELECT min(run_at) FROM scheduled
+-- name: look
+-- Everything that an idle node has to know, in one statement. A heartbeat from the future means that the clock went
+-- back: its lease says nothing.
+SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_due_at,
+       (SELECT min(deadline) FROM expiry) AS next_deadline,
+       EXISTS (SELECT 1 FROM worker WHERE stopped_at IS NULL
+               AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)) AS dead_workers
 
 -- name: due
 SELECT s.id, s.lane, s.priority, s.run_at, q.policy
 FROM scheduled s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most
+WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most FOR UPDATE OF s SKIP LOCKED
 
 -- name: promote
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
@@ -12,16 +17,13 @@ SELECT s.lane, e.rank, s.id, s.fence, s.attempts, s.crashes, s.first_start_at
 FROM EACH(:rows, id uuid, rank bigint) e CROSS JOIN scheduled s ON s.id = e.id;
 DELETE FROM scheduled WHERE id AMONG(:ids, uuid)
 
--- name: next_expiry
-SELECT min(deadline) FROM expiry
-
 -- name: expiries_due
-SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most
+SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: drop_expiries
 DELETE FROM expiry WHERE deadline <= :now AND id AMONG(:ids, uuid)
 
 -- name: workers_expired
--- A heartbeat from the future means that the clock went back: its lease says nothing.
 SELECT id, name FROM worker
-WHERE stopped_at IS NULL AND (lease_until <= :now OR heartbeat_at > :now + :lease) ORDER BY id LIMIT :most
+WHERE stopped_at IS NULL AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)
+ORDER BY id LIMIT :most FOR UPDATE SKIP LOCKED

@@ -1,38 +1,65 @@
 -- name: may_claim
-SELECT state = 'live' AND lease_until > :now FROM worker WHERE id = :worker AND stopped_at IS NULL
+SELECT state = 'live' AND lease_until > :now FROM worker WHERE id = :worker AND stopped_at IS NULL FOR KEY SHARE
 
 -- name: lane_heads
-SELECT l.id, CASE WHEN q.paused_at IS NULL
-                  THEN (SELECT r.rank FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) END AS head
+-- For each lane that may be claimed from, the lowest rank behind the claimer's mark in it; null if there is none.
+SELECT l.id, CASE WHEN q.paused_at IS NULL THEN (
+    SELECT r.rank FROM ready r WHERE r.lane = l.id AND (r.rank, r.id) > (coalesce(m.rank, :no_rank), coalesce(m.id, :no_id))
+    ORDER BY r.rank, r.id LIMIT 1) END AS head
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+LEFT JOIN EACH(:marks, lane bigint, rank bigint, id uuid) m ON m.lane = l.id
 WHERE l.namespace = :namespace AND l.app = :app
   AND (:all_queues OR l.queue AMONG(:queues, text))
 
 -- name: lane_head
-SELECT lane, rank FROM ready WHERE lane = :lane ORDER BY rank, id LIMIT 1
+SELECT lane, rank FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) ORDER BY rank, id LIMIT 1
 
--- name: claimable
+-- name: claim @sqlite
+-- SQLite has no data-changing CTE: the first rows are read, then copied to running and deleted.
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
        coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at,
        x.job, x.arguments, x.deadline, x.run_at, x.created_at
 FROM ready r CROSS JOIN execution x ON x.id = r.id
-WHERE r.lane = :lane AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most
-
--- name: claim @sqlite
--- SQLite has no data-changing CTE: the first rows of the lane, just read, are copied to running and deleted.
+WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most;
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
-FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most;
+FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest ORDER BY rank, id LIMIT :most;
 DELETE FROM ready WHERE id IN (
-    SELECT id FROM ready WHERE lane = :lane AND rank <= :highest ORDER BY rank, id LIMIT :most)
+    SELECT id FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest
+    ORDER BY rank, id LIMIT :most)
+
+-- name: claim @postgres
+WITH taken AS (
+    DELETE FROM ready WHERE ctid = ANY(ARRAY(
+        SELECT r.ctid FROM ready r
+        WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest
+        ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED))
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at),
+held AS (
+    INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
+    SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now FROM taken
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at)
+SELECT h.id, h.lane, h.rank, h.fence, h.attempts, h.crashes, h.first_start_at, h.started_at,
+       x.job, x.arguments, x.deadline, x.run_at, x.created_at
+FROM held h JOIN execution x ON x.id = h.id
+
+-- name: unclaim
+-- In the transaction of the claim: nobody has seen the fence that is taken back.
+INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
+SELECT id, lane, rank, fence - 1, attempts, crashes, CASE WHEN first_start_at < started_at THEN first_start_at END
+FROM running WHERE id AMONG(:ids, uuid);
+DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: held
 SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason
-FROM running WHERE id AMONG(:ids, uuid)
+FROM running WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
 
 -- name: held_by_worker
 SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason
-FROM running WHERE worker = :worker ORDER BY id LIMIT :most
+FROM running WHERE worker = :worker ORDER BY id LIMIT :most FOR UPDATE
+
+-- name: attempts_of_worker
+SELECT id, fence FROM running WHERE worker = :worker ORDER BY id LIMIT :most
 
 -- name: cancels_of_worker
 SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
@@ -40,16 +67,26 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 -- name: unnamed_of_worker
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
--- name: count_held
-SELECT count(*) FROM EACH(:rows, id uuid, fence bigint, result text) e
-CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence
-
--- name: finish_successes
+-- name: finish_successes @sqlite
+-- Returns the ids of the reports that are stale.
+SELECT e.id FROM EACH(:rows, id uuid, fence bigint, result text) e
+WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.id = e.id AND r.fence = e.fence);
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
 SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.result, :now
 FROM EACH(:rows, id uuid, fence bigint, result text) e CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence;
 DELETE FROM running WHERE (id, fence) IN (SELECT id, fence FROM EACH(:rows, id uuid, fence bigint, result text) e)
+
+-- name: finish_successes @postgres
+WITH e AS MATERIALIZED (SELECT * FROM EACH(:rows, id uuid, fence bigint, result text) t),
+gone AS (
+    DELETE FROM running r USING e WHERE r.id = e.id AND r.fence = e.fence
+    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, e.result),
+ended AS (
+    INSERT INTO finished (
+        id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
+    SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now FROM gone)
+SELECT id FROM e WHERE id NOT IN (SELECT id FROM gone)
 
 -- name: finish
 INSERT INTO finished (

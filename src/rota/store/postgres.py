@@ -1,0 +1,234 @@
+"""The cluster store: a PostgreSQL database that any number of processes and machines share.
+
+Whole operations are shipped to a few threads, each with a connection of its own. Those of one kind that wait together
+share one transaction; heartbeats have a connection to themselves. A future is done only after the commit, so what
+a caller was told is durable.
+
+`inline=True` runs everything in the calling thread instead: for tests and the simulator, which want no threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Concatenate, ParamSpec, TypeVar, cast
+
+import psycopg
+
+from rota.clock import Clock, SystemClock
+from rota.domain.errors import StoreUnavailable
+from rota.store import postgres_migrate, postgres_url
+from rota.store.hints import Bus, Hint
+from rota.store.inbox import Inbox
+from rota.store.port import Tx, View, is_apart
+from rota.store.postgres_bus import PostgresBus
+from rota.store.postgres_errors import Remedy, remedy, translated
+from rota.store.postgres_link import Link
+from rota.store.postgres_session import PostgresSession
+from rota.store.postgres_writer import Patience, Writer
+from rota.store.work import Work
+
+P = ParamSpec("P")
+T = TypeVar("T")
+MOST_WRITERS = 4
+MOST_IDLE_READERS = 2
+GUARD_S = 1.0
+_machine = SystemClock()
+
+
+class PostgresStore:
+    """Implements `rota.store.port.Store`."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        busy_s: float = 30.0,
+        inline: bool = False,
+        listen_url: str | None = None,
+        purpose: str = "",
+    ) -> None:
+        self._address = postgres_url.parse(url)
+        self.clock = clock or SystemClock()
+        self._busy_s = busy_s
+        self._inline = inline
+        self._purpose = purpose or f"pid {os.getpid()}"
+        self._closing = threading.Event()
+        self._lock = threading.RLock()
+        self._writers: list[Writer] = []
+        self._threads: list[threading.Thread] = []
+        self._readers: queue.LifoQueue[tuple[Link, PostgresSession]] = queue.LifoQueue()
+        self._inbox = Inbox(lambda: self._hire(self._inbox, MOST_WRITERS))
+        self._apart = Inbox(lambda: self._hire(self._apart, 1))
+        self._staff: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
+        listening = postgres_url.parse(listen_url) if listen_url else self._address
+        self.bus: Bus = PostgresBus(listening)
+        self._prepare()
+        _open_stores.add(self)
+
+    def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        work = Work(op, args, kwargs, Future())
+        self._send(work)
+        assert work.future is not None
+        return work.future
+
+    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        work = Work(op, args, kwargs)
+        self._send(work)
+        if not work.wait(self._busy_s):
+            raise StoreUnavailable(
+                f"{self._address.shown} was busy for {self._busy_s:g} s; nothing was accepted: see `rota doctor`"
+            )
+        return cast("T", work.answer())
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closing.is_set():
+            raise StoreUnavailable("the store is closed")
+        patience = Patience(self._busy_s, self._closing)
+        while True:
+            try:
+                with self._reader() as session:
+                    return query(session, *args, **kwargs)
+            except psycopg.Error as error:
+                if remedy(error) is Remedy.NONE or not patience.lasts():
+                    raise translated(error, self._address.shown) from error
+            patience.pause()
+
+    def blocker(self) -> int | None:
+        return None
+
+    def trouble(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        rest = [*self._inbox.close(), *self._apart.close()]
+        for work in rest:
+            if work.begin():
+                work.error = StoreUnavailable("the store is closed")
+                work.end()
+        for writer in self._writers:
+            writer.closing.set()
+        for thread in self._threads:
+            thread.join(timeout=self._busy_s)
+        for writer in self._writers:
+            writer.let_go()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._readers.get_nowait()[0].close()
+        self.bus.close()
+        _open_stores.discard(self)
+
+    def abandon(self) -> None:
+        """This is a copy that came through a fork: threads and connections belong to the parent."""
+        self._closing.set()
+        cast("PostgresBus", self.bus).abandon()
+
+    def _send(self, work: Work) -> None:
+        if self._closing.is_set():
+            raise StoreUnavailable("the store is closed")
+        if self._inline:
+            with self._lock:
+                self._writer().perform([work])
+        elif not (self._apart if is_apart(work.op) else self._inbox).put(work):
+            raise StoreUnavailable("the store is closed")
+
+    def _prepare(self) -> None:
+        patience = Patience(self._busy_s, self._closing)
+        while True:
+            try:
+                link = Link(self._address, self._purpose, planner=False)
+                try:
+                    postgres_migrate.apply(link, self._address.schema, self.clock)
+                finally:
+                    link.close()
+            except psycopg.Error as error:
+                if remedy(error) is Remedy.NONE or not patience.lasts():
+                    raise translated(error, self._address.shown) from error
+                patience.pause()
+            else:
+                return
+
+    def _writer(self) -> Writer:
+        """The only one, for `inline`."""
+        if not self._writers:
+            self._writers.append(self._new_writer())
+        return self._writers[0]
+
+    def _new_writer(self) -> Writer:
+        return Writer(self._address, self.clock, self._purpose, self._busy_s, self._tell)
+
+    def _tell(self, hints: Sequence[Hint]) -> None:
+        self.bus.send(hints)
+
+    def _hire(self, inbox: Inbox, most: int) -> None:
+        with self._lock:
+            if self._staff[inbox] >= most or self._closing.is_set():
+                return
+            self._staff[inbox] += 1
+            if not self._threads:
+                self._start(self._guard, "rota-guard")
+            writer = self._new_writer()
+            self._writers.append(writer)
+            self._start(lambda: _serve(inbox, writer), "rota-writer")
+
+    def _start(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guard(self) -> None:
+        """Ends the wait for a server that took our question and never answers: no timeout of the network sees that."""
+        while not self._closing.wait(GUARD_S):
+            for writer in list(self._writers):
+                since = writer.busy_since
+                if since is not None and _machine.monotonic() - since > self._busy_s:
+                    writer.cut()
+
+    @contextlib.contextmanager
+    def _reader(self) -> Iterator[View]:
+        link, session = self._idle_reader()
+        try:
+            session.begin(link.begin_reading())
+            yield session
+            link.rollback()
+        except BaseException:
+            link.close()
+            raise
+        if self._closing.is_set() or self._readers.qsize() >= MOST_IDLE_READERS:
+            link.close()
+        else:
+            self._readers.put((link, session))
+
+    def _idle_reader(self) -> tuple[Link, PostgresSession]:
+        with contextlib.suppress(queue.Empty):
+            return self._readers.get_nowait()
+        link = Link(self._address, self._purpose)
+        return link, PostgresSession(link, self._address.schema, self.clock)
+
+
+def _serve(inbox: Inbox, writer: Writer) -> None:
+    while group := inbox.take():
+        try:
+            writer.perform(group)
+        finally:
+            inbox.done(group)
+
+
+_open_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for store in list(_open_stores):
+        store.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,250 @@
+"""Hints through PostgreSQL: LISTEN and NOTIFY, on one connection for each process.
+
+A hint is sent after the commit, by a thread of its own that gathers what came meanwhile: NOTIFY in every transaction
+would cost a quarter of the speed, and a listener in every worker process nearly all of it. Ends are only told to those
+who said that they wait for them. Behind a pooler nobody can listen; then hints are sent and everybody polls, unless a
+direct URL is given for listening.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+from collections.abc import Sequence
+
+import msgspec
+import psycopg
+
+from rota.clock import SystemClock
+from rota.store.hints import Ended, Hint, Listener, Wanted, merged
+from rota.store.postgres_link import Link
+from rota.store.postgres_url import Address
+
+log = logging.getLogger("rota.store")
+
+MOST_BYTES = 7000
+MOST_IDS = 150
+MOST_WANTED = 100_000
+WANTED_S = 30.0
+GATHER_S = 0.003
+LONGEST_PAUSE_S = 0.5
+LONGEST_WAIT_S = 30.0
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Hint]).decode
+
+
+class PostgresBus:
+    """One thread and one connection, from the first use on."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._channel = f"{address.schema}_hints"
+        self._clock = SystemClock()
+        self._lock = threading.Lock()
+        self._outbox: list[Hint] = []
+        self._listeners: list[_PipeListener] = []
+        self._wanted: dict[str, float] = {}
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+        self._thread: threading.Thread | None = None
+        self._link: Link | None = None
+        self._is_closed = False
+        self.is_live = False
+        """Whether hints of others reach us now."""
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        if hints:
+            self._deliver(hints)
+            with self._lock:
+                self._outbox.extend(hints)
+            self._start()
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        listener = _PipeListener(kinds, self._forget)
+        with self._lock:
+            self._listeners.append(listener)
+        self._start()
+        return listener
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._wake()
+        if self._thread is not None:
+            self._thread.join(timeout=5.0)
+        os.close(self._wake_in)
+        os.close(self._wake_out)
+
+    def abandon(self) -> None:
+        """This is a copy that came through a fork."""
+        self._is_closed = True
+
+    def _forget(self, listener: _PipeListener) -> None:
+        with self._lock:
+            self._listeners.remove(listener)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._serve, name="rota-hints", daemon=True)
+                self._thread.start()
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._wake_in, b"!")
+
+    def _serve(self) -> None:
+        pause_s = 0.05
+        while not self._is_closed:
+            try:
+                self._work()
+                pause_s = 0.05
+            except psycopg.Error as error:
+                log.debug("hints: %s", error)
+                self._drop()
+                # Whoever missed hints meanwhile polls; what waits to be sent is sent when the server is back.
+                select.select([], [], [], pause_s)
+                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+        with contextlib.suppress(psycopg.Error):
+            self._flush()
+        self._drop()
+
+    def _work(self) -> None:
+        link = self._open()
+        self._flush()
+        select.select([link.connection.pgconn.socket, self._wake_out], [], [], LONGEST_WAIT_S)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_out, 4096)
+        self._receive(link)
+
+    def _open(self) -> Link:
+        if self._link is None:
+            self._link = Link(self._address, "hints", planner=False)
+            if not self._link.is_pooled:
+                self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')), prepare=False)
+                self.is_live = True
+        return self._link
+
+    def _drop(self) -> None:
+        self.is_live = False
+        if self._link is not None:
+            self._link.close()
+        self._link = None
+
+    def _receive(self, link: Link) -> None:
+        pgconn = link.connection.pgconn
+        pgconn.consume_input()
+        heard: list[Hint] = []
+        while (notify := pgconn.notifies()) is not None:
+            if notify.be_pid != pgconn.backend_pid:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    heard.extend(_decode(notify.extra))
+        if heard:
+            self._deliver(merged(heard))
+
+    def _deliver(self, hints: Sequence[Hint]) -> None:
+        """To those who listen in this process."""
+        with self._lock:
+            listeners = list(self._listeners)
+            for hint in hints:
+                if isinstance(hint, Wanted):
+                    self._remember(hint.ids)
+        for listener in listeners:
+            listener.put(hints)
+
+    def _remember(self, ids: Sequence[str]) -> None:
+        now = self._clock.monotonic()
+        if len(self._wanted) > MOST_WANTED:
+            self._wanted = {id: until for id, until in self._wanted.items() if until > now}
+        self._wanted.update(dict.fromkeys(ids, now + WANTED_S))
+
+    def _flush(self) -> None:
+        """Sends what has gathered; waits a moment for more, because one NOTIFY costs the same for all of it."""
+        with self._lock:
+            hints, self._outbox = self._outbox, []
+        hints = self._worth_telling(hints)
+        if not hints:
+            return
+        assert self._link is not None
+        try:
+            for payload in _payloads(merged(hints)):
+                self._link.connection.execute("SELECT pg_notify(%s, %s)", (self._channel, payload), prepare=False)
+        except psycopg.Error:
+            with self._lock:
+                self._outbox = hints[-1000:] + self._outbox
+            raise
+        select.select([], [], [], GATHER_S)
+
+    def _worth_telling(self, hints: list[Hint]) -> list[Hint]:
+        wanted = self._wanted
+        kept: list[Hint] = []
+        for hint in hints:
+            if isinstance(hint, Ended):
+                ids = tuple(id for id in hint.ids if id in wanted) if wanted else ()
+                if ids:
+                    kept.append(Ended(ids))
+            else:
+                kept.append(hint)
+        return kept
+
+
+class _PipeListener:
+    """A receiver in this process: hints in a list, and a pipe that becomes readable."""
+
+    def __init__(self, kinds: Sequence[type[Hint]], forget: object) -> None:
+        self._kinds = tuple(kinds)
+        self._forget = forget
+        self._lock = threading.Lock()
+        self._hints: list[Hint] = []
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._out, False)
+        os.set_blocking(self._in, False)
+        self._is_closed = False
+
+    def fileno(self) -> int:
+        return self._out
+
+    def put(self, hints: Sequence[Hint]) -> None:
+        news = [hint for hint in hints if isinstance(hint, self._kinds)]
+        if not news:
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            if not self._hints:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._in, b"!")
+            self._hints = merged([*self._hints, *news]) if self._hints else news
+
+    def take(self) -> list[Hint]:
+        with self._lock:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._out, 4096)
+            hints, self._hints = self._hints, []
+        return merged(hints)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            os.close(self._out)
+            os.close(self._in)
+        self._forget(self)  # type: ignore[operator]
+
+
+def _payloads(hints: Sequence[Hint]) -> list[str]:
+    """Texts that NOTIFY can carry. Only lists of ids and of lanes grow, and what does not fit is left to polling."""
+    pieces: list[list[Hint]] = [[hint for hint in hints if not isinstance(hint, Ended | Wanted)]]
+    for kind in (Wanted, Ended):
+        ids = [id for hint in hints if isinstance(hint, kind) for id in hint.ids]
+        pieces += [[kind(tuple(ids[start : start + MOST_IDS]))] for start in range(0, len(ids), MOST_IDS)]
+    texts = [_encode(piece).decode() for piece in pieces if piece]
+    return [text for text in texts if len(text) <= MOST_BYTES]

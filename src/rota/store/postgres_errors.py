@@ -1,0 +1,78 @@
+"""Every error of PostgreSQL, classified once: what is worth trying again, and how."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import psycopg
+
+from rota.domain.errors import StoreError, StoreMismatch, StoreUnavailable
+
+
+class Remedy(Enum):
+    """What may help against an error."""
+
+    AGAIN = "the same again, on the same connection"
+    RECONNECT = "the same again, on a new connection"
+    NONE = "nothing: the same call would fail again"
+
+
+_AGAIN = {
+    "40001",  # serialization_failure
+    "40P01",  # deadlock_detected
+    "55P03",  # lock_not_available: our own lock_timeout, behind somebody's ALTER
+    "57014",  # query_canceled: our own statement_timeout, or an operator
+}
+_RECONNECT = {
+    "25006",  # read_only_sql_transaction: the server is a standby now
+    "25P03",  # idle_in_transaction_session_timeout
+    "25P04",  # transaction_timeout
+    "53300",  # too_many_connections
+    "57P01",  # admin_shutdown, also pg_terminate_backend
+    "57P02",  # crash_shutdown
+    "57P03",  # cannot_connect_now
+    "57P05",  # idle_session_timeout
+    "26000",  # invalid_sql_statement_name: a pooler gave us another connection
+}
+_FULL = {"53100", "53200", "53400"}
+_NO_RIGHT = {"28000", "28P01", "3D000", "42501"}
+_NO_SCHEMA = {"3F000", "42P01", "42703", "42883"}
+
+
+def remedy(error: BaseException) -> Remedy:
+    if not isinstance(error, psycopg.Error):
+        return Remedy.NONE
+    state = error.sqlstate
+    if state in _AGAIN:
+        return Remedy.AGAIN
+    if state in _RECONNECT or (state is not None and state[:2] == "08"):
+        return Remedy.RECONNECT
+    if state is None:
+        # Errors without a code are libpq's own: the connection could not be made, or broke.
+        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        return Remedy.RECONNECT if lost and not is_refusal(error) else Remedy.NONE
+    return Remedy.NONE
+
+
+def is_refusal(error: psycopg.Error) -> bool:
+    """Whether the server will not have us, however often we try: libpq gives such errors no code while connecting."""
+    text = str(error)
+    return any(part in text for part in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
+
+
+def translated(error: psycopg.Error, shown: str) -> StoreError:
+    """An error of PostgreSQL as one of ours, in words that say what to do."""
+    state, text = error.sqlstate, first_line(error)
+    if state in _FULL:
+        return StoreUnavailable(f"{shown} has no room left ({text}); nothing was accepted. Free some and try again")
+    if remedy(error) is not Remedy.NONE:
+        return StoreUnavailable(f"{shown} cannot be reached: {text}")
+    if state in _NO_SCHEMA:
+        return StoreMismatch(f"{shown} lacks what this version of Rota needs ({text}): run `rota migrate`")
+    if state in _NO_RIGHT or is_refusal(error):
+        return StoreUnavailable(f"{shown} refuses: {text}. Check the URL's user, password and database, and its rights")
+    return StoreError(f"{shown}: {text}")
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

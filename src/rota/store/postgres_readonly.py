@@ -1,0 +1,70 @@
+"""Looking into a PostgreSQL database without opening it for work; see `rota.store.readonly`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from rota.clock import Clock
+from rota.domain.errors import StoreMismatch, StoreUnavailable
+from rota.store import migrate, postgres_migrate, postgres_url
+from rota.store.migrate import Migration
+from rota.store.port import View
+from rota.store.postgres_errors import translated
+from rota.store.postgres_link import Link
+from rota.store.postgres_session import PostgresSession
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PostgresReadOnly:
+    """Implements `rota.store.readonly.ReadOnly`."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._address = address = postgres_url.parse(url)
+        try:
+            self._link = Link(address, "cli")
+        except psycopg.Error as error:
+            raise translated(error, address.shown) from error
+        try:
+            applied = postgres_migrate.applied(self._link.connection, address.schema)
+            if not applied:
+                raise StoreUnavailable(
+                    f"{address.shown} has no schema {address.schema!r} of Rota yet: start `rota worker MODULE:APP` "
+                    "or run `rota migrate`"
+                )
+            if behind := migrate.pending(applied, "postgres"):
+                raise StoreMismatch(f"{address.shown} lacks the migration {behind[0].name}: run `rota migrate`")
+        except BaseException:
+            self.close()
+            raise
+        self._session = PostgresSession(self._link, address.schema, clock)
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            self._session.begin(self._link.begin_reading())
+            try:
+                return query(self._session, *args, **kwargs)
+            finally:
+                self._link.rollback()
+        except psycopg.Error as error:
+            raise translated(error, self._address.shown) from error
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def pending(url: str) -> list[Migration]:
+    """The migrations that the database has not seen; all of them if it knows nothing of Rota yet."""
+    address = postgres_url.parse(url)
+    try:
+        link = Link(address, "cli", planner=False)
+    except psycopg.Error as error:
+        raise translated(error, address.shown) from error
+    try:
+        return migrate.pending(postgres_migrate.applied(link.connection, address.schema), "postgres")
+    finally:
+        link.close()

@@ -1,0 +1,231 @@
+"""Carries out operations on one connection to PostgreSQL, whatever happens to that connection.
+
+A transaction that failed for a passing reason is run again, on a new connection if need be. If the connection breaks
+during the COMMIT nobody told us how it ended, so we ask: a transaction has a number, and the server knows what became
+of it. Only when nobody can be asked does the caller hear that we do not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+
+import psycopg
+
+from rota.clock import Clock, SystemClock
+from rota.domain.errors import CommitUnknown, StoreError, StoreUnavailable
+from rota.store.hints import Hint
+from rota.store.port import together_of
+from rota.store.postgres_errors import Remedy, first_line, remedy, translated
+from rota.store.postgres_link import Link
+from rota.store.postgres_session import PostgresSession
+from rota.store.postgres_url import Address
+from rota.store.work import Work
+
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
+
+
+_machine = SystemClock()  # For waiting, also where a test has a clock of its own.
+
+
+class Patience:
+    """How long to go on trying, with pauses that grow. Ends at once when the store is closed."""
+
+    def __init__(self, seconds: float, closing: threading.Event) -> None:
+        self._closing = closing
+        self._until = _machine.monotonic() + seconds
+        self._pause_s = FIRST_PAUSE_S
+
+    def lasts(self) -> bool:
+        return _machine.monotonic() < self._until and not self._closing.is_set()
+
+    def pause(self) -> None:
+        self._closing.wait(self._pause_s)
+        self._pause_s = min(LONGEST_PAUSE_S, 2 * self._pause_s)
+
+
+class _LandedBefore(Exception):
+    """What is being repeated, because its commit was in doubt, turns out to be there already."""
+
+
+class Writer:
+    """One connection, made when it is needed and again when it broke."""
+
+    def __init__(
+        self, address: Address, clock: Clock, purpose: str, busy_s: float, send: Callable[[Sequence[Hint]], None]
+    ) -> None:
+        self._address = address
+        self._clock = clock
+        self._purpose = purpose
+        self._busy_s = busy_s
+        self._send = send
+        self._link: Link | None = None
+        self._session: PostgresSession | None = None
+        self._in_doubt = False
+        self.closing = threading.Event()
+        self.busy_since: float | None = None
+
+    def perform(self, group: list[Work]) -> None:
+        """Runs the group in one transaction and tells every caller how its operation ended."""
+        patience = Patience(self._busy_s, self.closing)
+        try:
+            if not self._carry_out(group, patience):
+                # One of them was refused. Each is run by itself and gets its own answer.
+                for work in group:
+                    if work.is_begun:
+                        self._carry_out([work], patience)
+        except BaseException as error:  # Not even an error of our own may leave a caller without an answer.
+            self.let_go()
+            self._fail(group, error)
+            raise
+
+    def cut(self) -> None:
+        """From another thread: what has taken too long gets an error instead of an answer."""
+        if self._link is not None:
+            self._link.cut()
+
+    def let_go(self) -> None:
+        """Closes the connection; the next operation opens another."""
+        if self._link is not None:
+            self._link.close()
+        self._link = self._session = None
+
+    def _carry_out(self, group: list[Work], patience: Patience) -> bool:
+        """Until it is done, refused or hopeless. False if a group must be run one by one; nothing was done then."""
+        self._in_doubt = False
+        while True:
+            try:
+                return self._try(group, patience)
+            except psycopg.Error as error:
+                if self._mend(error, patience):
+                    continue
+                self._fail(group, self._explained(error))
+            except CommitUnknown as error:
+                self._fail(group, error)
+            finally:
+                self.busy_since = None
+            return True
+
+    def _try(self, group: list[Work], patience: Patience) -> bool:
+        session, xid = self._begin()
+        works = [work for work in group if work.is_begun or work.begin()]
+        hints: list[Hint] = []
+        try:
+            if works and not self._run(session, works):
+                self._undo()
+                if len(works) > 1:
+                    return False
+                works[0].end()
+                return True
+            hints = session.hints
+            self._commit(xid, patience)
+        except _LandedBefore:
+            self._undo()
+        with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
+            self._send(hints)
+        for work in works:
+            work.end()
+        return True
+
+    def _begin(self) -> tuple[PostgresSession, int]:
+        self.busy_since = _machine.monotonic()
+        link, session = self._open()
+        now, xid = link.begin()
+        session.begin(now)
+        return session, xid
+
+    def _open(self) -> tuple[Link, PostgresSession]:
+        if self._link is None or self._session is None:
+            self._link = Link(self._address, self._purpose)
+            self._session = PostgresSession(self._link, self._address.schema, self._clock)
+        return self._link, self._session
+
+    def _run(self, session: PostgresSession, works: list[Work]) -> bool:
+        """False if the operation refused; the error is with the work then, unless there were several."""
+        together = together_of(works[0].op) if len(works) > 1 else None
+        try:
+            if together is None:
+                (work,) = works
+                work.result = work.op(session, *work.args, **work.kwargs)
+            else:
+                for work, result in zip(works, together(session, [work.args for work in works]), strict=True):
+                    work.result = result
+        except psycopg.Error as error:
+            if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
+                raise _LandedBefore from error
+            if remedy(error) is not Remedy.NONE:
+                raise
+            works[0].error = translated(error, self._address.shown) if len(works) == 1 else None
+            return False
+        except BaseException as error:
+            works[0].error = error if len(works) == 1 else None
+            return False
+        return True
+
+    def _commit(self, xid: int, patience: Patience) -> None:
+        """Returns if it is committed. Raises a database error if it is certainly not, CommitUnknown if nobody knows."""
+        link, _ = self._open()
+        try:
+            link.commit()
+        except psycopg.Error as error:
+            if not link.is_broken and remedy(error) is not Remedy.RECONNECT:
+                raise
+            self.let_go()
+            if not self._has_landed(xid, link.timeline, patience):
+                raise
+
+    def _has_landed(self, xid: int, timeline: str, patience: Patience) -> bool:
+        """What became of a transaction whose COMMIT got no answer."""
+        while True:
+            try:
+                link, _ = self._open()
+                if link.timeline != timeline:
+                    # Another server took over; its numbers mean other transactions. The repeat will show.
+                    self._in_doubt = True
+                    return False
+                status = link.status_of(xid)
+            except psycopg.Error as error:
+                self.let_go()
+                status = f"unknown ({first_line(error)})"
+            if status in ("committed", "aborted"):
+                return status == "committed"
+            if not patience.lasts():
+                raise CommitUnknown(
+                    f"the connection to {self._address.shown} broke during the commit, and whether it was accepted "
+                    f"is {status}: look before you try again, or use a key"
+                )
+            patience.pause()
+
+    def _mend(self, error: psycopg.Error, patience: Patience) -> bool:
+        """Makes ready for another try; False if there is none worth making."""
+        wanted = remedy(error)
+        self._undo()
+        if wanted is Remedy.RECONNECT or (self._link is not None and self._link.is_broken):
+            self.let_go()
+        if wanted is Remedy.NONE or not patience.lasts():
+            return False
+        patience.pause()
+        return True
+
+    def _undo(self) -> None:
+        if self._link is not None and self._session is not None:
+            self._session.forget()
+            try:
+                if self._link.is_in_transaction:
+                    self._link.rollback()
+            except psycopg.Error:
+                self.let_go()
+
+    def _fail(self, group: list[Work], error: BaseException) -> None:
+        for work in group:
+            if not work.is_ended and (work.is_begun or work.begin()):
+                work.error = error
+                work.end()
+
+    def _explained(self, error: psycopg.Error) -> StoreError:
+        known = translated(error, self._address.shown)
+        if isinstance(known, StoreUnavailable):
+            return StoreUnavailable(f"{known} (tried for {self._busy_s:g} s; nothing was accepted)")
+        return known

@@ -1,0 +1,20 @@
+"""Fresh PostgreSQL databases with Rota's schema, each a copy of one that was migrated once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rota.store.postgres import PostgresStore
+from tests.support import postgres
+
+
+def fresh_database() -> str:
+    """The URL of a database that is empty and up to date."""
+    return postgres.shared().create_database(template=_template())
+
+
+@cache
+def _template() -> str:
+    url = postgres.shared().create_database("rota_template")
+    PostgresStore(url, inline=True).close()
+    return "rota_template"
