@@ -33,7 +33,7 @@ SETTINGS: dict[str, str] = {
     "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_S}s",
     "timezone": "UTC",
 }
-_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _TEXT_OID, _UUID_OID = 25, 2950
 
 
@@ -61,11 +61,11 @@ class Link:
         )
         pid, self.timeline = asked.fetchone() or (0, "")
         self.is_pooled = pid != connection.info.backend_pid
-        assign = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
+        assign = "; ".join("".join(("SET LOCAL ", name, " = '", value, "'")) for name, value in settings.items())
         head = "; ".join(("BEGIN", assign)) if self.is_pooled else "BEGIN"
         snapshot = head.replace("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", 1)
-        self._begin = "; ".join((head, f"SELECT {_NOW}, pg_current_xact_id()")).encode()
-        self._begin_reading = "; ".join((snapshot, f"SELECT {_NOW}")).encode()
+        self._begin = "; ".join((head, "".join((_NOW, ", pg_current_xact_id()")))).encode()
+        self._begin_reading = "; ".join((snapshot, _NOW)).encode()
         if self.is_pooled:
             connection.prepare_threshold = None
         else:
