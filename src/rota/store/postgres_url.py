@@ -49,7 +49,18 @@ def parse(url: str) -> Address:
         raise DefinitionError(f"schema={schema!r} in the URL: use small letters, digits and _")
     query = urlencode({name: given.get(name, value) for name, value in (_DEFAULTS | given).items()})
     conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
+    _check(conninfo)
     return Address(conninfo, schema, shown(url))
+
+
+def _check(conninfo: str) -> None:
+    from psycopg import ProgrammingError  # lazy: whoever only asks whether a URL is PostgreSQL's does not need it
+    from psycopg.conninfo import conninfo_to_dict  # lazy: as above
+
+    try:
+        conninfo_to_dict(conninfo)
+    except ProgrammingError as error:
+        raise DefinitionError(f"the PostgreSQL URL cannot be read ({str(error).strip()}): {_EXAMPLE}") from None
 
 
 def shown(url: str) -> str:
