@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rota.domain.errors import (
         ArgumentsError,
+        ClockSkew,
+        CommitUnknown,
         Conflict,
         DefinitionError,
         ExecutionCancelled,
@@ -42,6 +44,8 @@ __version__ = "0.1.0"
 __all__ = [
     "App",
     "ArgumentsError",
+    "ClockSkew",
+    "CommitUnknown",
     "Conflict",
     "Context",
     "Custom",

@@ -8,6 +8,7 @@ from rota.domain.errors import StoreError, UnknownExecution
 from rota.domain.job import Definition
 from rota.domain.outcome import Failed
 from rota.domain.status import Reason, Status
+from rota.ids import LAST_ID
 from rota.ops import control
 from rota.store import reader
 from tests.support.world import APP, ERROR, FAILED, NAMESPACE, NO_RETRY, World
@@ -43,7 +44,7 @@ def test_other_ends_are_no_dead_letters(world: World) -> None:
 def test_the_newest_comes_first_page_by_page(world: World) -> None:
     ids = world.fail(25)
     seen: list[str] = []
-    before = reader.LAST_ID
+    before = LAST_ID
     while page := ids_of(world, limit=10, before=before):
         seen += page
         before = page[-1]

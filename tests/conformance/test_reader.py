@@ -7,6 +7,7 @@ import pytest
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.outcome import Snoozed
 from rota.domain.status import TERMINAL, Status
+from rota.ids import LAST_ID
 from rota.ops import define, fleet
 from rota.store import reader
 from rota.store.port import View
@@ -81,7 +82,7 @@ def test_ended_executions_are_filtered_by_the_text_of_their_error(world: World) 
 def test_pages_follow_each_other_without_gaps_or_doubles(world: World, wanted: dict[str, object]) -> None:
     ids = world.enqueue_many(25)
     seen: list[str] = []
-    before = reader.LAST_ID
+    before = LAST_ID
     while page := world.executions(limit=7, before=before, **wanted):
         assert len(page) <= 7
         seen += page

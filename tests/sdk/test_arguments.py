@@ -300,7 +300,7 @@ def test_a_queue_that_is_declared_wrongly_is_refused(app: App, options: dict[str
         app.queue("no spaces")
 
 
-@pytest.mark.parametrize("url", ["postgres://x", "sqlite:", "sqlite://", "sqlite:///", "mysql:///x", "", "rota.db"])
+@pytest.mark.parametrize("url", ["oracle://x", "sqlite:", "sqlite://", "sqlite:///", "mysql:///x", "", "rota.db"])
 def test_a_database_that_is_not_there_is_refused_in_words(url: str) -> None:
     app = App("shop", url=url or "nothing")
     app.job(name="send")(lambda: None)

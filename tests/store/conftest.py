@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rota.clock import ManualClock
 from rota.store.sqlite import SqliteStore
 from tests.support.world import World
 
@@ -26,4 +25,4 @@ def store(path: Path) -> Iterator[SqliteStore]:
 
 @pytest.fixture
 def world(store: SqliteStore) -> World:
-    return World(store, ManualClock())
+    return World(store)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.clock import ManualClock, SystemClock
+from rota.clock import SystemClock
 from rota.store.hints import CancelAsked, Due, Ended, Ready
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite_bus import SqliteBus
@@ -103,7 +103,7 @@ def test_a_path_longer_than_a_socket_takes_works(tmp_path: Path) -> None:
     store = SqliteStore(f"sqlite:///{deep}/rota.db")
     listener = store.bus.listen(Ready)
     try:
-        World(store, ManualClock()).enqueue()
+        World(store).enqueue()
         assert arrived(listener.fileno())
         assert [type(hint) for hint in listener.take()] == [Ready]
         listener.close()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.errors import StoreUnavailable
 from rota.ops import enqueue
 from rota.store.port import Tx
@@ -100,7 +99,7 @@ def test_reading_goes_on_while_another_program_writes(world: World, path: Path) 
 def test_a_file_that_stays_busy_is_given_up_and_nothing_is_accepted(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
-        world = World(store, ManualClock())
+        world = World(store)
         with locked(path), pytest.raises(StoreUnavailable):
             world.enqueue()
         assert world.executions() == []
@@ -113,7 +112,7 @@ def test_a_file_that_stays_busy_is_given_up_and_nothing_is_accepted(path: Path) 
 def test_a_turn_that_never_comes_is_given_up_and_nothing_is_accepted(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
-        world = World(store, ManualClock())
+        world = World(store)
         with Path(f"{path}-turn").open("rb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             with pytest.raises(StoreUnavailable, match="nothing was accepted"):
@@ -127,7 +126,7 @@ def test_a_turn_that_never_comes_is_given_up_and_nothing_is_accepted(path: Path)
 def test_who_waited_too_long_in_the_line_is_told_so_and_its_operation_never_runs(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
-        world = World(store, ManualClock())
+        world = World(store)
         with held(store), pytest.raises(StoreUnavailable, match=r"was busy for 0\.3 s; nothing was accepted"):
             world.enqueue()
         assert world.executions() == []
@@ -151,7 +150,7 @@ def test_an_operation_that_has_begun_is_waited_for(path: Path) -> None:
 
 def test_closing_finishes_what_was_submitted(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
-    world = World(store, ManualClock())
+    world = World(store)
     futures = [submit(world) for _ in range(300)]
     store.close()
     assert all(future.done() for future in futures)
@@ -159,14 +158,14 @@ def test_closing_finishes_what_was_submitted(path: Path) -> None:
     store.close()
     again = SqliteStore(f"sqlite:///{path}")
     try:
-        assert len(World(again, ManualClock()).executions(limit=1000)) == 300
+        assert len(World(again).executions(limit=1000)) == 300
     finally:
         again.close()
 
 
 def test_closing_leaves_one_file_that_others_can_copy(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
-    World(store, ManualClock()).enqueue()
+    World(store).enqueue()
     store.close()
     assert not Path(f"{path}-wal").exists()
 
@@ -174,7 +173,7 @@ def test_closing_leaves_one_file_that_others_can_copy(path: Path) -> None:
 def test_two_stores_of_one_process_share_a_file(path: Path, world: World) -> None:
     other = SqliteStore(f"sqlite:///{path}")
     try:
-        elsewhere = World(other, ManualClock())
+        elsewhere = World(other)
         elsewhere.ids = world.ids
         ids = {world.enqueue(), elsewhere.enqueue()}
         assert set(world.executions()) == set(elsewhere.executions()) == ids

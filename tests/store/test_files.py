@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.errors import DefinitionError, StoreError, StoreMismatch, StoreUnavailable
 from rota.ops import enqueue
 from rota.store.opening import open_store
@@ -81,7 +80,7 @@ def test_what_is_not_a_database_is_refused_and_left_alone(path: Path, content: b
 
 def test_a_damaged_file_is_said_to_be_damaged(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
-    World(store, ManualClock()).enqueue_many(500)
+    World(store).enqueue_many(500)
     store.close()
     data = bytearray(path.read_bytes())
     data[PAGE:] = os.urandom(len(data) - PAGE)
@@ -92,7 +91,7 @@ def test_a_damaged_file_is_said_to_be_damaged(path: Path) -> None:
 
 def test_damage_that_is_found_later_is_told_to_who_finds_it(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
-    World(store, ManualClock()).enqueue_many(2000)
+    World(store).enqueue_many(2000)
     store.close()
     with foreign(path) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'execution'").fetchone()
@@ -101,7 +100,7 @@ def test_damage_that_is_found_later_is_told_to_who_finds_it(path: Path) -> None:
     path.write_bytes(data)
     store = SqliteStore(f"sqlite:///{path}")
     try:
-        world = World(store, ManualClock())
+        world = World(store)
         with pytest.raises(StoreMismatch, match="is damaged"):
             world.executions()
         with pytest.raises(StoreMismatch, match="is damaged"):
@@ -162,7 +161,7 @@ def test_other_urls_are_refused(url: str) -> None:
 def test_a_store_in_memory_works_with_its_thread_too() -> None:
     store = SqliteStore("sqlite://:memory:")
     try:
-        world = World(store, ManualClock())
+        world = World(store)
         id = world.enqueue()
         assert world.executions() == [id]
         with pytest.raises(StoreError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rota.clock import ManualClock
+from rota.clock import ManualClock, SystemClock
 from rota.domain.claim import Claim
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
@@ -34,13 +34,18 @@ NO_RETRY = Rules(retry=Fixed(attempts=1))
 
 
 class World:
-    """One store and everything a test needs to act on it."""
+    """One store and everything a test needs to act on it. Without a clock, ids are by the machine's."""
 
-    def __init__(self, store: Store, clock: ManualClock) -> None:
+    def __init__(self, store: Store, clock: ManualClock | None = None) -> None:
         self.store = store
-        self.clock = clock
-        self.ids = IdSource(clock)
+        self._clock = clock
+        self.ids = IdSource(clock or SystemClock())
         self.register("send", "receive", "count")
+
+    @property
+    def clock(self) -> ManualClock:
+        assert self._clock is not None, "no test moves the machine's clock"
+        return self._clock
 
     # Definitions.
 
