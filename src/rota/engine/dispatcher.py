@@ -60,7 +60,8 @@ class Dispatcher:
         for lane, rank in hint.lanes.items():
             mark = self._marks.get(lane)
             if mark is not None and mark[0] >= rank:
-                self._marks[lane] = (rank - 1, LAST_ID)  # Back to where the news is, not to the start.
+                # Back to where the news is, not to the start; but nothing is below the lowest rank.
+                self._marks[lane] = (max(rank - 1, claim.FIRST_RANK), LAST_ID)
         if not self._lanes or any(lane in self._lanes or lane > max(self._lanes) for lane in hint.lanes):
             self._expects_work = True
             self.loop.wake.wake()
