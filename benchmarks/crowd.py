@@ -17,6 +17,7 @@ from benchmarks.steady import Stalled, percentile, until
 
 LOOK_S = 0.1
 HERDS = 4
+FEW = 8
 
 
 def crowd(site: Site, size: Size) -> Samples:
@@ -30,9 +31,10 @@ def crowd(site: Site, size: Size) -> Samples:
         database.jobs.nap.enqueue_many(calls)
         until(lambda: database.count("running") == size.crowd, "all of them running", size.limit_s)
         yield "crowd_start", size.crowd / (time.perf_counter() - began)
-        yield "crowd_rss", sum(tree.rss_mb())
-        yield "crowd_each", (sum(tree.rss_mb()) - empty_mb) * 1e3 / size.crowd
         yield from _asleep(database, tree, size)
+        full_mb = sum(tree.rss_mb())
+        yield "crowd_rss", full_mb
+        yield "crowd_each", (full_mb - empty_mb) * 1e3 / size.crowd
         until(lambda: database.count("finished") == size.crowd, "all of them to end", size.limit_s)
         late = database.probe.delays(size.crowd)
         yield "crowd_late_p50", percentile(late, 50) * 1e3
@@ -75,13 +77,14 @@ def _herds(database: Database, size: Size, what: str, *, trace: bool) -> Iterato
     environment = {"ROTA_URL": database.url, "PYTHONPATH": str(ROOT)}
     if trace:
         environment |= database.traced() | {"BENCHMARKS_PROBE": str(database.folder / "probe")}
-    each = max(1, size.fleet // HERDS)
+    herds = min(HERDS, max(1, size.fleet // FEW))
+    each = size.fleet // herds
     command = [sys.executable, "-m", "benchmarks.herd", what, str(each)]
     with contextlib.ExitStack() as stack:
         log = database.folder / "herd.log"
-        trees = [stack.enter_context(started(command, environment, log)) for _ in range(HERDS)]
+        trees = [stack.enter_context(started(command, environment, log)) for _ in range(herds)]
         joined = "SELECT count(*) FROM worker WHERE stopped_at IS NULL"
-        until(lambda: database.one(joined) >= HERDS * each or not _alive(trees), "the fleet", START_S + size.fleet / 50)
+        until(lambda: database.one(joined) == herds * each or not _alive(trees), "the fleet", START_S + size.fleet / 50)
         if not _alive(trees):
             raise Stalled(f"a process of the fleet ended: {log.read_text()[-2000:]}")
         time.sleep(min(SETTLE_S, size.fleet_s))

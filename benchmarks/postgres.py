@@ -32,8 +32,8 @@ SETTINGS: dict[str, Setting] = {
 }
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 FLUSHED_S = 0.2
-# Statements that only frame others. Those of SQLite are left out of the count in the same way.
-_FRAME = r"(?!BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)"
+# Statements that only frame others, as they are left out for SQLite. One that asks for something as well does count.
+_FRAME = r"(?!(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)[^;]*;?$)"
 
 
 class Server:

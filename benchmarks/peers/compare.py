@@ -90,8 +90,9 @@ def _rota(site: Site, size: Size) -> Samples:
         began = time.perf_counter()
         for _ in range(size.drain // BATCH or 1):
             database.jobs.stamp.enqueue_many(calls)
+        passed = time.perf_counter() - began
         count = database.count("ready")
-        yield "rota_bulk", count / (time.perf_counter() - began)
+        yield "rota_bulk", count / passed
         database.settle()
         with database.worker() as tree:
             yield "rota_drain", rate(database.probe.count, count, size.limit_s)
@@ -116,7 +117,7 @@ class Measurement:
     def samples(self) -> Samples:
         slug, size, count = self._peer.slug, self._size, self._count
         self._client("setup")
-        singles = min(SINGLES, count) if self._about.has_bulk else count
+        singles = min(SINGLES, count // 2) if self._about.has_bulk else count
         yield f"{slug}_enqueue", singles / self._client("single", singles)
         if count > singles:
             yield f"{slug}_bulk", (count - singles) / self._client("bulk", count - singles)

@@ -13,21 +13,27 @@ import pytest
 from benchmarks.figures import Figure, catalogue
 from benchmarks.floors import FLOORS, TIMES
 from benchmarks.place import ROOT
+from benchmarks.site import KINDS
 from benchmarks.sizes import SMOKE
 from benchmarks.steady import percentile
+from tests.support.postgres import missing
 
 
 @pytest.mark.timeout(300)
-def test_every_figure_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_figure_is_reported(kind: str, tmp_path: Path) -> None:
+    if kind == "postgresql" and (reason := missing()):
+        pytest.skip(reason)
     output = tmp_path / "figures.jsonl"
-    command = [sys.executable, "-m", "benchmarks", "--smoke", "--json", "--output", str(output), "--folder"]
-    answer = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks", "--smoke", "--json", "--url", kind, "--output", str(output)]
+    command += ["--folder", str(tmp_path)]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     run, *figures = [json.loads(line) for line in answer.stdout.splitlines() if line]
     assert run["kind"] == "run"
-    assert run["database"].startswith("SQLite")
+    assert run["database"].lower().startswith(kind)
     assert [figure["name"] for figure in figures] == [
-        figure.name for figure in catalogue(SMOKE, "sqlite") if figure.section not in {"peers", "brokers"}
+        figure.name for figure in catalogue(SMOKE, kind) if figure.section not in {"peers", "brokers"}
     ]
     assert all(math.isfinite(figure["median"]) for figure in figures)
     assert output.read_text() == answer.stdout.removesuffix("\n")
@@ -55,7 +61,7 @@ def test_a_peer_is_held_against_rota_by_the_medians() -> None:
     assert drain.verdict([10]) == "", "nothing to compare with"
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_floor_belongs_to_a_figure(kind: str) -> None:
     names = [figure.name for figure in catalogue(SMOKE, kind)]
     assert len(names) == len(set(names))
