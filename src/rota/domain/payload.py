@@ -7,7 +7,9 @@ itself (errors, tracebacks, notes) is cleaned instead, because the write that en
 
 from __future__ import annotations
 
+import json
 import math
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from rota.domain.outcome import Error
 
 MOST_BYTES = 1024 * 1024
 DEEPEST = 200
+MOST_DIGITS = 16_000
 MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
 _ROOM_FOR_NOTE = 60
@@ -58,6 +61,14 @@ def decode(text: str | bytes, what: str) -> Any:
     return value
 
 
+def canonical(text: str) -> str:
+    """JSON as PostgreSQL writes a `jsonb`: the same for the same value, in whatever order and form it was given.
+
+    So that a digest of arguments is the same whether Python or the database made it.
+    """
+    return _written(json.loads(text, parse_float=_decimal, parse_int=_whole))
+
+
 def clean(text: str, most: int = MOST_MESSAGE) -> str:
     """`text` without what no database stores, and not longer than `most` characters; keeps both ends."""
     if "\x00" in text:
@@ -92,6 +103,41 @@ def _check(value: Any, what: str, path: str, depth: int) -> None:
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _check(item, what, f"{path}[{index}]", depth + 1)
+
+
+class _Number(str):
+    """A number by its digits, which a float could not keep."""
+
+    __slots__ = ()
+
+
+def _whole(digits: str) -> _Number:
+    return _Number("0" if digits == "-0" else digits)
+
+
+def _decimal(digits: str) -> _Number:
+    number = Decimal(digits)
+    if abs(number.adjusted()) > MOST_DIGITS:
+        return _Number(digits)  # Beyond what a `numeric` holds: no database writes it in another way.
+    return _Number(format(number if number else abs(number), "f"))
+
+
+def _written(value: Any) -> str:
+    match value:
+        case _Number():
+            return str(value)
+        case dict():
+            # By the length of a name first, in bytes.
+            names = sorted(value, key=lambda name: (len(name.encode()), name.encode()))
+            return "".join(("{", ", ".join(f"{_quoted(name)}: {_written(value[name])}" for name in names), "}"))
+        case list():
+            return "".join(("[", ", ".join(map(_written, value)), "]"))
+        case _:
+            return _quoted(value)
+
+
+def _quoted(value: str | bool | None) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _plain(error: BaseException) -> str:

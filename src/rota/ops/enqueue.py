@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import backpressure, rank, unique
+from rota.domain import backpressure, payload, rank, unique
 from rota.domain.errors import ClockSkew, KeyConflict, NotUnique, QueueFull, UnknownJob
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
@@ -304,8 +304,8 @@ def _take(tx: Tx, header: Header, kind: str, key: str, holder: str, hashed: str)
 
 
 def _digest(arguments: str) -> str:
-    """The same for the same arguments, in whatever order a caller names them."""
-    return hashlib.sha256(msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")).hexdigest()
+    """The same for the same arguments, in whatever order a caller names them, and whoever accepts them."""
+    return hashlib.sha256(payload.canonical(arguments).encode()).hexdigest()
 
 
 def _unique_kind(wanted: Unique) -> str:
