@@ -11,7 +11,6 @@ from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.ids import FIRST_ID
 from rota.ops import finish
-from rota.store import reader
 from rota.store.port import Tx
 
 SLACK = 100_000
@@ -46,13 +45,7 @@ def claim(
     vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
     committed late is below the mark: a claim without marks finds it.
     """
-    may_claim = tx.one("may_claim", worker=worker)
-    if may_claim is None:
-        raise LeaseLost(f"worker {worker} is not in the fleet any more")
-    if not may_claim[0]:
-        # It drains, or its lease ran out because the database's clock jumped. What it runs it may still finish.
-        return Claimed([], frozenset())
-    heads = reader.lane_heads(tx, namespace, app, queues, marks)
+    heads = _heads(tx, worker, namespace, app, queues, marks)
     waiting = {lane: head for lane, head in heads if head is not None}
     reached = {lane: (rank, id) for lane, rank, id in marks}
     taken: list[Claim] = []
@@ -65,6 +58,27 @@ def claim(
         frozenset(lane for lane, _ in heads),
         [(lane, *reached[lane]) for lane in {claim.lane for claim in taken}],
     )
+
+
+def _heads(
+    tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, marks: Sequence[Mark]
+) -> list[tuple[int, int | None]]:
+    """Every lane of the worker's queues, with the lowest rank behind its mark; nothing if it may not claim."""
+    found = tx.rows(
+        "claim_heads",
+        worker=worker,
+        namespace=namespace,
+        app=app,
+        all_queues=queues is None,
+        queues=list(queues or ()),
+        marks=list(marks),
+        no_rank=FIRST_RANK,
+        no_id=FIRST_ID,
+    )
+    if not found:
+        raise LeaseLost(f"worker {worker} is not in the fleet any more")
+    # One that drains, or whose lease ran out because the database's clock jumped, may still finish what it runs.
+    return [(lane, head) for may_claim, lane, head in found if may_claim and lane is not None]
 
 
 def _piece(tx: Tx, worker: int, waiting: dict[int, int], reached: dict[int, tuple[int, str]], most: int) -> list[Claim]:

@@ -1,6 +1,8 @@
 """One PostgreSQL connection as a `View` or a `Tx`.
 
-A batch goes in as one array literal for each column, built here: far cheaper than having each value adapted.
+Speaks to libpq directly: a statement is prepared once for each connection, its parameters go as text, and a batch goes
+as one array literal for each column. That costs a third of what a cursor costs, and most of what a queue does is small
+statements.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
 
 from rota.clock import Clock, SystemClock
 from rota.store import statements
@@ -20,28 +25,43 @@ from rota.store.session import Session
 T = TypeVar("T")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS")
+_GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+
+
+class Text(msgspec.Struct, frozen=True):
+    """One statement with numbered parameters, and the names of these in order."""
+
+    name: bytes
+    words: bytes
+    parameters: tuple[str, ...]
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """The texts of one name in psycopg's notation, and how many columns each batch has."""
+    """The texts of one name, and how many columns each batch has."""
 
-    first: str
-    rest: tuple[str, ...]
+    first: Text
+    rest: tuple[Text, ...]
     columns: dict[str, int]
 
 
 @cache
 def load(schema: str) -> dict[str, Statement]:
-    return {name: _statement(texts) for name, texts in statements.load("postgres", schema).items()}
+    return {name: _statement(name, texts) for name, texts in statements.load("postgres", schema).items()}
 
 
-def _statement(texts: tuple[str, ...]) -> Statement:
+def _statement(name: str, texts: tuple[str, ...]) -> Statement:
     columns: dict[str, int] = {}
     for text in texts:
-        for name, index in _COLUMN.findall(text):
-            columns[name] = max(columns.get(name, 0), int(index) + 1)
-    first, *rest = (_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")) for text in texts)
+        for batch, index in _COLUMN.findall(text):
+            columns[batch] = max(columns.get(batch, 0), int(index) + 1)
+    first, *rest = (_numbered(f"rota_{name}_{index}", text) for index, text in enumerate(texts))
     return Statement(first, tuple(rest), columns)
+
+
+def _numbered(name: str, text: str) -> Text:
+    parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    numbers = {parameter: f"${index}" for index, parameter in enumerate(parameters, start=1)}
+    return Text(name.encode(), _PARAMETER.sub(lambda found: numbers[found[1]], text).encode(), parameters)
 
 
 class PostgresSession(Session):
@@ -49,7 +69,10 @@ class PostgresSession(Session):
 
     def __init__(self, link: Link, schema: str, clock: Clock) -> None:
         super().__init__()
-        self._cursor = link.connection.cursor()
+        self._pgconn = link.connection.pgconn
+        self._is_pooled = link.is_pooled
+        self._prepared: set[bytes] = set()
+        self._transformer = Transformer(link.connection)
         self._statements = load(schema)
         # Production goes by the database's clock; a test goes by its own.
         self._clock = None if isinstance(clock, SystemClock) else clock
@@ -62,46 +85,76 @@ class PostgresSession(Session):
     def run(self, name: str, /, **params: Any) -> int:
         statement = self._statements[name]
         bound = self._bound(params, statement.columns)
-        for text in (statement.first, *statement.rest):
-            self._cursor.execute(text, bound)
-        return self._cursor.rowcount
+        result = self._execute(statement.first, bound)
+        for text in statement.rest:
+            result = self._execute(text, bound)
+        return result.command_tuples or 0
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
         bound = self._bound(params, statement.columns)
-        found = self._cursor.execute(statement.first, bound).fetchall()
+        result = self._execute(statement.first, bound)
+        self._transformer.set_pgresult(result)
+        found = self._transformer.load_rows(0, result.ntuples, tuple)
         for text in statement.rest:
-            self._cursor.execute(text, bound)
+            self._execute(text, bound)
         return found
 
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
 
-    def _bound(self, params: dict[str, Any], columns: dict[str, int]) -> dict[str, Any]:
-        for name, value in list(params.items()):
-            if type(value) is list:
-                count = columns.get(name)
-                if count is None:
-                    params[name] = literal(value)
-                else:
-                    del params[name]
-                    transposed = zip(*map(_values, value), strict=True) if value else [()] * count
-                    for index, column in enumerate(transposed):
-                        params[f"{name}_{index}"] = literal(column)
-        params["now"] = self.now
-        return params
+    def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
+        values = [bound[name] for name in text.parameters]
+        if self._is_pooled:
+            return _checked(self._pgconn.exec_params(text.words, values))
+        if text.name not in self._prepared:
+            _checked(self._pgconn.prepare(text.name, text.words))
+            self._prepared.add(text.name)
+        return _checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
+
+    def _bound(self, params: dict[str, Any], columns: dict[str, int]) -> dict[str, bytes | None]:
+        bound: dict[str, bytes | None] = {"now": str(self.now).encode()}
+        for name, value in params.items():
+            if type(value) is not list:
+                bound[name] = _plain(value)
+            elif name not in columns:
+                bound[name] = literal(value)
+            elif value:
+                rows = value if type(value[0]) is tuple else map(msgspec.structs.astuple, value)
+                for index, column in enumerate(zip(*rows, strict=True)):
+                    bound[f"{name}_{index}"] = literal(column)
+            else:
+                for index in range(columns[name]):
+                    bound[f"{name}_{index}"] = b"{}"
+        return bound
 
 
-def _values(row: Any) -> Any:
-    return msgspec.structs.astuple(row) if isinstance(row, msgspec.Struct) else row
+def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    if result.status not in _GOOD:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    return result
 
 
-def literal(values: Any) -> str:
-    """A list of values as PostgreSQL writes an array."""
-    return "".join(("{", ",".join(map(_quoted, values)), "}"))
+def _plain(value: Any) -> bytes | None:
+    match value:
+        case str():
+            return value.encode()
+        case None:
+            return None
+        case bool():
+            return b"t" if value else b"f"
+        case _:
+            return str(value).encode()
+
+
+def literal(values: Any) -> bytes:
+    """Values as PostgreSQL writes an array."""
+    return "".join(("{", ",".join(map(_quoted, values)), "}")).encode()
 
 
 def _quoted(value: Any) -> str:
     if type(value) is str:
-        return "".join(('"', value.replace("\\", "\\\\").replace('"', '\\"'), '"'))
+        if "\\" in value or '"' in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
     return "NULL" if value is None else str(value)

@@ -10,8 +10,7 @@ import msgspec
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.standing import MOST_COUNTED, Standing
 from rota.domain.status import TERMINAL, Status
-from rota.ids import FIRST_ID, LAST_ID, is_id, range_of
-from rota.store.hints import FIRST_RANK
+from rota.ids import LAST_ID, is_id, range_of
 from rota.store.port import View
 
 
@@ -219,6 +218,8 @@ def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]
 def _page(view: View, wanted: Filter, common: dict[str, Any]) -> list[tuple[Any, ...]]:
     status = wanted.status or (Status.FAILED if wanted.error else None)
     if status in TERMINAL:
+        if status is Status.SUCCESS:
+            return view.rows("page_succeeded", **common, job=wanted.job)
         return view.rows("page_ended", **common, status=status.value, job=wanted.job, error=wanted.error)
     if status is not None:
         return view.rows("page_live", **common, status=status.value, job=wanted.job)
@@ -244,23 +245,8 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
 
 def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> bool:
     """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
-    return any(head is not None for _, head in lane_heads(view, namespace, app, queues))
-
-
-def lane_heads(
-    view: View, namespace: str, app: str, queues: Sequence[str] | None, marks: Sequence[tuple[int, int, str]] = ()
-) -> list[tuple[Any, ...]]:
-    """Every lane of the app's queues, with the lowest rank that is ready in it, behind the mark, and may be claimed."""
-    return view.rows(
-        "lane_heads",
-        namespace=namespace,
-        app=app,
-        all_queues=queues is None,
-        queues=list(queues or ()),
-        marks=list(marks),
-        no_rank=FIRST_RANK,
-        no_id=FIRST_ID,
-    )
+    wanted = {"all_queues": queues is None, "queues": list(queues or ())}
+    return view.one("has_ready", namespace=namespace, app=app, **wanted) is not None
 
 
 def cancels(view: View, worker: int) -> list[str]:

@@ -37,9 +37,16 @@ ORDER BY x.id DESC LIMIT :most
 
 -- name: page_ended
 SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.final = 1 AND f.status = :status AND f.id < :before AND x.namespace = :namespace
+WHERE f.final = 1 AND f.status <> 'success' AND f.status = :status AND f.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
   AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
+ORDER BY f.id DESC LIMIT :most
+
+-- name: page_succeeded
+SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.final = 1 AND f.status = 'success' AND f.id < :before AND x.namespace = :namespace
+  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app)
+  AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_live
@@ -78,8 +85,8 @@ FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
 
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
-       w.lease_until, w.stopped_at, (SELECT count(*) FROM running r WHERE r.worker = w.id) AS running
-FROM worker w
+       w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running
+FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
 -- name: migrations

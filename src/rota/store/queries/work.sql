@@ -1,15 +1,20 @@
--- name: may_claim
-SELECT state = 'live' AND lease_until > :now FROM worker WHERE id = :worker AND stopped_at IS NULL FOR KEY SHARE
-
--- name: lane_heads
--- For each lane that may be claimed from, the lowest rank behind the claimer's mark in it; null if there is none.
-SELECT l.id, CASE WHEN q.paused_at IS NULL THEN (
+-- name: claim_heads
+-- Whether the worker may claim, and for each lane of its queues the lowest rank behind the claimer's mark in it; null
+-- if there is none, or the queue is paused. One row without a lane if there are no lanes.
+SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, l.id, CASE WHEN q.paused_at IS NULL THEN (
     SELECT r.rank FROM ready r WHERE r.lane = l.id AND (r.rank, r.id) > (coalesce(m.rank, :no_rank), coalesce(m.id, :no_id))
     ORDER BY r.rank, r.id LIMIT 1) END AS head
-FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+FROM worker w
+LEFT JOIN lane l ON l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+LEFT JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 LEFT JOIN EACH(:marks, lane bigint, rank bigint, id uuid) m ON m.lane = l.id
-WHERE l.namespace = :namespace AND l.app = :app
-  AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE w.id = :worker AND w.stopped_at IS NULL FOR KEY SHARE OF w
+
+-- name: has_ready
+SELECT 1 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+  AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
+LIMIT 1
 
 -- name: lane_head
 SELECT lane, rank FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) ORDER BY rank, id LIMIT 1

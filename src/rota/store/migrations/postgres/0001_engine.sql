@@ -4,10 +4,9 @@
 -- Runs with search_path set to Rota's schema alone, so every name below is in it.
 
 CREATE TABLE namespace (
-    name        text PRIMARY KEY,
-    max_depth   bigint,
-    retention_s bigint,
-    created_at  bigint NOT NULL
+    name       text PRIMARY KEY,
+    max_depth  bigint,
+    created_at bigint NOT NULL
 );
 
 CREATE TABLE queue (
@@ -145,7 +144,7 @@ CREATE TABLE running (
     cancel_reason  text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_threshold = -1);
-CREATE INDEX running_worker ON running (worker);
+CREATE INDEX running_cancel ON running (worker) WHERE cancel_at IS NOT NULL;
 
 -- One row for every attempt; the one with final = 1 ends the execution. Partitioned like execution.
 CREATE TABLE finished (
@@ -163,7 +162,8 @@ CREATE TABLE finished (
     error       text
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
-CREATE INDEX finished_status ON finished (status, id) WHERE final = 1;
+-- Not for success: nearly all end so, and whoever looks for those finds them in the order of the ids.
+CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
 CREATE TABLE finished_default PARTITION OF finished DEFAULT;
 
 -- Failed executions that nobody has replayed or discarded yet.

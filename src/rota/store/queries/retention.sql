@@ -1,0 +1,128 @@
+-- name: retentions
+SELECT name, retention_s FROM namespace ORDER BY name
+
+-- name: set_retention
+UPDATE namespace SET retention_s = :retention_s WHERE name = :namespace
+
+-- name: add_chore
+INSERT INTO chore (name, begun_at, beat_at, done_at, full_at, removed, mark) VALUES (:name, 0, 0, 0, 0, 0, '')
+ON CONFLICT DO NOTHING
+
+-- name: chore
+SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM chore WHERE name = :name
+
+-- name: lock_chore
+SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM chore WHERE name = :name FOR UPDATE SKIP LOCKED
+
+-- name: begin_chore
+UPDATE chore SET begun_at = :begun_at, beat_at = :now, full_at = :full_at, removed = :removed, mark = :mark
+WHERE name = :name
+
+-- name: beat_chore
+-- Changes nothing if another node has taken the pass over meanwhile.
+UPDATE chore SET beat_at = :now, removed = removed + :removed, mark = coalesce(:mark, mark)
+WHERE name = :name AND begun_at = :begun_at
+
+-- name: end_chore
+UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at = :begun_at
+
+-- name: history_page
+-- Executions in the order of their ids, and whether each may go: ended before the cutoff of its namespace, not dead.
+SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, deadline FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
+LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
+LEFT JOIN finished f ON f.id = x.id AND f.final = 1
+LEFT JOIN dead d ON d.id = x.id
+ORDER BY x.id
+
+-- name: strays_page @postgres
+-- The same for what is in no day's partition.
+SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, deadline FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
+LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
+LEFT JOIN finished f ON f.id = x.id AND f.final = 1
+LEFT JOIN dead d ON d.id = x.id
+ORDER BY x.id
+
+-- name: lock_history
+-- The bounds say the same as the list, in words from which PostgreSQL sees which partitions it can leave out.
+SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
+ORDER BY id FOR UPDATE SKIP LOCKED
+
+-- name: roll_up
+INSERT INTO summary (namespace, app, job, queue, hour, status, executions, ran_us, longest_us)
+SELECT x.namespace, x.app, x.job, x.queue, f.finished_at - f.finished_at % 3600000000, f.status, count(*),
+       CAST(coalesce(sum(GREATEST(0, f.finished_at - f.started_at)), 0) AS bigint),
+       coalesce(max(GREATEST(0, f.finished_at - f.started_at)), 0)
+FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
+WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid)
+GROUP BY 1, 2, 3, 4, 5, 6
+ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
+    executions = summary.executions + excluded.executions, ran_us = summary.ran_us + excluded.ran_us,
+    longest_us = GREATEST(summary.longest_us, excluded.longest_us)
+
+-- name: drop_history
+DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
+DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
+
+-- name: shorten_history
+DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
+    SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
+
+-- name: forget_expiries @sqlite
+DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)
+
+-- name: forget_expiries @postgres
+DELETE FROM expiry x USING EACH(:rows, deadline bigint, id uuid) e WHERE x.deadline = e.deadline AND x.id = e.id
+
+-- name: keys_page
+-- Keys in the order in which they were taken, and whether each may go: after the history of whoever holds it.
+SELECT k.taken_at, k.holder, k.namespace, k.app, k.job, k.kind, k.key,
+       CASE WHEN k.taken_at < c.cutoff AND k.kind <> :kept
+             AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = k.holder) THEN 1 ELSE 0 END AS goes
+FROM (SELECT taken_at, holder, namespace, app, job, kind, key FROM unique_key
+      WHERE (taken_at, holder) > (:taken_at, :holder) AND taken_at < :bound ORDER BY taken_at, holder LIMIT :most) k
+LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = k.namespace
+ORDER BY k.taken_at, k.holder
+
+-- name: drop_keys @sqlite
+DELETE FROM unique_key WHERE (namespace, app, job, kind, key, holder) IN (
+    SELECT namespace, app, job, kind, key, holder
+    FROM EACH(:rows, namespace text, app text, job text, kind text, key text, holder uuid) e)
+
+-- name: drop_keys @postgres
+DELETE FROM unique_key k
+USING EACH(:rows, namespace text, app text, job text, kind text, key text, holder uuid) e
+WHERE k.namespace = e.namespace AND k.app = e.app AND k.job = e.job AND k.kind = e.kind AND k.key = e.key
+  AND k.holder = e.holder
+
+-- name: old_workers
+-- Those that a dead letter names are kept with it.
+SELECT w.id FROM worker w
+WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
+  AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)
+ORDER BY w.id LIMIT :most
+
+-- name: drop_workers
+DELETE FROM worker WHERE id AMONG(:ids, bigint) AND stopped_at < :bound
+
+-- name: audit_page
+SELECT id, at FROM audit ORDER BY id LIMIT :most
+
+-- name: drop_audit
+DELETE FROM audit WHERE id AMONG(:ids, bigint)
+
+-- name: oldest
+SELECT id, created_at FROM execution ORDER BY id LIMIT 1
+
+-- name: summaries
+SELECT app, job, queue, hour, status, executions, ran_us, longest_us FROM summary WHERE namespace = :namespace
+ORDER BY hour, app, job, queue, status
+
+-- name: overdue
+SELECT count(*) FROM (SELECT id, namespace FROM execution ORDER BY id LIMIT :most) x
+JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
+JOIN finished f ON f.id = x.id AND f.final = 1
+WHERE f.finished_at < c.cutoff AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id)
