@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from rota.cli.jobs import parameters
 from rota.cli.loading import agree, load_app
 from rota.cli.text import harmless
-from rota.domain.errors import RotaError
+from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.ops.finish import Finished
@@ -67,10 +67,25 @@ def _load(reference: str, url: str | None, namespace: str | None) -> App:
     app = load_app(reference)
     agree(app, url, namespace)
     place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
-    app.connection.store()
+    _register(app)
     # The jobs are known now. What a worker writes goes through its supervisor: no connection is kept.
     app.close()
     return app
+
+
+def _register(app: App) -> None:
+    """Waits for a database that is away, which the store says once: a worker has nothing better to do."""
+    said = logging.getLogger("rota.store")
+    while True:
+        try:
+            app.connection.store()
+        except StoreUnavailable as error:
+            if not error.may_pass:
+                raise
+            said.setLevel(logging.ERROR)
+        else:
+            said.setLevel(logging.NOTSET)
+            return
 
 
 def _introduce(app: App, marker: Path) -> None:

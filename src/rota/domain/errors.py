@@ -120,6 +120,8 @@ class StoreError(RotaError):
 
 class StoreUnavailable(StoreError):
     code = "store_unavailable"
+    may_pass = False
+    """Whether the database is only away, so that it is worth waiting for; if not, somebody must do something."""
 
 
 class CommitUnknown(StoreUnavailable):

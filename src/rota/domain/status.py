@@ -62,6 +62,7 @@ class Reason(StrEnum):
     SNOOZED = "snoozed"
     DRAINED = "drained"
     NOT_HELD = "not_held"
+    LEASE_LOST = "lease_lost"
 
 
 def may_move(source: Status | None, target: Status) -> bool:

@@ -20,13 +20,14 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from rota.clock import Clock
-from rota.domain.errors import StoreError
+from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.status import Reason
 from rota.engine import tether
 from rota.engine.bridge import StoreBridge
 from rota.engine.child import DRAIN, Hello
@@ -73,8 +74,11 @@ class Supervisor:
         self._open_store = open_store
         self._children: dict[int, ChildProcess] = {}
         self._lives: set[asyncio.Task[int]] = set()
+        self._let_go: set[int] = set()
+        """Workers that we ended ourselves, by no fault of what they ran."""
         self._stopping = asyncio.Event()
         self._store: Store | None = None
+        self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
         self._usable = asyncio.Event()
 
@@ -111,7 +115,8 @@ class Supervisor:
 
     async def _all_slots(self) -> None:
         await asyncio.gather(*(self._keep_slot() for _ in range(self._plan.processes)))
-        await asyncio.gather(*self._lives)
+        while self._lives:  # The end of a life leaves a burial.
+            await asyncio.gather(*self._lives)
 
     async def _chores(self) -> None:
         """Heartbeats and upkeep, once the first child has said which database to use."""
@@ -182,11 +187,16 @@ class Supervisor:
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = asyncio.create_task(self._live_out(worker, child, leaving))
-        self._lives.add(life)
-        life.add_done_callback(self._lives.discard)
+        life = self._keep(self._live_out(worker, child, leaving))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         return life.result() if life.done() else tether.RECYCLE
+
+    def _keep(self, work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
+        """Something that must come to its end before the supervisor may."""
+        task = asyncio.create_task(work)
+        self._lives.add(task)
+        task.add_done_callback(self._lives.discard)
+        return task
 
     async def _hello(self, child: ChildProcess) -> Hello | None:
         """None if the child died, or if we are stopping: a child that still imports the app holds nothing."""
@@ -224,7 +234,7 @@ class Supervisor:
         return await child.wait()
 
     async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None]) -> int:
-        """Until the child has ended and the store knows. A child that outstays its grace is killed."""
+        """Until the child has ended; the store is told apart from that. A child that outstays its grace is killed."""
         end = asyncio.create_task(child.wait())
         desk = asyncio.create_task(child.serve_store(self._bridge))
         stop = asyncio.create_task(self._stopping.wait())
@@ -236,6 +246,12 @@ class Supervisor:
             leaving.cancel()
             stop.cancel()
         code = await end
+        # The next child need not wait for this: if the store is away, it should be ready when the store is back.
+        self._keep(self._bury(worker, child, desk, code))
+        return code
+
+    async def _bury(self, worker: int, child: ChildProcess, desk: asyncio.Task[None], code: int) -> int:
+        """Lets the last words of a child come to their end, and tells the store that it is gone."""
         # First what the child asked for, then its end: a claim that came after would be lost until the lease ends. The
         # stream ends with the child, unless something that it forked holds it open: then what it sent is here already.
         await asyncio.wait([desk], timeout=STILL_OPEN_S)
@@ -243,14 +259,15 @@ class Supervisor:
         await asyncio.wait([desk], timeout=LAST_WORD_S)
         child.close()
         del self._children[worker]
-        await self._bury(worker, code)
+        self._heart.remove(worker)
+        if code in (tether.DRAINED, tether.RECYCLE):
+            await farewell(self._bridge, worker)
+        else:
+            await self._report_death(worker, code)
         return code
 
     async def _join(self, child: ChildProcess, hello: Hello) -> int:
-        if self._store is None:
-            self._store = self._open_store(hello.url)
-            self._opened.set()
-        await self._usable.wait()
+        await self._open(hello.url)
         host = socket.gethostname()
         newcomer = fleet.Newcomer(
             namespace=hello.namespace,
@@ -268,12 +285,25 @@ class Supervisor:
             try:
                 worker = await self._bridge.transact(fleet.join, newcomer, self._plan.lease_s)
             except StoreError as error:
-                log.warning("cannot join yet: %s", error)
+                if backoff_s == FIRST_BACKOFF_S:
+                    log.warning("cannot join yet: %s", error)
                 await self._pause(backoff_s)
                 backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
             else:
                 self._heart.add(worker, joined_at)
                 return worker
+
+    async def _open(self, url: str) -> None:
+        """The first child says where the store is. If that is away, a worker has nothing better to do than to wait."""
+        async with self._opening:
+            while self._store is None:
+                try:
+                    self._store = await asyncio.to_thread(self._open_store, url)
+                except StoreUnavailable as error:
+                    if not error.may_pass:
+                        raise
+            self._opened.set()
+        await self._usable.wait()
 
     def _place(self, worker: int, hello: Hello) -> Place:
         plan = self._plan
@@ -288,22 +318,34 @@ class Supervisor:
             grace_s=plan.grace_s,
         )
 
-    async def _bury(self, worker: int, code: int) -> None:
-        """Tells the store at once; if it cannot be reached, the lease tells it later."""
-        self._heart.remove(worker)
-        if code in (tether.DRAINED, tether.RECYCLE):
-            await farewell(self._bridge, worker)
-            return
+    async def _report_death(self, worker: int, code: int) -> None:
+        """Until the store knows: if the lease had to tell it, what the child held would be charged with a crash."""
+        is_ours = worker in self._let_go
+        self._let_go.discard(worker)
         cause = (
             "the worker process lost its lease" if code == tether.LEASE_LOST else f"the worker process {ending(code)}"
         )
-        log.error("%s; what it held goes to others", cause)
-        with contextlib.suppress(StoreError):
-            await self._bridge.transact(fleet.declare_dead, worker, cause)
+        if not is_ours:
+            log.error("%s; what it held goes to others", cause)
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            try:
+                if is_ours:
+                    await self._bridge.transact(fleet.leave, worker, Reason.LEASE_LOST)
+                else:
+                    await self._bridge.transact(fleet.declare_dead, worker, cause)
+            except StoreError:
+                if self._stopping.is_set():
+                    return
+                await self._pause(backoff_s)
+                backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
+            else:
+                return
 
     def _lost(self, worker: int) -> None:
-        log.error("worker %d may no longer hold its lease; killing it", worker)
+        log.error("worker %d may no longer hold its lease; ending it, what it held goes back", worker)
         if worker in self._children:
+            self._let_go.add(worker)
             self._children[worker].kill()
 
     def _unblock(self) -> None:

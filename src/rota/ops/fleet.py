@@ -53,12 +53,15 @@ def drain(tx: Tx, worker: int) -> None:
     tx.run("set_worker_state", worker=worker, state="draining")
 
 
-def leave(tx: Tx, worker: int) -> None:
-    """The worker stops in order. What it still holds, against all expectation, goes back at once."""
+def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
+    """The worker stops by no fault of what it ran, in order or because its supervisor ended it.
+
+    What it still holds goes back at once: in order there is nothing, against all expectation.
+    """
     if tx.one("lock_worker", worker=worker) is None:
         return
     for rows in _held(tx, worker):
-        finish.settle(tx, [(row, _report(row, GivenBack(Reason.DRAINED))) for row in rows])
+        finish.settle(tx, [(row, _report(row, GivenBack(reason))) for row in rows])
     tx.run("stop_worker", worker=worker, state="stopped")
 
 

@@ -10,6 +10,7 @@ a caller was told is durable.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import threading
@@ -22,7 +23,7 @@ import psycopg
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
-from rota.store import postgres_migrate, postgres_url
+from rota.store import postgres_migrate, postgres_url, postgres_watch
 from rota.store.hints import Bus, Hint
 from rota.store.inbox import Inbox
 from rota.store.port import Tx, View, is_apart
@@ -33,12 +34,14 @@ from rota.store.postgres_session import PostgresSession
 from rota.store.postgres_writer import Patience, Writer
 from rota.store.work import Work
 
+log = logging.getLogger("rota.store")
+
 P = ParamSpec("P")
 T = TypeVar("T")
 MOST_WRITERS = 4
 MOST_IDLE_READERS = 2
-GUARD_S = 1.0
-_machine = SystemClock()
+APART_S = 3.0
+"""How long one try of a heartbeat may take: one that hangs would cost the lease, and a new connection may do."""
 
 
 class PostgresStore:
@@ -93,7 +96,7 @@ class PostgresStore:
         patience = Patience(self._busy_s, self._closing)
         while True:
             try:
-                with self._reader() as session:
+                with self._reader(patience.until) as session:
                     return query(session, *args, **kwargs)
             except psycopg.Error as error:
                 if remedy(error) is Remedy.NONE or not patience.lasts():
@@ -117,8 +120,9 @@ class PostgresStore:
                 work.end()
         for writer in self._writers:
             writer.closing.set()
+        until = postgres_watch.in_seconds(self._busy_s)
         for thread in self._threads:
-            thread.join(timeout=self._busy_s)
+            thread.join(max(0.0, until - postgres_watch.in_seconds(0)))
         for writer in self._writers:
             writer.let_go()
         with contextlib.suppress(queue.Empty):
@@ -143,6 +147,7 @@ class PostgresStore:
 
     def _prepare(self) -> None:
         patience = Patience(self._busy_s, self._closing)
+        is_told = False
         while True:
             try:
                 link = Link(self._address, self._purpose, planner=False)
@@ -153,6 +158,9 @@ class PostgresStore:
             except psycopg.Error as error:
                 if remedy(error) is Remedy.NONE or not patience.lasts():
                     raise translated(error, self._address.shown) from error
+                if not is_told:
+                    log.warning("waiting for the database: %s", translated(error, self._address.shown))
+                    is_told = True
                 patience.pause()
             else:
                 return
@@ -163,8 +171,8 @@ class PostgresStore:
             self._writers.append(self._new_writer())
         return self._writers[0]
 
-    def _new_writer(self) -> Writer:
-        return Writer(self._address, self.clock, self._purpose, self._busy_s, self._tell)
+    def _new_writer(self, cut_s: float | None = None) -> Writer:
+        return Writer(self._address, self.clock, self._purpose, self._busy_s, self._tell, cut_s)
 
     def _tell(self, hints: Sequence[Hint]) -> None:
         self.bus.send(hints)
@@ -174,9 +182,7 @@ class PostgresStore:
             if self._staff[inbox] >= most or self._closing.is_set():
                 return
             self._staff[inbox] += 1
-            if not self._threads:
-                self._start(self._guard, "rota-guard")
-            writer = self._new_writer()
+            writer = self._new_writer(cut_s=APART_S if inbox is self._apart else None)
             self._writers.append(writer)
             self._start(lambda: _serve(inbox, writer), "rota-writer")
 
@@ -185,21 +191,15 @@ class PostgresStore:
         self._threads.append(thread)
         thread.start()
 
-    def _guard(self) -> None:
-        """Ends the wait for a server that took our question and never answers: no timeout of the network sees that."""
-        while not self._closing.wait(GUARD_S):
-            for writer in list(self._writers):
-                since = writer.busy_since
-                if since is not None and _machine.monotonic() - since > self._busy_s:
-                    writer.cut()
-
     @contextlib.contextmanager
-    def _reader(self) -> Iterator[View]:
+    def _reader(self, until: float) -> Iterator[View]:
         link, session = self._idle_reader()
         try:
+            link.give_up_at = until
             session.begin(link.begin_reading())
             yield session
             link.rollback()
+            link.give_up_at = None
         except BaseException:
             link.close()
             raise

@@ -14,11 +14,13 @@ import os
 import select
 import threading
 from collections.abc import Sequence
+from typing import LiteralString
 
 import msgspec
 import psycopg
 
 from rota.clock import SystemClock
+from rota.store import postgres_watch
 from rota.store.hints import Ended, Hint, Listener, Wanted, merged
 from rota.store.postgres_link import Link
 from rota.store.postgres_url import Address
@@ -32,6 +34,7 @@ WANTED_S = 30.0
 GATHER_S = 0.003
 LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
+ANSWER_S = 5.0
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Hint]).decode
 
@@ -119,16 +122,27 @@ class PostgresBus:
     def _work(self) -> None:
         link = self._open()
         self._flush()
-        select.select([link.connection.pgconn.socket, self._wake_out], [], [], LONGEST_WAIT_S)
+        readable, _, _ = select.select([link.connection.pgconn.socket, self._wake_out], [], [], LONGEST_WAIT_S)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
+        if not readable:
+            # Silence may mean that nothing happens, or that nothing reaches us any more.
+            self._ask(link, "SELECT 1")
         self._receive(link)
+
+    def _ask(self, link: Link, query: LiteralString, parameters: Sequence[str] = ()) -> None:
+        """Hints are for now or never: a server that does not answer soon is left."""
+        link.give_up_at = postgres_watch.in_seconds(ANSWER_S)
+        link.connection.execute(query, parameters or None, prepare=False)
+        link.give_up_at = None
 
     def _open(self) -> Link:
         if self._link is None:
             self._link = Link(self._address, "hints", planner=False)
             if not self._link.is_pooled:
-                self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')), prepare=False)
+                self._link.give_up_at = postgres_watch.in_seconds(ANSWER_S)
+                self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')).encode(), prepare=False)
+                self._link.give_up_at = None
                 self.is_live = True
         return self._link
 
@@ -175,7 +189,7 @@ class PostgresBus:
         assert self._link is not None
         try:
             for payload in _payloads(merged(hints)):
-                self._link.connection.execute("SELECT pg_notify(%s, %s)", (self._channel, payload), prepare=False)
+                self._ask(self._link, "SELECT pg_notify(%s, %s)", (self._channel, payload))
         except psycopg.Error:
             with self._lock:
                 self._outbox = hints[-1000:] + self._outbox

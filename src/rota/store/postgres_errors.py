@@ -34,30 +34,52 @@ _RECONNECT = {
     "57P05",  # idle_session_timeout
     "26000",  # invalid_sql_statement_name: a pooler gave us another connection
 }
+_LOST = "08"  # connection_exception
 _FULL = {"53100", "53200", "53400"}
 _NO_RIGHT = {"28000", "28P01", "3D000", "42501"}
 _NO_SCHEMA = {"3F000", "42P01", "42703", "42883"}
+# Classes that speak of the server's state and not of what was asked of it: the same call may succeed another day.
+# Resources, operators, its disk, its settings, its own mistakes.
+_OF_THE_SERVER = {"25", "40", "53", "55", "57", "58", "F0", "XX"}
+_REFUSALS = (
+    "authentication failed",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "pg_hba.conf rejects",
+    "permission denied",
+    "no password supplied",
+    "not permitted to log in",
+    "no such database",
+    "no such user",
+)
 
 
 def remedy(error: BaseException) -> Remedy:
     if not isinstance(error, psycopg.Error):
         return Remedy.NONE
     state = error.sqlstate
+    if state is None:
+        return Remedy.RECONNECT if _is_lost(error) and not is_refusal(error) else Remedy.NONE
     if state in _AGAIN:
         return Remedy.AGAIN
-    if state in _RECONNECT or (state is not None and state[:2] == "08"):
+    if state in _RECONNECT or state[:2] == _LOST:
         return Remedy.RECONNECT
-    if state is None:
-        # Errors without a code are libpq's own: the connection could not be made, or broke.
-        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        return Remedy.RECONNECT if lost and not is_refusal(error) else Remedy.NONE
     return Remedy.NONE
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether an error without a code says that the connection could not be made, or broke.
+
+    Such errors are libpq's own. Where we ask libpq ourselves they are of no particular kind; those that say that a
+    call was wrong always are.
+    """
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
 
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Whether the server will not have us, however often we try: libpq gives such errors no code while connecting."""
     text = str(error)
-    return any(part in text for part in ("authentication failed", "does not exist", "no pg_hba.conf entry"))
+    return any(part in text for part in _REFUSALS)
 
 
 def translated(error: psycopg.Error, shown: str) -> StoreError:
@@ -66,12 +88,20 @@ def translated(error: psycopg.Error, shown: str) -> StoreError:
     if state in _FULL:
         return StoreUnavailable(f"{shown} has no room left ({text}); nothing was accepted. Free some and try again")
     if remedy(error) is not Remedy.NONE:
-        return StoreUnavailable(f"{shown} cannot be reached: {text}")
+        return _passing(f"{shown} cannot be reached: {text}")
     if state in _NO_SCHEMA:
         return StoreMismatch(f"{shown} lacks what this version of Rota needs ({text}): run `rota migrate`")
     if state in _NO_RIGHT or is_refusal(error):
         return StoreUnavailable(f"{shown} refuses: {text}. Check the URL's user, password and database, and its rights")
+    if state is not None and state[:2] in _OF_THE_SERVER:
+        return StoreUnavailable(f"{shown} is in trouble: {text} ({state})")
     return StoreError(f"{shown}: {text}")
+
+
+def _passing(words: str) -> StoreUnavailable:
+    error = StoreUnavailable(words)
+    error.may_pass = True
+    return error
 
 
 def first_line(error: BaseException) -> str:

@@ -17,11 +17,14 @@ from psycopg import pq
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8Dumper
 
+from rota.store import postgres_watch
 from rota.store.postgres_url import Address
 
 STATEMENT_TIMEOUT_S = 60
 LOCK_TIMEOUT_S = 10
 IDLE_TIMEOUT_S = 20
+SET_UP_S = 5.0
+ASK_S = 5.0
 _PLANNER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit")
 SETTINGS: dict[str, str] = {
     **dict.fromkeys(_PLANNER, "off"),
@@ -37,17 +40,34 @@ _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _TEXT_OID, _UUID_OID = 25, 2950
 
 
+# Transactions have numbers, which a server gives out anew if it crashed before the first use was on the disk. So
+# a number tells something only as long as the server has not been started again and no other has taken its place. After
+# the crash of one of its processes a server starts the others again and keeps its own start; that resets statistics.
+_LIFE = """concat_ws(' ',
+    CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
+    pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())"""
+
+
 class Link:
-    """A connection in autocommit mode; transactions are opened and ended in words."""
+    """A connection in autocommit mode; transactions are opened and ended in words.
+
+    Whoever waits for an answer sets `give_up_at` before, and clears it afterwards.
+    """
 
     def __init__(self, address: Address, purpose: str, *, planner: bool = True) -> None:
+        self.give_up_at: float | None = None
         self.connection = psycopg.connect(
             address.conninfo, autocommit=True, row_factory=tuple_row, application_name=f"rota {purpose}"
         )
+        # A copy of the descriptor: libpq closes its own when it likes, and the number may then be somebody else's.
+        self._plug = socket.socket(fileno=os.dup(self.connection.fileno()))
+        postgres_watch.watch(self)
         try:
+            self.give_up_at = postgres_watch.in_seconds(SET_UP_S)
             self._set_up(planner)
+            self.give_up_at = None
         except BaseException:
-            self.connection.close()
+            self.close()
             raise
 
     def _set_up(self, planner: bool) -> None:
@@ -56,10 +76,8 @@ class Link:
         connection.adapters.register_loader("uuid", _text_loader(connection))
         # Always the same type, or every magnitude of a number would have a plan of its own.
         connection.adapters.register_dumper(int, Int8Dumper)
-        asked = connection.execute(
-            "SELECT pg_backend_pid(), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)", prepare=False
-        )
-        pid, self.timeline = asked.fetchone() or (0, "")
+        query = " ".join(("SELECT pg_backend_pid(),", _LIFE))
+        pid, self.life = connection.execute(query.encode(), prepare=False).fetchone() or (0, "")
         self.is_pooled = pid != connection.info.backend_pid
         assign = "; ".join("".join(("SET LOCAL ", name, " = '", value, "'")) for name, value in settings.items())
         head = "; ".join(("BEGIN", assign)) if self.is_pooled else "BEGIN"
@@ -95,30 +113,44 @@ class Link:
         return int(self._say(self._begin_reading).get_value(0, 0) or b"0")
 
     def commit(self) -> None:
-        self._say(b"COMMIT")
+        result = self._say(b"COMMIT")
+        if (
+            result.command_status != b"COMMIT"
+        ):  # A transaction that had failed answers with ROLLBACK, not with an error.
+            raise psycopg.errors.InFailedSqlTransaction("the transaction had failed and was rolled back")
 
     def rollback(self) -> None:
         self._say(b"ROLLBACK")
 
     def status_of(self, xid: int) -> str:
-        """What became of a transaction: committed, aborted, in progress, or that the server cannot tell."""
+        """What became of a transaction: committed, aborted, in progress, or that the server cannot tell.
+
+        One whose connection is gone may stay in progress for as long as the server does not notice; it is ended.
+        """
         query = "SELECT coalesce(pg_xact_status(%s::text::xid8), 'unknown')"
+        orphan = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = %s::text::xid8::xid"
+        self.give_up_at = postgres_watch.in_seconds(ASK_S)
         try:
             (status,) = self.connection.execute(query, (str(xid),), prepare=False).fetchone() or ("unknown",)
+            if status == "in progress":
+                with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                    self.connection.execute(orphan, (str(xid),), prepare=False)
         except psycopg.errors.InvalidParameterValue:
             return "aborted"  # A number that the server has not given out yet: it came back without that transaction.
+        finally:
+            self.give_up_at = None
         return str(status)
 
     def cut(self) -> None:
         """From another thread: whoever waits for an answer on this connection gets an error instead."""
-        with contextlib.suppress(OSError, psycopg.Error):
-            fd = os.dup(self.connection.pgconn.socket)
-            with socket.socket(fileno=fd) as end:
-                end.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._plug.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        postgres_watch.forget(self)
         with contextlib.suppress(psycopg.Error):
             self.connection.close()
+        self._plug.close()
 
     def _say(self, words: bytes) -> pq.abc.PGresult:
         """Several statements in one round trip; the result of the last one."""

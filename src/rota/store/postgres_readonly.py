@@ -9,7 +9,7 @@ import psycopg
 
 from rota.clock import Clock
 from rota.domain.errors import StoreMismatch, StoreUnavailable
-from rota.store import migrate, postgres_migrate, postgres_url
+from rota.store import migrate, postgres_migrate, postgres_url, postgres_watch
 from rota.store.migrate import Migration
 from rota.store.port import View
 from rota.store.postgres_errors import translated
@@ -18,6 +18,7 @@ from rota.store.postgres_session import PostgresSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
+READ_S = 60.0
 
 
 class PostgresReadOnly:
@@ -45,11 +46,13 @@ class PostgresReadOnly:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
+            self._link.give_up_at = postgres_watch.in_seconds(READ_S)
             self._session.begin(self._link.begin_reading())
             try:
                 return query(self._session, *args, **kwargs)
             finally:
                 self._link.rollback()
+                self._link.give_up_at = None
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
 

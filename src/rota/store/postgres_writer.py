@@ -1,8 +1,10 @@
 """Carries out operations on one connection to PostgreSQL, whatever happens to that connection.
 
-A transaction that failed for a passing reason is run again, on a new connection if need be. If the connection breaks
-during the COMMIT nobody told us how it ended, so we ask: a transaction has a number, and the server knows what became
-of it. Only when nobody can be asked does the caller hear that we do not know.
+A transaction that failed for a passing reason is run again, on a new connection if need be, until those who wait for
+it have waited long enough. If the connection breaks during the COMMIT nobody told us how it ended, so we ask: a
+transaction has a number, and the server knows what became of it. A server that crashed or was replaced meanwhile does
+not: then the transaction is run again, and ids that are there already give away that it had landed. Only when neither
+helps does the caller hear that we do not know.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from rota.store.work import Work
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
-
+LEAST_S = 1.0
+LAST_LOOK_S = 5.0
 
 _machine = SystemClock()  # For waiting, also where a test has a clock of its own.
 
@@ -35,11 +38,11 @@ class Patience:
 
     def __init__(self, seconds: float, closing: threading.Event) -> None:
         self._closing = closing
-        self._until = _machine.monotonic() + seconds
+        self.until = _machine.monotonic() + seconds
         self._pause_s = FIRST_PAUSE_S
 
     def lasts(self) -> bool:
-        return _machine.monotonic() < self._until and not self._closing.is_set()
+        return _machine.monotonic() < self.until and not self._closing.is_set()
 
     def pause(self) -> None:
         self._closing.wait(self._pause_s)
@@ -54,37 +57,40 @@ class Writer:
     """One connection, made when it is needed and again when it broke."""
 
     def __init__(
-        self, address: Address, clock: Clock, purpose: str, busy_s: float, send: Callable[[Sequence[Hint]], None]
+        self,
+        address: Address,
+        clock: Clock,
+        purpose: str,
+        busy_s: float,
+        send: Callable[[Sequence[Hint]], None],
+        cut_s: float | None = None,
     ) -> None:
+        """`busy_s` is how long a caller waits; `cut_s` is how long one try may take, if that should be less."""
         self._address = address
         self._clock = clock
         self._purpose = purpose
         self._busy_s = busy_s
+        self._cut_s = busy_s if cut_s is None else min(cut_s, busy_s)
         self._send = send
         self._link: Link | None = None
         self._session: PostgresSession | None = None
         self._in_doubt = False
         self.closing = threading.Event()
-        self.busy_since: float | None = None
 
     def perform(self, group: list[Work]) -> None:
         """Runs the group in one transaction and tells every caller how its operation ended."""
         patience = Patience(self._busy_s, self.closing)
+        self._in_doubt = False
         try:
             if not self._carry_out(group, patience):
                 # One of them was refused. Each is run by itself and gets its own answer.
                 for work in group:
-                    if work.is_begun:
+                    if work.is_begun and not work.is_ended:
                         self._carry_out([work], patience)
         except BaseException as error:  # Not even an error of our own may leave a caller without an answer.
             self.let_go()
             self._fail(group, error)
             raise
-
-    def cut(self) -> None:
-        """From another thread: what has taken too long gets an error instead of an answer."""
-        if self._link is not None:
-            self._link.cut()
 
     def let_go(self) -> None:
         """Closes the connection; the next operation opens another."""
@@ -94,22 +100,23 @@ class Writer:
 
     def _carry_out(self, group: list[Work], patience: Patience) -> bool:
         """Until it is done, refused or hopeless. False if a group must be run one by one; nothing was done then."""
-        self._in_doubt = False
         while True:
             try:
                 return self._try(group, patience)
             except psycopg.Error as error:
-                if self._mend(error, patience):
-                    continue
-                self._fail(group, self._explained(error))
+                group = self._those_who_wait(group, error, can_pass=self._mend(error))
+                if not group:
+                    return True
             except CommitUnknown as error:
                 self._fail(group, error)
+                return True
             finally:
-                self.busy_since = None
-            return True
+                if self._link is not None:
+                    self._link.give_up_at = None
+            patience.pause()
 
     def _try(self, group: list[Work], patience: Patience) -> bool:
-        session, xid = self._begin()
+        session, xid = self._begin(min(work.asked_at for work in group))
         works = [work for work in group if work.is_begun or work.begin()]
         hints: list[Hint] = []
         try:
@@ -129,11 +136,12 @@ class Writer:
             work.end()
         return True
 
-    def _begin(self) -> tuple[PostgresSession, int]:
-        self.busy_since = _machine.monotonic()
+    def _begin(self, asked_at: float) -> tuple[PostgresSession, int]:
         link, session = self._open()
-        now, xid = link.begin()
-        session.begin(now)
+        now = _machine.monotonic()
+        link.give_up_at = min(now + self._cut_s, max(now + LEAST_S, asked_at + self._busy_s))
+        time, xid = link.begin()
+        session.begin(time)
         return session, xid
 
     def _open(self) -> tuple[Link, PostgresSession]:
@@ -157,12 +165,16 @@ class Writer:
                 raise _LandedBefore from error
             if remedy(error) is not Remedy.NONE:
                 raise
-            works[0].error = translated(error, self._address.shown) if len(works) == 1 else None
-            return False
+            return self._refused(works, translated(error, self._address.shown))
         except BaseException as error:
-            works[0].error = error if len(works) == 1 else None
-            return False
+            return self._refused(works, error)
         return True
+
+    def _refused(self, works: list[Work], error: BaseException) -> bool:
+        if len(works) == 1:
+            # What is being repeated may be refused because of itself: it took the key, or the last place in the queue.
+            works[0].error = self._unknown(f"the repeat was refused: {error}") if self._in_doubt else error
+        return False
 
     def _commit(self, xid: int, patience: Patience) -> None:
         """Returns if it is committed. Raises a database error if it is certainly not, CommitUnknown if nobody knows."""
@@ -173,16 +185,17 @@ class Writer:
             if not link.is_broken and remedy(error) is not Remedy.RECONNECT:
                 raise
             self.let_go()
-            if not self._has_landed(xid, link.timeline, patience):
+            if not self._has_landed(xid, link.life, patience):
                 raise
 
-    def _has_landed(self, xid: int, timeline: str, patience: Patience) -> bool:
-        """What became of a transaction whose COMMIT got no answer."""
+    def _has_landed(self, xid: int, life: str, patience: Patience) -> bool:
+        """What became of a transaction whose COMMIT got no answer. To know is worth some more patience."""
+        patience.until = max(patience.until, _machine.monotonic() + LAST_LOOK_S)
         while True:
             try:
                 link, _ = self._open()
-                if link.timeline != timeline:
-                    # Another server took over; its numbers mean other transactions. The repeat will show.
+                if link.life != life:
+                    # It crashed, or another took over: its numbers mean other transactions. The repeat will show.
                     self._in_doubt = True
                     return False
                 status = link.status_of(xid)
@@ -192,22 +205,28 @@ class Writer:
             if status in ("committed", "aborted"):
                 return status == "committed"
             if not patience.lasts():
-                raise CommitUnknown(
-                    f"the connection to {self._address.shown} broke during the commit, and whether it was accepted "
-                    f"is {status}: look before you try again, or use a key"
-                )
+                raise self._unknown(status)
             patience.pause()
 
-    def _mend(self, error: psycopg.Error, patience: Patience) -> bool:
+    def _mend(self, error: psycopg.Error) -> bool:
         """Makes ready for another try; False if there is none worth making."""
         wanted = remedy(error)
+        if self._link is not None and self._link.is_broken and wanted is Remedy.NONE:
+            wanted = Remedy.RECONNECT
         self._undo()
-        if wanted is Remedy.RECONNECT or (self._link is not None and self._link.is_broken):
+        if wanted is Remedy.RECONNECT:
             self.let_go()
-        if wanted is Remedy.NONE or not patience.lasts():
-            return False
-        patience.pause()
-        return True
+        return wanted is not Remedy.NONE and not self.closing.is_set()
+
+    def _those_who_wait(self, group: list[Work], error: psycopg.Error, *, can_pass: bool) -> list[Work]:
+        """The callers who have patience left. The others are told what went wrong: nothing was done for them."""
+        now = _machine.monotonic()
+        left = [work for work in group if can_pass and now - work.asked_at < self._busy_s]
+        gone = [work for work in group if work not in left]
+        if gone:
+            known = self._unknown(first_line(error)) if self._in_doubt else self._explained(error)
+            self._fail(gone, known)
+        return left
 
     def _undo(self) -> None:
         if self._link is not None and self._session is not None:
@@ -226,6 +245,12 @@ class Writer:
 
     def _explained(self, error: psycopg.Error) -> StoreError:
         known = translated(error, self._address.shown)
-        if isinstance(known, StoreUnavailable):
+        if isinstance(known, StoreUnavailable) and known.may_pass:
             return StoreUnavailable(f"{known} (tried for {self._busy_s:g} s; nothing was accepted)")
         return known
+
+    def _unknown(self, why: str) -> CommitUnknown:
+        return CommitUnknown(
+            f"the connection to {self._address.shown} broke during the commit, and whether it was accepted is not "
+            f"known ({why}): look before you try again, or use a key"
+        )

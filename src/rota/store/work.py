@@ -11,7 +11,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from rota.clock import SystemClock
 from rota.store.hints import Hint
+
+_monotonic = SystemClock().monotonic  # For waiting, also where a test has a clock of its own.
 
 
 class Work:
@@ -21,6 +24,7 @@ class Work:
         "_begun",
         "_done",
         "args",
+        "asked_at",
         "error",
         "future",
         "hints",
@@ -35,6 +39,7 @@ class Work:
         self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], future: Future[Any] | None = None
     ) -> None:
         self.op, self.args, self.kwargs, self.future = op, args, kwargs, future
+        self.asked_at = _monotonic()
         self.result: Any = None
         self.error: BaseException | None = None
         self.hints: list[Hint] = []
