@@ -182,8 +182,10 @@ def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: in
     deadline = header.start_by
     if deadline is None and header.start_within_s is not None:
         deadline = run_at + round(header.start_within_s * MICROSECONDS)
+    is_due = run_at <= tx.now
+    place = rank.rank(route.policy, run_at, header.priority)
     tx.run(
-        "insert_executions",
+        "insert_ready" if is_due else "insert_executions",
         items=items,
         namespace=header.namespace,
         app=header.app,
@@ -200,13 +202,12 @@ def _insert(tx: Tx, header: Header, route: _Route, items: list[Item], run_at: in
         replay_of=header.replay_of,
         tags=header.tags,
         trace=header.trace,
+        **({"rank": place} if is_due else {}),
     )
     if deadline is not None:
         tx.run("insert_expiries", items=items, deadline=deadline)
         tx.tell(Due(deadline))
-    if run_at <= tx.now:
-        place = rank.rank(route.policy, run_at, header.priority)
-        tx.run("insert_ready", items=items, lane=route.lane, rank=place)
+    if is_due:
         tx.tell(Ready({route.lane: place}))
     else:
         tx.run("insert_scheduled", items=items, lane=route.lane, priority=header.priority, run_at=run_at)

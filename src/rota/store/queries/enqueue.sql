@@ -6,9 +6,28 @@ SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, a
        :deadline, :parent, :replay_of, :tags, :trace
 FROM EACH(:items, id uuid, arguments text) e
 
--- name: insert_ready
+-- name: insert_ready @sqlite
+INSERT INTO execution (
+    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
+    parent, replay_of, tags, trace)
+SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
+       :deadline, :parent, :replay_of, :tags, :trace
+FROM EACH(:items, id uuid, arguments text) e;
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
 SELECT :lane, :rank, id, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
+
+-- name: insert_ready @postgres
+-- What can be claimed at once, in one statement: most of what is ever enqueued.
+WITH e AS MATERIALIZED (SELECT * FROM EACH(:items, id uuid, arguments text) t),
+known AS (
+    INSERT INTO execution (
+        id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at,
+        deadline, parent, replay_of, tags, trace)
+    SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
+           :deadline, :parent, :replay_of, :tags, :trace
+    FROM e)
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
+SELECT :lane, :rank, id, 0, 0, 0 FROM e
 
 -- name: insert_scheduled
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
