@@ -58,6 +58,12 @@ def made_at(id: str) -> int:
     return int(id[:8] + id[9:13], 16) * 1000
 
 
+def first_at(instant: int) -> str:
+    """The lowest id that can be made at `instant`: everything below it is older, by the clocks of those who made it."""
+    text = f"{max(0, instant) // 1000:012x}"
+    return f"{text[:8]}-{text[8:]}{FIRST_ID[13:]}"
+
+
 def _text(tick: int, bits: int) -> str:
     number = tick >> _SEQUENCE_BITS << 80 | _VERSION | (tick & _SEQUENCE_MASK) << 64 | _VARIANT | bits
     text = f"{number:032x}"

@@ -1,0 +1,209 @@
+"""Pruning: what was kept long enough goes, in small transactions, and leaves its statistics behind.
+
+A pass belongs to the node that began it, and a row in `chore` says so. Every step is a whole transaction that looks at
+a bounded number of rows, so that a node may be killed at any moment: another one takes over where it stopped.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain import retention
+from rota.domain.errors import DefinitionError
+from rota.domain.retention import AUDIT_S, FOREVER, MICROSECONDS, Pass, Record, Retention
+from rota.ids import FIRST_ID, LAST_ID, first_at
+from rota.ops.audit import audit
+from rota.store.port import Tx, View
+
+CHORE = "retention"
+MOST = 1000
+KEPT_KIND = "unique:forever"
+"""A key that somebody wanted to be unique for ever outlives the execution that took it."""
+SHORTEST_S = 3600
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """A range of executions to look through. `strays` are in no day's partition; `marks` says that the mark moves."""
+
+    after: str
+    bound: str
+    cutoffs: list[tuple[str, int]]
+    strays: bool = False
+    marks: bool = False
+
+
+class Step(msgspec.Struct, frozen=True):
+    """How far one transaction came, and what it removed. `after` is None at the end of the sweep."""
+
+    after: str | None
+    removed: int
+
+
+class _Old(msgspec.Struct, frozen=True, array_like=True):
+    id: str
+    deadline: int | None
+    fence: int
+    goes: int
+
+
+class _Key(msgspec.Struct, frozen=True, array_like=True):
+    taken_at: int
+    holder: str
+    namespace: str
+    app: str
+    job: str
+    kind: str
+    key: str
+    goes: int
+
+
+class Overtaken(Exception):
+    """Another node has taken the pass over, because nothing was heard of this one."""
+
+
+def policy(view: View, default_s: int) -> Retention:
+    return Retention(default_s, dict(view.rows("retentions")))
+
+
+def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> None:
+    """How long a namespace keeps its history: seconds, FOREVER, or None for what the setting says."""
+    known: dict[str, int | None] = dict(tx.rows("retentions"))
+    if namespace not in known:
+        raise DefinitionError(f"there is no namespace {namespace!r}; `rota namespaces` lists them")
+    if kept_s is not None and kept_s != FOREVER and kept_s < SHORTEST_S:
+        raise DefinitionError(f"history must be kept for an hour at least, not {kept_s} s: results are read from it")
+    tx.run("set_retention", namespace=namespace, retention_s=kept_s)
+    audit(tx, actor, "namespace.retention", namespace, before=known[namespace], after=kept_s)
+
+
+def begin(tx: Tx) -> Pass | None:
+    """The pass that this node is to make now, if any."""
+    tx.run("add_chore", name=CHORE)
+    found = tx.records("lock_chore", Record, name=CHORE)
+    due = retention.next_pass(found[0], tx.now) if found else None
+    if due is not None:
+        values = msgspec.structs.asdict(due)
+        tx.run("begin_chore", name=CHORE, **values)
+    return due
+
+
+def end(tx: Tx, begun_at: int) -> None:
+    tx.run("end_chore", name=CHORE, begun_at=begun_at)
+
+
+def beat(tx: Tx, begun_at: int, removed: int, mark: str | None = None) -> None:
+    """Says that the pass goes on; raises if it is no longer ours."""
+    if not tx.run("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
+        raise Overtaken
+
+
+def sweep_all(kept: Retention, mark: str, now: int) -> Sweep | None:
+    """Everything that may go, row by row. None if nothing may."""
+    return None if kept.shortest_s is None else _sweep(kept.cutoffs(now), mark, now - kept.shortest_s * MICROSECONDS)
+
+
+def sweep_hasty(kept: Retention, mark: str, now: int) -> Sweep | None:
+    """Only what cannot wait until its whole day goes."""
+    cutoffs = kept.hasty_cutoffs(now)
+    return _sweep(cutoffs, mark, max(cutoff for _, cutoff in cutoffs)) if cutoffs else None
+
+
+def sweep_strays(kept: Retention, now: int) -> Sweep:
+    return Sweep(FIRST_ID, LAST_ID, kept.cutoffs(now), strays=True)
+
+
+def sweep_day(kept: Retention, day: int, now: int) -> Sweep:
+    return Sweep(first_at(day), first_at(day + retention.DAY), kept.cutoffs(now))
+
+
+def _sweep(cutoffs: list[tuple[str, int]], mark: str, until: int) -> Sweep:
+    return Sweep(mark or FIRST_ID, first_at(until), cutoffs, marks=True)
+
+
+def prune(tx: Tx, begun_at: int, sweep: Sweep, after: str, most: int) -> Step:
+    """Looks at up to `most` executions and removes those that may go, their statistics kept, in one transaction."""
+    page = "strays_page" if sweep.strays else "history_page"
+    rows = tx.records(page, _Old, after=after, bound=sweep.bound, cutoffs=sweep.cutoffs, most=most)
+    going = [row for row in rows if row.goes]
+    going = going[: retention.affordable((row.fence for row in going), MOST)]
+    if going and going[0].fence > MOST and (shortened := tx.run("shorten_history", id=going[0].id, most=MOST)):
+        # So many attempts do not go in one piece. The execution itself goes when they are gone.
+        beat(tx, begun_at, 0)
+        return Step(_before(rows, going[0], after), shortened)
+    removed = _remove(tx, going) if going else 0
+    reached = _reached(rows, going, after, most)
+    beat(tx, begun_at, removed, (reached or sweep.bound) if sweep.marks else None)
+    return Step(reached, removed)
+
+
+def _before(rows: list[_Old], row: _Old, after: str) -> str:
+    index = rows.index(row)
+    return rows[index - 1].id if index else after
+
+
+def _reached(rows: list[_Old], going: list[_Old], after: str, most: int) -> str | None:
+    """The last id that was dealt with; None if there is nothing behind it."""
+    left = [row for row in rows if row.goes and row.id > (going[-1].id if going else after)]
+    if left:
+        return going[-1].id
+    return rows[-1].id if len(rows) == most else None
+
+
+def _remove(tx: Tx, going: list[_Old]) -> int:
+    lowest, highest = going[0].id, going[-1].id
+    ids = [row[0] for row in tx.rows("lock_history", ids=[row.id for row in going], lowest=lowest, highest=highest)]
+    if not ids:
+        return 0
+    bounds = {"ids": ids, "lowest": lowest, "highest": highest}
+    tx.run("roll_up", **bounds)
+    tx.run("drop_history", **bounds)
+    reminders = [(row.deadline, row.id) for row in going if row.deadline is not None]
+    if reminders:
+        tx.run("forget_expiries", rows=reminders)
+    return len(ids)
+
+
+def prune_keys(tx: Tx, begun_at: int, kept: Retention, after: tuple[int, str], most: int) -> tuple[int, str] | None:
+    """Removes keys whose holder's history is gone. Returns how far it came; None at the end."""
+    if kept.shortest_s is None:
+        return None
+    rows = tx.records(
+        "keys_page",
+        _Key,
+        taken_at=after[0],
+        holder=after[1],
+        bound=tx.now - kept.shortest_s * MICROSECONDS,
+        cutoffs=kept.cutoffs(tx.now),
+        kept=KEPT_KIND,
+        most=most,
+    )
+    going = [(row.namespace, row.app, row.job, row.kind, row.key, row.holder) for row in rows if row.goes]
+    if going:
+        tx.run("drop_keys", rows=going)
+    beat(tx, begun_at, 0)
+    return (rows[-1].taken_at, rows[-1].holder) if len(rows) == most else None
+
+
+def old_workers(view: View, kept: Retention) -> list[int]:
+    """Workers that stopped so long ago that nothing which is kept names them."""
+    if kept.longest_s is None:
+        return []
+    bound = view.now - kept.longest_s * MICROSECONDS - retention.GRACE
+    return [row[0] for row in view.rows("old_workers", bound=bound, most=MOST)]
+
+
+def prune_workers(tx: Tx, begun_at: int, ids: list[int]) -> int:
+    beat(tx, begun_at, 0)
+    return tx.run("drop_workers", ids=ids, bound=tx.now)
+
+
+def prune_audit(tx: Tx, begun_at: int, kept: Retention) -> int:
+    """Removes the oldest of the audit trail; returns how many rows, none at the end."""
+    if kept.longest_s is None:
+        return 0
+    bound = tx.now - max(AUDIT_S, kept.longest_s) * MICROSECONDS
+    ids = [id for id, at in tx.rows("audit_page", most=MOST) if at < bound]
+    if ids:
+        tx.run("drop_audit", ids=ids)
+    beat(tx, begun_at, 0)
+    return len(ids)

@@ -1,0 +1,52 @@
+"""How long history is kept, how old it is, and what is left of what went: everything about it that is only read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.retention import Record, Retention
+from rota.store.port import View
+
+MOST_OVERDUE = 1000
+
+
+class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
+    """What is left of executions that were pruned; `hour` is when the hour of their ends began."""
+
+    app: str
+    job: str
+    queue: str
+    hour: int
+    status: str
+    executions: int
+    ran_us: int
+    longest_us: int
+
+
+class History(msgspec.Struct, frozen=True):
+    """How old the history is, and whether what should have gone is gone. `oldest_at` is None if there is none."""
+
+    oldest_at: int | None
+    overdue: int
+    """Of the oldest executions, those that should have gone two days ago or earlier."""
+    last: Record
+    now: int
+
+
+def retentions(view: View) -> dict[str, int | None]:
+    """Every namespace, and how many seconds it keeps its history if it has a say of its own."""
+    return dict(view.rows("retentions"))
+
+
+def summaries(view: View, namespace: str) -> list[SummaryRow]:
+    return view.records("summaries", SummaryRow, namespace=namespace)
+
+
+def history(view: View, default_s: int, chore: str, slack: int) -> History:
+    kept = Retention(default_s, retentions(view))
+    oldest = view.one("oldest")
+    passes = view.records("chore", Record, name=chore)
+    overdue = 0
+    if kept.shortest_s is not None:
+        (overdue,) = view.one("overdue", cutoffs=kept.cutoffs(view.now - slack), most=MOST_OVERDUE) or (0,)
+    return History(None if oldest is None else oldest[1], overdue, passes[0] if passes else Record(), view.now)

@@ -1,0 +1,1 @@
+"""History: partitions, retention, and what is left of what went."""

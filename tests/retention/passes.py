@@ -1,0 +1,88 @@
+"""A whole pass by rows, as on a database without partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from rota.domain.claim import Claim
+from rota.domain.outcome import Outcome, Succeeded
+from rota.domain.retention import Pass, Retention
+from rota.ids import FIRST_ID
+from rota.ops import fleet, retention
+from rota.store.port import Store, View
+from tests.support.world import NAMESPACE, NO_RETRY, World
+
+DAY_S = 86_400
+
+
+class Summed(NamedTuple):
+    job: str
+    status: str
+    executions: int
+    ran_us: int
+    longest_us: int
+
+
+def begin(store: Store) -> Pass:
+    begun = store.transact(retention.begin)
+    assert begun is not None
+    return begun
+
+
+def policy(store: Store, days: float = 30) -> Retention:
+    return store.read(retention.policy, round(days * DAY_S))
+
+
+def prune(store: Store, days: float = 30, batch: int = 7) -> int:
+    """Everything that may go, in one pass; returns how many executions went."""
+    begun = begin(store)
+    kept = policy(store, days)
+    removed = 0
+    sweep = retention.sweep_all(kept, begun.mark, begun.begun_at)
+    if sweep is not None:
+        removed = sweep_through(store, begun, sweep, batch)
+        after: tuple[int, str] | None = (0, FIRST_ID)
+        while after is not None:
+            after = store.transact(retention.prune_keys, begun.begun_at, kept, after, batch)
+        store.transact(retention.prune_workers, begun.begun_at, store.read(retention.old_workers, kept))
+        while store.transact(retention.prune_audit, begun.begun_at, kept):
+            pass
+    store.transact(retention.end, begun.begun_at)
+    return removed
+
+
+def sweep_through(store: Store, begun: Pass, sweep: retention.Sweep, batch: int = 7) -> int:
+    after: str | None = sweep.after
+    removed = 0
+    while after is not None:
+        step = store.transact(retention.prune, begun.begun_at, sweep, after, batch)
+        after, removed = step.after, removed + step.removed
+    return removed
+
+
+def finish_all(world: World, outcome: Outcome = Succeeded("1"), after_s: float = 2.0) -> list[Claim]:  # noqa: B008
+    """Everything that is queued ends so, having run so long."""
+    worker = world.join()
+    claims = world.claim(worker, 10_000)
+    world.clock.advance(after_s)
+    for attempt in claims:
+        world.finish(attempt, outcome, NO_RETRY)
+    world.store.transact(fleet.leave, worker)
+    return claims
+
+
+def summary(store: Store, namespace: str = NAMESPACE) -> list[Summed]:
+    """What is left of what was pruned, all hours together."""
+
+    def look(view: View) -> list[Summed]:
+        counted: Counter[tuple[str, str]] = Counter()
+        ran: Counter[tuple[str, str]] = Counter()
+        longest: dict[tuple[str, str], int] = {}
+        for _, job, _, _, status, executions, ran_us, longest_us in view.rows("summaries", namespace=namespace):
+            counted[job, status] += executions
+            ran[job, status] += ran_us
+            longest[job, status] = max(longest.get((job, status), 0), longest_us)
+        return [Summed(*key, count, ran[key], longest[key]) for key, count in sorted(counted.items())]
+
+    return store.read(look)
