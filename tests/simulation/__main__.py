@@ -13,7 +13,7 @@ from tests.simulation.checker import check
 from tests.simulation.coverage import Coverage
 from tests.simulation.runner import Failure
 from tests.simulation.story import tell
-from tests.simulation.world import World
+from tests.simulation.world import DATABASES, World
 
 PIECE = 10
 ENOUGH_FOR_COVERAGE = 100
@@ -25,22 +25,24 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="replay this one and tell everything that happened")
     parser.add_argument("--digest", action="store_true", help="with --seed: only a fingerprint of the run")
+    parser.add_argument("--database", choices=sorted(DATABASES), default="sqlite", help="what it runs on")
     parser.add_argument("--jobs", type=int, default=1, help="processes to use")
     parser.add_argument("--planted", action="store_true", help="plant known bugs and show what catches them")
     arguments = parser.parse_args()
     if arguments.planted:
-        return _planted()
+        return _planted(arguments.database)
     if arguments.seed is not None:
-        return _one(arguments.seed, only_digest=arguments.digest)
-    return _many(range(arguments.start, arguments.start + arguments.seeds), arguments.jobs)
+        return _one(arguments.seed, arguments.database, only_digest=arguments.digest)
+    seeds = range(arguments.start, arguments.start + arguments.seeds)
+    return _many(seeds, arguments.database, arguments.jobs)
 
 
-def _one(seed: int, *, only_digest: bool) -> int:
+def _one(seed: int, database: str, *, only_digest: bool) -> int:
     if only_digest:
-        history, _ = runner.run(seed)
+        history, _ = runner.run(seed, database)
         print(runner.digest(history))
         return 0
-    world = World(seed)
+    world = World(seed, database=database)
     logging.basicConfig(stream=sys.stdout, format="            %(message)s", level=logging.WARNING)
     history = world.run()
     violations = check(history)
@@ -52,13 +54,13 @@ def _one(seed: int, *, only_digest: bool) -> int:
     return 1 if violations else 0
 
 
-def _many(seeds: range, jobs: int) -> int:
+def _many(seeds: range, database: str, jobs: int) -> int:
     started = time.perf_counter()
     failures: list[Failure] = []
     coverage = Coverage()
     pieces = [seeds[start : start + PIECE] for start in range(0, len(seeds), PIECE)]
     with ProcessPoolExecutor(jobs) as pool:
-        for number, (found, seen) in enumerate(pool.map(runner.run_many, pieces), 1):
+        for number, (found, seen) in enumerate(pool.map(runner.run_many, pieces, [database] * len(pieces)), 1):
             failures += found
             coverage.merge(seen)
             for failure in found:
@@ -73,10 +75,10 @@ def _many(seeds: range, jobs: int) -> int:
     return 1 if failures or missing else 0
 
 
-def _planted() -> int:
+def _planted(database: str) -> int:
     missed = 0
-    for bug in planted.BUGS:
-        catch = planted.hunt(bug)
+    for bug in planted.bugs(database):
+        catch = planted.hunt(bug, database=database)
         missed += catch is None
         print(f"{bug.name:58} {catch or 'NOT CAUGHT'}", flush=True)
     return 1 if missed else 0

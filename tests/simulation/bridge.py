@@ -7,19 +7,23 @@ that is on its way arrives even if its caller is stopped or dead by then.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from random import Random
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.domain.errors import StoreUnavailable
+from rota.ops import enqueue
 from rota.store.port import Tx, View
+from tests.simulation.clocks import StoreClock
 from tests.simulation.faults import Fault, Script, Weather
+from tests.simulation.history import Trouble
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.store import FailingTx, SimStore, broken
+from tests.simulation.store import FailingTx, SimStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
+USUAL_S = 0.1
+"""A call that takes longer was in trouble."""
 
 
 class ReplyLost(StoreUnavailable):
@@ -65,6 +69,8 @@ class SimBridge:
         network: Network,
         entropy: Random,
         patience_s: float,
+        clock: StoreClock,
+        troubles: list[Trouble],
     ) -> None:
         self._caller = caller
         self._store = store
@@ -74,6 +80,8 @@ class SimBridge:
         self._network = network
         self._entropy = entropy
         self._patience_s = patience_s
+        self._clock = clock
+        self.troubles = troubles
 
     async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._call(op, args, kwargs)
@@ -83,14 +91,38 @@ class SimBridge:
 
     async def _call(self, op: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         reply: asyncio.Future[T] = self._loop.create_future()
+        start = self._loop.time()
         if self._is_cut_off():
             self._loop.outside(self._patience_s, self._fail, reply, StoreUnavailable("no answer (simulated)"))
         else:
             self._loop.outside(self._latency_s(), self._arrive, reply, op, args, kwargs)
-        return await reply
+        is_fine = False
+        try:
+            answer = await reply
+            is_fine = self._loop.time() - start <= USUAL_S
+        finally:
+            if not is_fine:
+                self.troubles.append(Trouble(self._caller, start, self._loop.time()))
+        return answer
 
     def _arrive(
         self, reply: asyncio.Future[T], op: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        chance, slow_s = self._entropy.random(), self._entropy.uniform(0.1, 1.5)
+        if chance < self._weather.slow and op is enqueue.enqueue and args[0].key is None and args[0].unique is None:
+            # It has begun and has its time and rank; others commit what is younger, and see this only afterwards.
+            self._weather.note(Fault.COMMIT_LATE)
+            self._loop.outside(slow_s, self._carry_out, reply, op, args, kwargs, self._clock.now())
+        else:
+            self._carry_out(reply, op, args, kwargs)
+
+    def _carry_out(
+        self,
+        reply: asyncio.Future[T],
+        op: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        begun_at: int | None = None,
     ) -> None:
         struck = self._weather.strike(self._entropy)
         back_s = self._latency_s()
@@ -101,7 +133,7 @@ class SimBridge:
             self._loop.outside(back_s, self._fail, reply, StoreUnavailable("could not be reached (simulated)"))
             return
         try:
-            result = self._perform(op, args, kwargs, struck, statement)
+            result = self._perform(op, args, kwargs, struck, statement, begun_at)
         except Exception as error:
             self._loop.outside(back_s, self._fail, reply, error)
             return
@@ -117,22 +149,30 @@ class SimBridge:
             self._loop.outside(back_s, self._succeed, reply, result)
 
     def _perform(
-        self, op: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], struck: set[Fault], statement: int
+        self,
+        op: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        struck: set[Fault],
+        statement: int,
+        begun_at: int | None,
     ) -> T:
         breaks = self._breaks(struck, statement)
         failing: list[FailingTx] = []
 
-        def wrap(tx: Tx) -> Tx:
+        def wrap(tx: Any) -> Tx:
+            if begun_at is not None:
+                tx.now = begun_at
             if breaks is None:
-                return tx
-            failing.append(FailingTx(tx, breaks[1], broken(_CODES[breaks[0]])))
+                return cast("Tx", tx)
+            failing.append(FailingTx(tx, breaks[1], self._store.failure(breaks[0])))
             return failing[0]
 
         fail_commit = Fault.COMMIT_FAILED in struck
         try:
             return self._store.perform(op, args, kwargs, self._caller, fail_commit=fail_commit, wrap=wrap)
         finally:
-            if breaks is not None and failing[0].has_failed:
+            if breaks is not None and failing and failing[0].has_failed:
                 self._weather.note(breaks[0])
             elif self._store.has_failed_commit:
                 self._weather.note(Fault.COMMIT_FAILED)
@@ -141,7 +181,7 @@ class SimBridge:
         """How a statement of this call may fail, and which."""
         if self._weather.script is not None and self._weather.script.fault is Fault.STATEMENT_FAILED:
             return Fault.STATEMENT_FAILED, self._weather.script.is_due
-        for fault in _CODES:
+        for fault in (Fault.STATEMENT_FAILED, Fault.STATEMENT_REFUSED):
             if fault in struck:
                 return fault, Script(fault, statement).is_due
         return None
@@ -161,6 +201,3 @@ class SimBridge:
     def _fail(reply: asyncio.Future[T], error: Exception) -> None:
         if not reply.done():
             reply.set_exception(error)
-
-
-_CODES = {Fault.STATEMENT_FAILED: sqlite3.SQLITE_IOERR, Fault.STATEMENT_REFUSED: sqlite3.SQLITE_ERROR}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, hints, leases, lifecycle, order, outcomes
+from tests.simulation.invariants import accepting, hints, leases, lifecycle, order, outcomes, waiting
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -47,6 +47,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     hints.every_change_is_hinted_at,
     order.claims_follow_the_rank,
     order.paused_queues_rest,
+    waiting.nothing_waits_beside_a_free_slot,
+    waiting.what_was_heard_of_is_claimed_at_once,
     lifecycle.everything_ends,
     lifecycle.every_worker_has_left,
 )

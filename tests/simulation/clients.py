@@ -64,6 +64,12 @@ class Client:
             await asyncio.sleep(self._entropy.expovariate(count / within_s))
             await self._wish()
 
+    async def be_calm(self, count: int, within_s: float) -> None:
+        """Asks only for what any worker can do, at every urgency."""
+        for _ in range(count):
+            await asyncio.sleep(self._entropy.expovariate(count / within_s))
+            await self._submit_all(*requests.calm(self._entropy))
+
     async def _wish(self) -> None:
         draw = self._entropy.random()
         if draw < 0.72:
@@ -91,6 +97,9 @@ class Client:
         else:
             job, arguments = requests.job_and_arguments(self._entropy, self._weather.kills_by_body)
             header = requests.header(self._entropy, job, self._clock.now())
+        await self._submit_all(header, arguments)
+
+    async def _submit_all(self, header: Header, arguments: str) -> None:
         count = self._entropy.randint(2, requests.MOST_IN_BULK) if self._entropy.random() < 0.15 else 1
         if header.key is not None:
             count = 1

@@ -21,6 +21,7 @@ class Fault(StrEnum):
     COMMIT_FAILED = "the commit failed"
     REPLY_LOST = "committed, but the reply was lost"
     REPLY_LATE = "the reply came late"
+    COMMIT_LATE = "committed long after it began"
     # The network and the database as a whole.
     BLACK_HOLE = "a machine's calls vanish"
     DEAF = "a machine's calls arrive, the replies vanish"
@@ -103,6 +104,8 @@ class Weather:
         self.events = self._some({fault: float(weight) for fault, weight in EVENTS.items()}, storm)
         self.every_s = entropy.choice([2.0, 4.0, 8.0])
         """The mean time between two events."""
+        self.slow = entropy.choice([0.0, 0.1, 0.3])
+        """How many enqueues are committed late; also when the weather has cleared, because that is no fault."""
         self.kills_by_body = entropy.random() < storm
 
     @classmethod
@@ -110,6 +113,7 @@ class Weather:
         """Weather in which only one thing goes wrong."""
         weather = cls(entropy)
         weather.calls, weather.hints, weather.events = {}, {}, {}
+        weather.slow = 0.0
         weather.script = script
         return weather
 

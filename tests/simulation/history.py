@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,8 +106,31 @@ class Incarnation:
     started_at: float
     ended_at: float | None = None
     ending: str = ""
+    concurrency: int = 0
+    queues: list[str] | None = None
+    draining_at: float = math.inf
+    """When it was told to go, or told itself."""
     stops: list[tuple[float, float]] = field(default_factory=list)
     """When it, or the supervisor that watches over it, stood still."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """A worker was told that something in a lane may be claimed."""
+
+    worker: int
+    lane: int
+    rank: int
+    at: float
+
+
+@dataclass(slots=True)
+class Trouble:
+    """A call that failed, or that took far longer than usual."""
+
+    caller: str
+    start: float
+    end: float
 
 
 @dataclass(slots=True)
@@ -114,7 +138,9 @@ class History:
     """The three witnesses of one run, and what else the checker must know to judge them."""
 
     seed: int
+    database: str
     lease_s: float
+    poll_s: float
     rules: dict[str, Rules]
     depths: dict[str, int]
     """The maximum depth of the queues that have one."""
@@ -126,6 +152,8 @@ class History:
     incarnations: list[Incarnation] = field(default_factory=list)
     jumps: list[tuple[float, float]] = field(default_factory=list)
     tables: dict[str, list[Row]] = field(default_factory=dict)
+    heard: list[Heard] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
     faults: Counter[Fault] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
     """What should never have happened: errors in loops, tasks that died."""

@@ -7,7 +7,6 @@ store (join, beat, declare dead, farewell, upkeep) is the same code in the same 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -15,6 +14,7 @@ from typing import Protocol
 
 from rota.clock import Clock
 from rota.domain.errors import LeaseLost, StoreError
+from rota.domain.status import Reason
 from rota.engine.heart import Heart, farewell
 from rota.engine.node import Node, Place
 from rota.engine.upkeep import Upkeep
@@ -23,7 +23,7 @@ from rota.store.hints import CancelAsked, Due, Hint, Ready
 from tests.simulation.bodies import Bodies, Outside
 from tests.simulation.bridge import Network, SimBridge
 from tests.simulation.bus import SimBus
-from tests.simulation.history import Incarnation
+from tests.simulation.history import Heard, Incarnation
 from tests.simulation.loop import Process, VirtualLoop
 
 NAMESPACE, APP = "default", "sim"
@@ -77,6 +77,7 @@ class Surroundings(Protocol):
     bus: SimBus
     outside: Outside
     incarnations: list[Incarnation]
+    heard: list[Heard]
     errors: list[str]
 
     def bridge(self, caller: str, network: Network) -> SimBridge: ...
@@ -149,6 +150,7 @@ class Supervisor:
         self._bridge = self._world.bridge(process.name, machine.network)
         self._heart = Heart(self._bridge, machine.clock, self._plan.lease_s, self._lost)
         self._stopping = asyncio.Event()
+        self._let_go: set[int] = set()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -207,11 +209,26 @@ class Supervisor:
         if child.life.ending in IN_ORDER:
             await farewell(self._bridge, worker)
             return
-        with contextlib.suppress(StoreError):
-            await self._bridge.transact(fleet.declare_dead, worker, f"the worker process {child.life.ending}")
+        await self._report_death(worker, child.life.ending)
+
+    async def _report_death(self, worker: int, ending: str) -> None:
+        is_ours = worker in self._let_go
+        while True:
+            try:
+                if is_ours:
+                    await self._bridge.transact(fleet.leave, worker, Reason.LEASE_LOST)
+                else:
+                    await self._bridge.transact(fleet.declare_dead, worker, f"the worker process {ending}")
+            except StoreError:
+                if self._stopping.is_set():
+                    return
+                await self._pause()
+            else:
+                return
 
     def _lost(self, worker: int) -> None:
         if worker in self.children:
+            self._let_go.add(worker)
             self.children[worker].process.kill()
 
     async def _pause(self) -> None:
@@ -224,7 +241,13 @@ class Child:
     def __init__(self, machine: Machine, supervisor: Process, worker: int) -> None:
         world = machine.world
         self.process = Process(world.loop, f"worker {worker}")
-        self.life = Incarnation(worker, supervisor.name, world.loop.time())
+        self.life = Incarnation(
+            worker,
+            supervisor.name,
+            world.loop.time(),
+            concurrency=machine.plan.concurrency,
+            queues=machine.plan.queues,
+        )
         self.leaving = asyncio.Event()
         self.ended = asyncio.Event()
         self._machine = machine
@@ -235,6 +258,7 @@ class Child:
         self.process.mourn(self._mourn)
 
     def drain(self) -> None:
+        self.life.draining_at = min(self.life.draining_at, self._machine.world.loop.time())
         if self._node is not None:
             self._node.drain()
 
@@ -244,8 +268,8 @@ class Child:
         targets = {name: target for name, target in targets.items() if name not in plan.missing}
         bridge = world.bridge(f"worker {self._worker}", self._machine.network)
         place = plan.place(self._worker)
-        self._node = node = Node(bridge, self._machine.clock, place, targets, leaving=self.leaving.set)
-        world.bus.attach(self.process, node.hear, Ready, CancelAsked)
+        self._node = node = Node(bridge, self._machine.clock, place, targets, leaving=self._leave)
+        world.bus.attach(self.process, self._hear, Ready, CancelAsked)
         try:
             await node.run()
         except LeaseLost:
@@ -256,6 +280,18 @@ class Child:
         else:
             self.life.ending = "recycled" if node.worker.is_tainted else "drained"
         self.process.kill()
+
+    def _leave(self) -> None:
+        self.life.draining_at = min(self.life.draining_at, self._machine.world.loop.time())
+        self.leaving.set()
+
+    def _hear(self, hints: list[Hint]) -> None:
+        assert self._node is not None, "nobody listens before there is a node"
+        world = self._machine.world
+        for hint in hints:
+            if isinstance(hint, Ready):
+                world.heard += [Heard(self._worker, lane, rank, world.loop.time()) for lane, rank in hint.lanes.items()]
+        self._node.hear(hints)
 
     def _mourn(self) -> None:
         """Outside of any process: what the kernel and the simulation know of the dead."""

@@ -24,10 +24,11 @@ from rota.engine.node import Node
 from rota.engine.upkeep import Upkeep
 from rota.ops import claim, control, ending, enqueue, finish, fleet, upkeep
 from rota.ops.finish import Finished
-from rota.store import sqlite, statements
+from rota.store import postgres_session, sqlite, statements
 from rota.store.hints import CancelAsked, Hint
 from rota.store.port import Tx
-from rota.store.sqlite_session import SqliteSession
+from rota.store.postgres_url import DEFAULT_SCHEMA
+from rota.store.session import Session
 from rota.store.work import Work
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
@@ -41,6 +42,7 @@ class Bug:
 
     name: str
     plant: Callable[[], AbstractContextManager[object]]
+    databases: tuple[str, ...] = ("sqlite", "postgres")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,11 @@ class Catch:
         return f"seed {self.seed:2}  {self.invariant}"
 
 
-def hunt(bug: Bug, most: int = MOST_SEEDS) -> Catch | None:
+def hunt(bug: Bug, most: int = MOST_SEEDS, database: str = "sqlite") -> Catch | None:
     """Runs seed after seed until one notices."""
     with bug.plant():
         for seed in range(most):
-            _, violations = runner.run(seed)
+            _, violations = runner.run(seed, database)
             if violations:
                 return Catch(seed, violations[0].invariant)
     return None
@@ -76,30 +78,31 @@ def _replaced(owner: Any, name: str, replacement: Callable[..., Any]) -> Abstrac
 
 
 @contextmanager
-def _rewritten(name: str, old: str, new: str) -> Iterator[None]:
+def _stated(name: str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Iterator[None]:
+    """A named statement of every database, changed; where the change changes nothing, the bug must be planted anew."""
+    dialects = [statements.load("sqlite"), statements.load("postgres", DEFAULT_SCHEMA)]
+    before = [texts[name] for texts in dialects]
+    after = [change(texts) for texts in before]
+    assert after[0] != before[0], f"statement {name} has changed: plant the bug anew"
+    for texts, changed in zip(dialects, after, strict=True):
+        texts[name] = changed
+    postgres_session.load.cache_clear()
+    try:
+        yield
+    finally:
+        for texts, original in zip(dialects, before, strict=True):
+            texts[name] = original
+        postgres_session.load.cache_clear()
+
+
+def _rewritten(name: str, old: str, new: str) -> AbstractContextManager[None]:
     """A named statement with a part of its text changed."""
-    texts = statements.load("sqlite")
-    before = texts[name]
-    after = tuple(text.replace(old, new) for text in before)
-    assert after != before, f"statement {name} does not hold {old!r} any more: plant the bug anew"
-    texts[name] = after
-    try:
-        yield
-    finally:
-        texts[name] = before
+    return _stated(name, lambda texts: tuple(text.replace(old, new) for text in texts))
 
 
-@contextmanager
-def _shortened(name: str) -> Iterator[None]:
+def _shortened(name: str) -> AbstractContextManager[None]:
     """A step without its last statement."""
-    texts = statements.load("sqlite")
-    before = texts[name]
-    assert len(before) > 1, f"step {name} has one statement only: plant the bug anew"
-    texts[name] = before[:-1]
-    try:
-        yield
-    finally:
-        texts[name] = before
+    return _stated(name, lambda texts: texts[:-1] or texts)
 
 
 @contextmanager
@@ -228,6 +231,22 @@ def _polling_removed() -> AbstractContextManager[object]:
     return _replaced(Dispatcher, "step", step)
 
 
+def _sweeping_removed() -> AbstractContextManager[object]:
+    async def ask(original: Callable[..., Any], dispatcher: Any, free: int, is_sweep: bool) -> Any:
+        return await original(dispatcher, free, is_sweep and not dispatcher._marks)
+
+    return _replaced(Dispatcher, "_ask", ask)
+
+
+def _marks_stay() -> AbstractContextManager[object]:
+    def hear(original: Callable[..., Any], dispatcher: Any, hint: Hint) -> None:
+        marks = dict(dispatcher._marks)
+        original(dispatcher, hint)
+        dispatcher._marks.update(marks)
+
+    return _replaced(Dispatcher, "hear", hear)
+
+
 def _reconcile_removed() -> AbstractContextManager[object]:
     async def rest(original: Callable[..., Any], node: Any) -> float:
         return float(node._place.lease_s)
@@ -249,7 +268,7 @@ def _cancel_not_told() -> AbstractContextManager[object]:
         if not isinstance(hint, CancelAsked):
             original(session, hint)
 
-    return _replaced(SqliteSession, "tell", tell)
+    return _replaced(Session, "tell", tell)
 
 
 def _nothing(result: Any = None) -> Callable[..., Any]:
@@ -262,9 +281,9 @@ BUGS: tuple[Bug, ...] = (
     Bug("nobody rescues what the dead held", lambda: _replaced(upkeep, "rescue", _nothing(0))),
     Bug("nothing due is promoted", lambda: _replaced(upkeep, "promote", _nothing(0))),
     Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
-    Bug("acknowledged before the commit", _acknowledged_before_the_commit),
+    Bug("acknowledged before the commit", _acknowledged_before_the_commit, ("sqlite",)),
     Bug("leases by the machine's own clock", _lease_by_the_local_clock),
-    Bug("claims without a lease", lambda: _rewritten("may_claim", "AND lease_until > :now", "")),
+    Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", "")),
     Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing())),
     Bug("a claim whose reply was lost is kept for ever", _reconcile_removed),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
@@ -278,14 +297,21 @@ BUGS: tuple[Bug, ...] = (
     Bug("a failure leaves no dead letter", _dead_letter_forgotten),
     Bug("a replayed dead letter stays dead", _replays_stay_dead),
     Bug("a finished attempt stays in running", lambda: _shortened("finish")),
-    Bug("a success stays in running", lambda: _shortened("finish_successes")),
+    Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
     Bug("unique keys ignore what is running", _unique_ignores_the_running),
     Bug("a replaced execution goes on", lambda: _replaced(ending, "end", _nothing(Status.QUEUED))),
     Bug("a debounce pushes nothing back", lambda: _replaced(enqueue, "_push_back", _nothing(True))),
     Bug("the start deadline is ignored by claims", lambda: _replaced(claim, "_is_late", _nothing(False))),
-    Bug("paused queues are claimed from", lambda: _rewritten("lane_heads", "q.paused_at IS NULL", "true")),
+    Bug("paused queues are claimed from", lambda: _rewritten("claim_heads", "q.paused_at IS NULL", "true")),
     Bug("claims ignore the rank", lambda: _rewritten("claim", "ORDER BY", "ORDER BY -")),
     Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "_check_depth", _nothing())),
     Bug("nobody polls, hints are trusted", _polling_removed),
+    Bug("nobody sweeps what lies below a mark", _sweeping_removed),
+    Bug("a hint does not move the mark back", _marks_stay),
     Bug("nobody is told of a cancel", _cancel_not_told),
 )
+
+
+def bugs(database: str) -> list[Bug]:
+    """Those that can be planted in this database."""
+    return [bug for bug in BUGS if database in bug.databases]

@@ -81,6 +81,14 @@ def keyed(entropy: Random) -> tuple[Header, str]:
     return wanted, msgspec.json.encode({"tag": int(entropy.random() < 0.2)}).decode()
 
 
+def calm(entropy: Random) -> tuple[Header, str]:
+    """Plain work, long or short, urgent or not: the more urgent overtakes what claimers have passed."""
+    priority = entropy.choice([0, 0, 10, -10])
+    job, seconds = entropy.choice([("steady", entropy.uniform(0, 1)), ("long", entropy.uniform(2, 4))])
+    wanted = Header(namespace=NAMESPACE, app=APP, job=job, queue=entropy.choice(QUEUES[:2]), priority=priority)
+    return wanted, msgspec.json.encode({"seconds": seconds}).decode()
+
+
 def _when(entropy: Random, now: int) -> dict[str, Any]:
     match entropy.randrange(6):
         case 0 | 1:

@@ -19,27 +19,29 @@ class Failure:
     """A seed that broke something."""
 
     seed: int
+    database: str
     violations: list[Violation]
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed} (replay it with: python -m tests.simulation --seed {self.seed})"]
+        again = f"python -m tests.simulation --database {self.database} --seed {self.seed}"
+        lines = [f"seed {self.seed} (replay it with: {again})"]
         return "\n".join([*lines, *(f"  {violation}" for violation in self.violations)])
 
 
-def run(seed: int) -> tuple[History, list[Violation]]:
+def run(seed: int, database: str = "sqlite") -> tuple[History, list[Violation]]:
     """One run and what is wrong with it."""
     with quiet():
-        history = World(seed).run()
+        history = World(seed, database=database).run()
     return history, check(history)
 
 
-def run_many(seeds: Iterable[int]) -> tuple[list[Failure], Coverage]:
+def run_many(seeds: Iterable[int], database: str = "sqlite") -> tuple[list[Failure], Coverage]:
     failures, coverage = [], Coverage()
     for seed in seeds:
-        history, violations = run(seed)
+        history, violations = run(seed, database)
         coverage.add(history)
         if violations:
-            failures.append(Failure(seed, violations))
+            failures.append(Failure(seed, database, violations))
     return failures, coverage
 
 

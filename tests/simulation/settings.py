@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 
 SEEDS = int(os.environ.get("ROTA_SIM_SEEDS", "200"))
-"""Seeds in all; a long run sets ROTA_SIM_SEEDS."""
+"""Seeds on SQLite in all; a long run sets ROTA_SIM_SEEDS."""
+POSTGRES_SEEDS = int(os.environ.get("ROTA_SIM_POSTGRES_SEEDS", "25"))
+"""Seeds on PostgreSQL: each takes ten times as long, because every statement travels to a server."""
 COVERED = 100
-"""The first of them, which together must have seen everything."""
+"""The first on SQLite, which together must have seen everything."""
 CHUNK = 10
+POSTGRES_CHUNK = 5

@@ -1,37 +1,64 @@
-"""The real SQLite store, with a witness inside, a bus of ours, and statements and commits that can be made to fail."""
+"""The real store, with a witness inside, a bus of ours, and statements and commits that can be made to fail."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rota.clock import Clock
 from rota.store.hints import Bus, Hint, Listener
 from rota.store.port import Row, Tx
 from rota.store.sqlite import SqliteStore
+from tests.simulation.faults import Fault
 from tests.simulation.history import Operation
-from tests.simulation.witness import Witness
+from tests.simulation.witness import SqliteWitness, Witness
 
 T = TypeVar("T")
 
 
-class SimStore(SqliteStore):
-    """In memory, in the calling thread. `perform` is `transact`, observed."""
+class SimStore(Protocol):
+    """What the simulation needs of a database. `perform` is `transact`, observed."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__("sqlite://:memory:", clock, inline=True)
-        self.witness = Witness(self._connection)
-        self._commits = _Commits(self._connection)
-        self.has_failed_commit = False
-        """Whether the last operation was lost at its commit."""
-        self._connection = self._commits  # type: ignore[assignment]
-
-    _tap: _Tap
+    witness: Witness
+    has_failed_commit: bool
+    """Whether the last operation was lost at its commit."""
 
     def ride(self, bus: Bus) -> None:
         """Sends hints by `bus` from now on."""
-        self._tap = _Tap(bus)
+
+    def perform(
+        self,
+        op: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        caller: str,
+        *,
+        fail_commit: bool = False,
+        wrap: Callable[[Tx], Tx] = lambda tx: tx,
+    ) -> T:
+        """Runs one operation for `caller`; `wrap` may put something between it and its statements."""
+
+    def failure(self, fault: Fault) -> Exception:
+        """The error that the database raises when a statement fails in this way."""
+
+    def close(self) -> None: ...
+
+
+class SqliteSimStore(SqliteStore):
+    """In memory, in the calling thread, one for all: SQLite has one writer anyway."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("sqlite://:memory:", clock, inline=True)
+        self.witness: Witness = SqliteWitness(self._connection)
+        self._commits = _Commits(self._connection)
+        self.has_failed_commit = False
+        self._connection = self._commits  # type: ignore[assignment]
+
+    _tap: Tap
+
+    def ride(self, bus: Bus) -> None:
+        self._tap = Tap(bus)
         self.bus = self._tap
 
     def perform(
@@ -44,13 +71,13 @@ class SimStore(SqliteStore):
         fail_commit: bool = False,
         wrap: Callable[[Tx], Tx] = lambda tx: tx,
     ) -> T:
-        """Runs one operation; `wrap` may put something between it and its statements."""
         now = 0
 
         def observed(tx: Tx) -> T:
             nonlocal now
+            wrapped = wrap(tx)
             now = tx.now
-            return op(wrap(tx), *args, **kwargs)
+            return op(wrapped, *args, **kwargs)
 
         self.witness.begin()
         self._commits.expect(fail=fail_commit)
@@ -65,8 +92,11 @@ class SimStore(SqliteStore):
             self.witness.commit(operation)
         return result
 
+    def failure(self, fault: Fault) -> sqlite3.Error:
+        return broken({Fault.STATEMENT_FAILED: sqlite3.SQLITE_IOERR}.get(fault, sqlite3.SQLITE_ERROR))
 
-class _Tap:
+
+class Tap:
     """A bus that remembers what went through it."""
 
     def __init__(self, bus: Bus) -> None:
@@ -117,7 +147,7 @@ class _Commits:
 class FailingTx:
     """A transaction in which one statement fails: the one for which `is_due`, asked before each, says so."""
 
-    def __init__(self, tx: Tx, is_due: Callable[[], bool], error: sqlite3.Error) -> None:
+    def __init__(self, tx: Tx, is_due: Callable[[], bool], error: Exception) -> None:
         self._tx = tx
         self._is_due = is_due
         self._error = error

@@ -7,6 +7,15 @@ import pytest
 from tests.simulation import planted
 from tests.simulation.planted import Bug
 
+ON_POSTGRES = (
+    "finish does not check the fence",
+    "a claim does not raise the fence",
+    "an idempotency key is not recorded",
+    "paused queues are claimed from",
+    "nobody sweeps what lies below a mark",
+)
+"""A few are enough: the invariants are the same, and what they see of the database is tested by these."""
+
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.name.replace(" ", "_"))
@@ -14,3 +23,12 @@ def test_a_planted_bug_is_caught(bug: Bug) -> None:
     catch = planted.hunt(bug)
     assert catch is not None, f"{planted.MOST_SEEDS} seeds did not notice: {bug.name}"
     print(f"{bug.name}: {catch}")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ON_POSTGRES)
+def test_a_planted_bug_is_caught_on_postgres(name: str) -> None:
+    (bug,) = (bug for bug in planted.bugs("postgres") if bug.name == name)
+    catch = planted.hunt(bug, database="postgres")
+    assert catch is not None, f"{planted.MOST_SEEDS} seeds did not notice: {name}"
+    print(f"{name}: {catch}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import runner
-from tests.simulation.settings import CHUNK, COVERED, SEEDS
+from tests.simulation.settings import CHUNK, COVERED, POSTGRES_CHUNK, POSTGRES_SEEDS, SEEDS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -35,12 +35,21 @@ def test_seeds(first: int) -> None:
     assert_none(failures)
 
 
-def test_a_seed_is_always_the_same_run() -> None:
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("first", range(0, POSTGRES_SEEDS, POSTGRES_CHUNK))
+def test_seeds_on_postgres(first: int) -> None:
+    failures, _ = runner.run_many(range(first, min(first + POSTGRES_CHUNK, POSTGRES_SEEDS)), "postgres")
+    assert_none(failures)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_seed_is_always_the_same_run(database: str) -> None:
     """Also in another process, where sets of strings have another order."""
-    history, _ = runner.run(3)
-    command = [sys.executable, "-m", "tests.simulation", "--seed", "3", "--digest"]
+    history, _ = runner.run(3, database)
+    command = [sys.executable, "-m", "tests.simulation", "--database", database, "--seed", "3", "--digest"]
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     answer = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=100
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True, timeout=250
     )
     assert answer.stdout.strip() == runner.digest(history)

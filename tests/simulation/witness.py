@@ -1,13 +1,17 @@
 """The database as a witness: every changed row of every transaction that commits, in order.
 
-Temporary triggers call back into Python, so what is recorded is what the database did, not what an operation says that
-it did; and what a transaction undoes is forgotten.
+Triggers report, so what is recorded is what the database did, not what an operation says that it did; and what a
+transaction undoes is forgotten. In SQLite they call back into Python, in PostgreSQL they write to a table.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
+
+import psycopg
 
 from tests.simulation.history import Change, Operation, Row
 
@@ -61,13 +65,42 @@ TABLES: dict[str, tuple[str, ...]] = {
 _EVENTS = (("+", "INSERT", "NEW"), ("~", "UPDATE", "NEW"), ("-", "DELETE", "OLD"))
 
 
-class Witness:
+class Witness(ABC):
     """Writes down what commits."""
 
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+
+    @abstractmethod
+    def begin(self) -> None:
+        """An operation is about to run."""
+
+    @abstractmethod
+    def seen(self) -> list[Change]:
+        """What the operation that was just committed has changed."""
+
+    @abstractmethod
+    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]: ...
+
+    def commit(self, operation: Operation) -> None:
+        """The operation is durable: what was seen since `begin` is its work."""
+        operation.changes = self.seen()
+        if operation.changes or (operation.name == "finish" and operation.result):
+            self.operations.append(operation)
+
+    def table(self, name: str) -> list[Row]:
+        """All rows as they are now."""
+        columns = TABLES[name]
+        return [dict(zip(columns, row, strict=True)) for row in self.rows(name, columns)]
+
+
+class SqliteWitness(Witness):
+    """Temporary triggers on the one connection."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
         self._connection = connection
         self._changes: list[Change] = []
-        self.operations: list[Operation] = []
         connection.create_function("witness", -1, self._see)
         for table, columns in TABLES.items():
             for kind, event, row in _EVENTS:
@@ -80,17 +113,59 @@ class Witness:
     def begin(self) -> None:
         self._changes = []
 
-    def commit(self, operation: Operation) -> None:
-        """The operation is durable: what was seen since `begin` is its work."""
-        operation.changes, self._changes = self._changes, []
-        if operation.changes or (operation.name == "finish" and operation.result):
-            self.operations.append(operation)
+    def seen(self) -> list[Change]:
+        changes, self._changes = self._changes, []
+        return changes
 
-    def table(self, name: str) -> list[Row]:
-        """All rows as they are now."""
-        columns = TABLES[name]
-        rows = self._connection.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
 
     def _see(self, table: str, kind: str, *values: Any) -> None:
         self._changes.append(Change(table, kind, dict(zip(TABLES[table], values, strict=True))))
+
+
+class PostgresWitness(Witness):
+    """Triggers that came with the template of the database; read on a connection of its own after each commit."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        self._connection.adapters.register_loader("uuid", psycopg.types.string.TextLoader)
+
+    @staticmethod
+    def install(url: str) -> None:
+        """Prepares a database, to be done once for all that are copied from it."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_LOG)
+            for table in TABLES:
+                for kind, event, row in _EVENTS:
+                    name = f"witness_{event}_{table}".lower()
+                    see = f"EXECUTE FUNCTION rota.witness_{row}('{table}', '{kind}')".lower()
+                    connection.execute(
+                        f"CREATE TRIGGER {name} AFTER {event} ON rota.{table} FOR EACH ROW {see}".encode()
+                    )
+
+    def begin(self) -> None:
+        """What was undone has left nothing in the table."""
+
+    def seen(self) -> list[Change]:
+        query = "WITH gone AS (DELETE FROM rota.witness RETURNING *) SELECT of, kind, row FROM gone ORDER BY number"
+        return [
+            Change(table, kind, {column: row[column] for column in TABLES[table]})
+            for table, kind, row in self._connection.execute(query).fetchall()
+        ]
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(f"SELECT {', '.join(columns)} FROM rota.{table}".encode()).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+_LOG = b"""
+CREATE TABLE rota.witness (number bigint GENERATED ALWAYS AS IDENTITY, of text, kind text, row jsonb);
+CREATE FUNCTION rota.witness_new() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO rota.witness (of, kind, row) VALUES (TG_ARGV[0], TG_ARGV[1], to_jsonb(NEW)); RETURN NULL; END $$;
+CREATE FUNCTION rota.witness_old() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO rota.witness (of, kind, row) VALUES (TG_ARGV[0], TG_ARGV[1], to_jsonb(OLD)); RETURN NULL; END $$;
+"""

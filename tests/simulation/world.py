@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 from rota.domain.job import Definition, Queue
 from rota.domain.rank import Policy
+from rota.engine.dispatcher import LONGEST_SWEEP_S
 from rota.ids import IdSource
 from rota.ops import define
 from tests.simulation import requests
@@ -18,14 +20,16 @@ from tests.simulation.chaos import Chaos
 from tests.simulation.clients import Client, Memory
 from tests.simulation.clocks import MachineClock, StoreClock
 from tests.simulation.faults import Script, Weather
-from tests.simulation.history import History, Incarnation
+from tests.simulation.history import Heard, History, Incarnation, Trouble
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.machine import APP, NAMESPACE, Machine, Plan
-from tests.simulation.store import SimStore
+from tests.simulation.postgres import PostgresSimStore
+from tests.simulation.store import SimStore, SqliteSimStore
 from tests.simulation.witness import TABLES
 
 LIMIT_S = 500.0
 """Everything must have ended this long after the faults were healed; most of it is the delay of unknown jobs."""
+DATABASES: dict[str, Callable[[StoreClock], SimStore]] = {"sqlite": SqliteSimStore, "postgres": PostgresSimStore}
 LIVE = ("scheduled", "waiting", "ready", "running")
 
 
@@ -37,25 +41,33 @@ class Scale:
     clients: int = 3
     wishes: int = 16
     chaos_s: float = 20.0
+    settle_s: float = LONGEST_SWEEP_S + 2
+    calm_wishes: int = 6
+    calm_s: float = 8.0
 
 
 class World:
     """Everything there is in one run."""
 
-    def __init__(self, seed: int, scale: Scale | None = None, script: Script | None = None) -> None:
+    def __init__(
+        self, seed: int, scale: Scale | None = None, script: Script | None = None, database: str = "sqlite"
+    ) -> None:
         self.seed = seed
+        self.database = database
         self.scale = scale or Scale()
         self.loop = VirtualLoop()
         sky = self.entropy("weather")
         self.weather = Weather(sky) if script is None else Weather.scripted(sky, script)
         self.clock = StoreClock(self.loop, self.entropy("store"))
-        self.store = SimStore(self.clock)
+        self.store: SimStore = DATABASES[database](self.clock)
         self.bus = SimBus(self.weather, self.entropy("bus"))
         self.store.ride(self.bus)
         self.outside = Outside(self.loop, self.weather)
         self.backbone = Network(self.loop)
         self.memory = Memory()
         self.incarnations: list[Incarnation] = []
+        self.heard: list[Heard] = []
+        self.troubles: list[Trouble] = []
         self.errors: list[str] = []
         entropy = self.entropy("fleet")
         self.lease_s = entropy.choice([2.0, 3.0, 5.0])
@@ -78,6 +90,8 @@ class World:
             network,
             self.entropy(f"bridge {caller}"),
             patience_s=1.5 * self.lease_s,
+            clock=self.clock,
+            troubles=self.troubles,
         )
 
     def run(self) -> History:
@@ -110,12 +124,24 @@ class World:
         self._healed_at = self.loop.time()
         await asyncio.gather(*wishes)
         await clients[0].resume_all()
+        await self._calm(clients)
         await self._until_all_ended()
         # Time to clear up after those that died when all was nearly over.
         await asyncio.sleep(3 * self.lease_s)
         # The last to leave has nobody to clear up after it, so it is let go in peace.
         self.weather.script = None
         await self._until_all_left()
+
+    async def _calm(self, clients: list[Client]) -> None:
+        """Nothing goes wrong any more, but hints get lost and commits are late: what is asked for is done promptly."""
+        await asyncio.sleep(self.scale.settle_s)
+        entropy = self.entropy("calm")
+        if self.machines[1:]:
+            # What it does not finish in time it gives back, to a place that the others have passed.
+            machine = entropy.choice(self.machines)
+            self.loop.outside(entropy.uniform(0, self.scale.calm_s), machine.drain)
+            self.loop.outside(self.scale.calm_s + machine.plan.grace_s + 1, machine.boot)
+        await asyncio.gather(*(client.be_calm(self.scale.calm_wishes, self.scale.calm_s) for client in clients))
 
     async def _until_all_ended(self) -> None:
         until = self.loop.time() + LIMIT_S
@@ -167,7 +193,9 @@ class World:
     def _history(self) -> History:
         return History(
             seed=self.seed,
+            database=self.database,
             lease_s=self.lease_s,
+            poll_s=self.poll_s,
             rules=dict(RULES),
             depths=dict(requests.DEPTHS),
             submissions=self.memory.submissions,
@@ -177,6 +205,8 @@ class World:
             operations=list(self.store.witness.operations),
             incarnations=self.incarnations,
             jumps=self.clock.jumps,
+            heard=self.heard,
+            troubles=self.troubles,
             tables={name: self.store.witness.table(name) for name in TABLES},
             faults=self.weather.seen,
             errors=[*self.errors, *self.loop.errors],

@@ -104,7 +104,7 @@ def _judge_unique(
         elif not keeps_out or answer.id != holder:
             yield f"{item.id} was answered with {answer.id}, which does not hold {place}"
         elif unique.on_conflict == OnConflict.DEBOUNCE:
-            yield from _judge_debounce(header, holder, operation, after)
+            yield from _judge_debounce(header, holder, operation, before, after)
         elif unique.on_conflict != OnConflict.RETURN:
             yield f"{item.id} was answered with the holder of {place} although it asked to {unique.on_conflict}"
 
@@ -136,10 +136,13 @@ def _judge_newcomer(unique: Unique, holder: str, status: Status | None, after: L
             yield f"{holder} ({status}) holds the unique key {unique}, but another was let in"
 
 
-def _judge_debounce(header: Header, holder: str, operation: Operation, after: Ledger) -> Iterator[str]:
+def _judge_debounce(header: Header, holder: str, operation: Operation, before: Ledger, after: Ledger) -> Iterator[str]:
+    """The start moves back, never forward: a retry that is further away stays there."""
     run_at = operation.now + round(header.delay_s * MICROSECONDS)
     if header.at is not None:
         run_at = max(header.at, operation.now)
+    if holder in before["scheduled"]:
+        run_at = max(run_at, before["scheduled"][holder]["run_at"])
     row = after["scheduled"].get(holder)
     if row is None or row["run_at"] != run_at:
         yield f"{holder} was to be pushed back to {run_at}, but is {row or after.status(holder)}"
@@ -147,7 +150,7 @@ def _judge_debounce(header: Header, holder: str, operation: Operation, after: Le
 
 def depth_limits_hold(history: History) -> Iterator[str]:
     """Enqueueing may overshoot by what came from elsewhere since the depth was last counted, and no more."""
-    others: dict[str, list[tuple[float, int]]] = {queue: [] for queue in history.depths}
+    arrivals: dict[str, list[tuple[Operation, int]]] = {queue: [] for queue in history.depths}
     for operation, _, after in replay(history):
         arrived = Counter(
             after["execution"][change.row["id"]]["queue"]
@@ -155,16 +158,19 @@ def depth_limits_hold(history: History) -> Iterator[str]:
             if change.table == "ready" and change.kind == "+"
         )
         for queue, most in history.depths.items():
-            if not arrived[queue]:
-                continue
-            if operation.name not in ENQUEUES:
-                others[queue] += [(operation.at, operation.now)] * arrived[queue]
-                continue
-            recent = sum(_is_recent(operation, at, now) for at, now in others[queue])
-            depth = after.ready_in(queue)
-            if depth > most + recent:
-                yield f"{queue} has {depth} of {most} queued after an enqueue, {recent} of them from elsewhere"
+            if arrived[queue] and operation.name in ENQUEUES:
+                earlier = [entry for entry in arrivals[queue] if _is_from_elsewhere(history, operation, entry[0])]
+                recent = sum(count for other, count in earlier if _is_recent(operation, other))
+                depth = after.ready_in(queue)
+                if depth > most + recent:
+                    yield f"{queue} has {depth} of {most} queued after an enqueue, {recent} of them from elsewhere"
+            arrivals[queue].append((operation, arrived[queue]))
 
 
-def _is_recent(operation: Operation, at: float, now: int) -> bool:
-    return operation.at - at <= DEPTH_AGE_S or 0 <= operation.now - now <= DEPTH_AGE_S * MICROSECONDS
+def _is_from_elsewhere(history: History, operation: Operation, other: Operation) -> bool:
+    """Whoever counted knows of its own: on SQLite all callers share one count here, on PostgreSQL each has its own."""
+    return other.name not in ENQUEUES or (history.database == "postgres" and other.caller != operation.caller)
+
+
+def _is_recent(operation: Operation, other: Operation) -> bool:
+    return operation.at - other.at <= DEPTH_AGE_S or 0 <= operation.now - other.now <= DEPTH_AGE_S * MICROSECONDS

@@ -10,13 +10,19 @@ from tests.simulation.ledger import Ledger, replay
 
 
 def claims_follow_the_rank(history: History) -> Iterator[str]:
-    """Within a lane no claim leaves a lower rank behind; between lanes it may, by the slack of a claim."""
+    """Within a lane no claim leaves a lower rank behind; between lanes it may, by the slack of a claim.
+
+    What is below the claimer's mark it does not look at; how long that may last is another invariant.
+    """
     for operation, before, after in replay(history):
         claimed = _claimed(operation)
         if not claimed:
             continue
+        marks = {lane: (rank, id) for lane, rank, id in operation.args[5]}
         left: dict[int, tuple[int, str]] = {}
         for row in after["ready"].values():
+            if row["lane"] in marks and (row["rank"], row["id"]) <= marks[row["lane"]]:
+                continue
             left[row["lane"]] = min(left.get(row["lane"], (row["rank"], row["id"])), (row["rank"], row["id"]))
         for id in claimed:
             row = before["ready"][id]
