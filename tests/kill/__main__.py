@@ -18,6 +18,7 @@ from tests.kill.run import Run
 def main() -> int:
     plan = Plan()
     parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default=plan.database, help="what it runs on")
     parser.add_argument("--kills", type=int, default=plan.kills, help="SIGKILLs of worker processes")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="chooses victims and kinds")
     parser.add_argument("--workers", type=int, default=plan.supervisors, help="supervisors")
@@ -30,6 +31,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="rota-kill-"))
     report = Run(
         Plan(
+            database=given.database,
             kills=given.kills,
             seed=given.seed,
             supervisors=given.workers,

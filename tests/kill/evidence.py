@@ -5,10 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from typing import Any
 
 import msgspec
+import psycopg
+from psycopg.types.string import TextLoader
 
+Connection = Any
+"""Of SQLite or PostgreSQL: what is asked here, both answer in the same way."""
 PENDING = ("scheduled", "waiting", "ready", "running")
 
 
@@ -49,8 +53,8 @@ class Evidence(msgspec.Struct, frozen=True):
     integrity: str
 
 
-def read(database: Path) -> Evidence:
-    with _open(database) as connection:
+def read(url: str) -> Evidence:
+    with _open(url) as connection:
         every = connection.execute("SELECT id, job, arguments FROM execution").fetchall()
         executions = [Execution(id, job, msgspec.json.decode(arguments)["ticket"]) for id, job, arguments in every]
         history = connection.execute(
@@ -67,26 +71,49 @@ def read(database: Path) -> Evidence:
             pending=_pending(connection),
             dead={row[0] for row in connection.execute("SELECT id FROM dead")},
             live_workers=_live_workers(connection),
-            integrity=", ".join(row[0] for row in connection.execute("PRAGMA integrity_check")),
+            integrity=_integrity(connection),
         )
 
 
-def is_quiet(database: Path, live_workers: int) -> bool:
+def is_quiet(url: str, live_workers: int) -> bool:
     """Nothing left to do, and the dead among the workers have been declared dead."""
-    with _open(database) as connection:
+    with _open(url) as connection:
         return not any(_pending(connection).values()) and _live_workers(connection) <= live_workers
 
 
-def _pending(connection: sqlite3.Connection) -> dict[str, int]:
+def _pending(connection: Connection) -> dict[str, int]:
     return {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in PENDING}
 
 
-def _live_workers(connection: sqlite3.Connection) -> int:
+def _live_workers(connection: Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM worker WHERE stopped_at IS NULL").fetchone()[0])
 
 
+def _integrity(connection: Connection) -> str:
+    if isinstance(connection, sqlite3.Connection):
+        return ", ".join(row[0] for row in connection.execute("PRAGMA integrity_check"))
+    # An index that has lost a row would give another count than the table.
+    tables = ("execution", "finished", *PENDING)
+    damaged = [table for table in tables if _count(connection, table, "seqscan") != _count(connection, table, "index")]
+    return ", ".join(damaged) or "ok"
+
+
+def _count(connection: Connection, table: str, by: str) -> int:
+    for way in ("seqscan", "indexscan", "indexonlyscan", "bitmapscan"):
+        connection.execute(f"SET LOCAL enable_{way} = {'on' if way.startswith(by) else 'off'}")
+    return int(connection.execute(f"SELECT count(id) FROM {table}").fetchone()[0])
+
+
 @contextmanager
-def _open(database: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
-        connection.execute("BEGIN")  # One state of the database for all questions.
-        yield connection
+def _open(url: str) -> Iterator[Connection]:
+    """One state of the database for all questions."""
+    if url.startswith("sqlite:///"):
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as connection:
+            connection.execute("BEGIN")
+            yield connection
+    else:
+        with closing(psycopg.connect(url, options="-c search_path=rota")) as session:
+            session.adapters.register_loader("uuid", TextLoader)
+            session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield session

@@ -71,18 +71,20 @@ class Program:
 
 
 class Fleet:
-    """Starts programs in one folder on one database file, and leaves none behind."""
+    """Starts programs in one folder on one database, a file in it if no other is named, and leaves none behind."""
 
-    def __init__(self, folder: Path, *, processes: int = 1, concurrency: int = 4, **settings: float) -> None:
+    def __init__(
+        self, folder: Path, url: str = "", *, processes: int = 1, concurrency: int = 4, **settings: float
+    ) -> None:
         self.folder = folder
-        self.database = folder / "rota.db"
+        self.url = url or f"sqlite:///{folder}/rota.db"
         self.mark = uuid.uuid4().hex
         self.programs: list[Program] = []
         self._processes, self._concurrency = processes, concurrency
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("ROTA_")},
             **{f"ROTA_{name.upper()}": str(value) for name, value in settings.items()},
-            "ROTA_URL": f"sqlite:///{self.database}",
+            "ROTA_URL": self.url,
             "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'src'}",
             MARK: self.mark,
             ADDRESS: f"rota-kill-{self.mark}",

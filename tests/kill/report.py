@@ -12,6 +12,7 @@ MOST_PROBLEMS = 30
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How much of everything."""
 
+    database: str = "sqlite"
     kills: int = 300
     seed: int = 0
     supervisors: int = 4
@@ -26,6 +27,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a run has shown. `problems` must be empty."""
 
+    database: str
     seed: int
     kills: int
     kills_by_kind: dict[str, int]

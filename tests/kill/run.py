@@ -11,11 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from rota.clock import SystemClock
-from rota.store.hints import CancelAsked, Due, Ended, Ready
-from rota.store.sqlite_bus import SqliteBus
 from tests.kill import check, effects, evidence, journal
 from tests.kill.check import Witnesses
+from tests.kill.databases import database, leftovers
 from tests.kill.effects import Answer
 from tests.kill.enqueuer import ENOUGH, journal_path
 from tests.kill.fleet import START_S, Fleet
@@ -40,9 +38,12 @@ class Run:
     def run(self) -> Report:
         plan = self._plan
         settings = {"lease_s": plan.lease_s, "poll_s": 0.2, "grace_s": 10.0}
-        with Fleet(self._folder, processes=plan.children, concurrency=4, **settings) as fleet:
+        with (
+            database(plan.database, self._folder) as url,
+            Fleet(self._folder, url, processes=plan.children, concurrency=4, **settings) as fleet,
+        ):
             fleet.receiver()
-            # Everybody at once, on a file that is not there: the first to come makes it.
+            # Everybody at once, on a database that is empty or not even there: the first to come makes it.
             chance = random.Random(plan.seed)
             killer = Killer(fleet, chance, plan.lease_s, plan.supervisors, plan.enqueuers)
             self._begin(killer)
@@ -52,8 +53,8 @@ class Run:
             self._rest(killer, fleet)
             rest_s = time.monotonic() - killed_at
             self._drain(killer)
-        self._problems += killer.problems + self._logged() + self._left_sockets(fleet.database)
-        return self._report(fleet.database, killer, killed_at - started_at, rest_s)
+            self._problems += killer.problems + self._logged() + leftovers(url)
+            return self._report(url, killer, killed_at - started_at, rest_s)
 
     def _begin(self, killer: Killer) -> None:
         def has_begun() -> bool:
@@ -98,7 +99,7 @@ class Run:
                 self._problems.append(f"{enqueuer.name} ended with exit code {enqueuer.code()}")
         workers = self._plan.supervisors * self._plan.children
         try:
-            wait_until(lambda: evidence.is_quiet(fleet.database, workers), REST_S, "every execution to end")
+            wait_until(lambda: evidence.is_quiet(fleet.url, workers), REST_S, "every execution to end")
         except TimeoutError as error:
             self._problems.append(str(error))
 
@@ -123,22 +124,15 @@ class Run:
             if any(word in line for word in FORBIDDEN)
         ]
 
-    def _left_sockets(self, database: Path) -> list[str]:
-        """The sockets of the killed go at the next hint of each kind; the others took theirs along."""
-        folder = database.with_name(f"{database.name}-hints")
-        bus = SqliteBus(database, SystemClock())
-        bus.send([Ready({1: 0}), Due(1), CancelAsked(1), Ended(("nobody",))])
-        bus.close()
-        return [f"left in the hints folder: {path.name}" for path in folder.iterdir()]
-
-    def _report(self, database: Path, killer: Killer, killing_s: float, rest_s: float) -> Report:
+    def _report(self, url: str, killer: Killer, killing_s: float, rest_s: float) -> Report:
         plan = self._plan
         journals = [journal.read(journal_path(self._folder, enqueuer.name)) for enqueuer in killer.enqueuers]
-        seen = Witnesses(journals, effects.recorded(self._folder), evidence.read(database))
+        seen = Witnesses(journals, effects.recorded(self._folder), evidence.read(url))
         ends = Counter(f"{history[-1].status}: {history[-1].reason}" for history in seen.database.attempts.values())
         answers = Counter(recorded.answer for recorded in seen.effects)
         noticed, restarted = _delays(seen, killer.deaths)
         report = Report(
+            database=plan.database,
             seed=plan.seed,
             kills=killer.count,
             kills_by_kind={kind.value: killer.kills[kind] for kind in Kind if kind in killer.kills},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import signal
@@ -15,9 +14,10 @@ import pytest
 
 from rota import Handle
 from rota.clock import SystemClock
-from rota.store.sqlite import SqliteStore
+from rota.store.opening import open_store
 from tests.kill import check, effects, evidence, jobs
 from tests.kill.check import Witnesses
+from tests.kill.databases import DATABASES, database, stop
 from tests.kill.effects import Answer
 from tests.kill.fleet import START_S, Fleet, Program
 from tests.kill.journal import Entry
@@ -28,26 +28,37 @@ from tests.kill.run import Run
 pytestmark = pytest.mark.xdist_group("kill")
 
 KILLS = int(os.environ.get("ROTA_KILLS", "300"))
+POSTGRES_KILLS = int(os.environ.get("ROTA_POSTGRES_KILLS", "60"))
 LEASE_S = 1.0
 LONG_S = 600.0
 TICKET = "the-one"
 DRAIN_S = 30.0
 
 
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with database(request.param, tmp_path) as url:
+        yield url
+
+
 @pytest.mark.timeout(300 + 2 * KILLS)
-def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("database", "kills"), [("sqlite", KILLS), ("postgres", POSTGRES_KILLS)])
+def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path, database: str, kills: int) -> None:
     seed = int(os.environ.get("ROTA_KILL_SEED", random.randrange(1_000_000)))
-    report = Run(Plan(kills=KILLS, seed=seed, minutes=2 + KILLS / 60), tmp_path).run()
+    report = Run(Plan(database=database, kills=kills, seed=seed, minutes=2 + kills / 60), tmp_path).run()
     print(table(report))
     assert not report.problems, table(report)
 
 
-def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path) -> None:
+def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: str) -> None:
     """It comes back, and reports, while the next holder is still at work: the worst moment for an old outcome."""
-    with Fleet(tmp_path, lease_s=LEASE_S, poll_s=0.2) as fleet, enqueued(fleet, 2 * LEASE_S, 5 * LEASE_S) as handle:
+    with (
+        Fleet(tmp_path, url, lease_s=LEASE_S, poll_s=0.2) as fleet,
+        enqueued(fleet, 2 * LEASE_S, 5 * LEASE_S) as handle,
+    ):
         sleeper, (child,) = worker_that_runs(fleet, handle)
         stopped_at = time.monotonic()
-        stop_without_the_lock([child, sleeper.process], fleet.database)
+        stop([child, sleeper.process], url)
         other = fleet.supervisor("other")
         wait_until(lambda: (2, Answer.DONE) in charges(fleet), START_S, "the next holder to act")
         wait_until(lambda: time.monotonic() >= stopped_at + 3 * LEASE_S, START_S, "three leases to pass")
@@ -64,11 +75,11 @@ def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path) -> None
     assert problems(fleet, handle) == []
 
 
-def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Path) -> None:
-    with Fleet(tmp_path) as fleet, enqueued(fleet, LONG_S) as handle:
+def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Path, url: str) -> None:
+    with Fleet(tmp_path, url) as fleet, enqueued(fleet, LONG_S) as handle:
         victim, (child,) = worker_that_runs(fleet, handle)
         other = fleet.supervisor("other")
-        wait_until(lambda: evidence.read(fleet.database).live_workers == 2, START_S, "the other worker to join")
+        wait_until(lambda: evidence.read(fleet.url).live_workers == 2, START_S, "the other worker to join")
         killed_at = now()
         victim.process.signal(signal.SIGKILL)
         wait_until(child.is_gone, 2.0, "the child to die with its supervisor")
@@ -80,8 +91,8 @@ def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Pat
     assert problems(fleet, handle) == []
 
 
-def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path) -> None:
-    with Fleet(tmp_path) as fleet, enqueued(fleet, LONG_S) as handle:
+def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path, url: str) -> None:
+    with Fleet(tmp_path, url) as fleet, enqueued(fleet, LONG_S) as handle:
         supervisor, (child,) = worker_that_runs(fleet, handle)
         killed_at = now()
         child.signal(signal.SIGKILL)
@@ -100,7 +111,7 @@ def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path) ->
 def enqueued(fleet: Fleet, first_s: float, next_s: float = 0.0) -> Iterator[Handle[int]]:
     """One execution, before anybody is there to run it."""
     fleet.receiver()
-    store = SqliteStore(fleet.environment["ROTA_URL"])
+    store = open_store(fleet.url)
     with jobs.app.connection.borrowed(store, SystemClock()):
         yield jobs.late.enqueue(TICKET, first_s, next_s)
 
@@ -110,24 +121,6 @@ def worker_that_runs(fleet: Fleet, handle: Handle[int]) -> tuple[Program, list[P
     supervisor = fleet.supervisor("first")
     wait_until(lambda: any(one.effect.id == handle.id for one in effects.recorded(fleet.folder)), START_S, "a start")
     return supervisor, supervisor.children()
-
-
-def stop_without_the_lock(processes: list[Process], database: Path) -> None:
-    """A process stopped while it writes would stop everybody: that is SQLite, and not what is tested here."""
-
-    def stopped() -> bool:
-        for process in processes:
-            process.signal(signal.SIGSTOP)
-        with database.with_name(f"{database.name}-turn").open() as turn:
-            try:
-                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                for process in processes:
-                    process.signal(signal.SIGCONT)
-                return False
-        return True
-
-    wait_until(stopped, START_S, "a moment without a transaction")
 
 
 def drain(*supervisors: Program) -> None:
@@ -141,12 +134,12 @@ def charges(fleet: Fleet) -> list[tuple[int, Answer]]:
 
 
 def history(fleet: Fleet, handle: Handle[int]) -> list[evidence.Attempt]:
-    return evidence.read(fleet.database).attempts[handle.id]
+    return evidence.read(fleet.url).attempts[handle.id]
 
 
 def problems(fleet: Fleet, handle: Handle[int]) -> list[str]:
     journal = [Entry(TICKET, keyed=False), Entry(TICKET, keyed=False, id=handle.id)]
-    return check.problems(Witnesses([journal], effects.recorded(fleet.folder), evidence.read(fleet.database)))
+    return check.problems(Witnesses([journal], effects.recorded(fleet.folder), evidence.read(fleet.url)))
 
 
 def now() -> int:
