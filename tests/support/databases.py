@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from rota.clock import ManualClock
 from rota.store.postgres import PostgresStore
 from tests.support import postgres
 
@@ -16,5 +17,7 @@ def fresh_database() -> str:
 @cache
 def _template() -> str:
     url = postgres.shared().create_database("rota_template")
+    # With the days of today, and of the day at which a manual clock starts.
     PostgresStore(url, inline=True).close()
+    PostgresStore(url, ManualClock(), inline=True).close()
     return "rota_template"

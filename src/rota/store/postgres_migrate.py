@@ -10,9 +10,12 @@ import psycopg
 
 from rota.clock import Clock
 from rota.domain.errors import StoreUnavailable
-from rota.store import migrate
+from rota.store import migrate, postgres_partitions
 from rota.store.migrate import Migration
 from rota.store.postgres_link import Link
+
+FIRST = 1
+"""The migration that makes the database."""
 
 
 def _lock(schema: str) -> str:
@@ -29,10 +32,15 @@ def applied(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> 
 
 
 def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
-    """Brings the database up to date; does not write if it already is."""
+    """Brings the database up to date, with the days ahead; does not write if it already is."""
+    done = _apply(link, schema, clock) if migrate.pending(applied(link.connection, schema), "postgres") else []
+    if FIRST not in {migration.number for migration in done}:
+        postgres_partitions.prepare(link, schema, clock, is_new=False)
+    return done
+
+
+def _apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
     connection = link.connection
-    if not migrate.pending(applied(connection, schema), "postgres"):
-        return []
     done = []
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (_lock(schema),), prepare=False)
@@ -43,6 +51,9 @@ def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
             row = (migration.number, migration.name, migration.checksum, clock.now())
             connection.execute("INSERT INTO migration VALUES (%s, %s, %s, %s)", row, prepare=False)
             done.append(migration)
+        if FIRST in {migration.number for migration in done}:
+            # Before anybody can put a row of today where no day's partition has it.
+            postgres_partitions.prepare(link, schema, clock, is_new=True)
     return done
 
 
@@ -55,11 +66,12 @@ def _create_schema(connection: psycopg.Connection[tuple[object, ...]], schema: s
             connection.execute("".join(('CREATE SCHEMA "', schema, '"')).encode(), prepare=False)
     except psycopg.errors.InsufficientPrivilege:
         user, database = connection.info.user, connection.info.dbname
-        raise StoreUnavailable(
-            f"{user} may not create the schema {schema} in the database {database}: have its owner run "
-            f"`CREATE SCHEMA {schema} AUTHORIZATION {user}`, then start again"
-        ) from None
+        raise StoreUnavailable(_NO_SCHEMA.format(user=user, schema=schema, database=database)) from None
     connection.execute("".join(('CREATE TABLE "', schema, '".migration ', _TABLE)).encode(), prepare=False)
 
 
 _TABLE = "(number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"
+_NO_SCHEMA = (
+    "{user} may not create the schema {schema} in the database {database}: have its owner run "
+    "`CREATE SCHEMA {schema} AUTHORIZATION {user}`, then start again"
+)

@@ -1,0 +1,253 @@
+"""Days as partitions of PostgreSQL: made ahead, dropped whole, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from rota.clock import ManualClock
+from rota.domain import retention as domain
+from rota.domain.retention import DAY
+from rota.domain.status import Status
+from rota.ids import made_at
+from rota.ops import control, retention
+from rota.store import history, postgres_partitions
+from rota.store.postgres import PostgresStore
+from rota.store.postgres_partitions import PostgresKeeper
+from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, summary, sweep_through
+from tests.support import postgres
+from tests.support.databases import fresh_database
+from tests.support.world import NAMESPACE, World
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def url() -> str:
+    return fresh_database()
+
+
+@pytest.fixture
+def world(url: str, clock: ManualClock) -> Iterator[World]:
+    world = World(PostgresStore(url, clock, inline=True), clock)
+    yield world
+    world.store.close()
+
+
+@pytest.fixture
+def keeper(url: str, clock: ManualClock) -> PostgresKeeper:
+    return PostgresKeeper(url, clock)
+
+
+def drop(world: World, keeper: PostgresKeeper) -> list[postgres_partitions.Dropped]:
+    kept, now = policy(world.store), world.clock.now()
+    return [keeper.drop(day, kept.cutoffs(now)) for day in domain.days_to_drop(keeper.days(), kept, now)]
+
+
+def in_default(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT count(*) FROM rota.execution_default").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def move_on(world: World, keeper: PostgresKeeper, days: int) -> None:
+    """Time passes, and the janitor makes its rounds."""
+    for _ in range(days):
+        world.clock.advance(DAY_S)
+        keeper.make_ahead()
+
+
+def test_a_new_database_has_its_days_at_once(url: str, clock: ManualClock, keeper: PostgresKeeper) -> None:
+    wanted = domain.days_wanted(clock.now())
+    assert set(wanted) <= set(keeper.days())
+    assert keeper.make_ahead() == postgres_partitions.Made()
+
+
+def test_days_are_made_ahead_and_hold_what_is_enqueued(url: str, world: World, keeper: PostgresKeeper) -> None:
+    world.clock.advance(20 * DAY_S)
+    made = keeper.make_ahead()
+    assert made.made == domain.days_wanted(world.clock.now())
+    ids = world.enqueue_many(3)
+    world.clock.advance(DAY_S)
+    ids += world.enqueue_many(2)
+    assert in_default(url) == 0
+    assert world.executions() == sorted(ids, reverse=True)
+
+
+def test_a_store_that_is_opened_makes_the_days_that_are_missing(url: str, world: World, keeper: PostgresKeeper) -> None:
+    world.clock.advance(20 * DAY_S)
+    PostgresStore(url, world.clock, inline=True).close()
+    assert set(domain.days_wanted(world.clock.now())) <= set(keeper.days())
+
+
+def test_a_store_opens_although_no_day_can_be_made(url: str, world: World, keeper: PostgresKeeper) -> None:
+    world.clock.advance(20 * DAY_S)
+    with psycopg.connect(url) as other:
+        other.execute("SELECT count(*) FROM rota.execution")
+        PostgresStore(url, world.clock, inline=True).close()
+    assert not set(domain.days_wanted(world.clock.now())) & set(keeper.days())
+    assert len(keeper.make_ahead().made) == 9
+
+
+def test_a_day_with_rows_in_the_default_partition_stays_there(url: str, world: World, keeper: PostgresKeeper) -> None:
+    world.clock.advance(20 * DAY_S)
+    today = domain.day_of(world.clock.now())
+    stray = world.enqueue()
+    made = keeper.make_ahead()
+    assert made.left == [today]
+    assert len(made.made) == 8
+    assert in_default(url) == 1
+    finish_all(world)
+    assert world.status(stray) is Status.SUCCESS
+    world.clock.advance(32 * DAY_S)
+    begun = begin(world.store)
+    sweep = retention.sweep_strays(policy(world.store), begun.begun_at)
+    assert sweep_through(world.store, begun, sweep) == 1
+    assert in_default(url) == 0
+
+
+def test_a_day_is_dropped_with_what_ended_in_it(url: str, world: World, keeper: PostgresKeeper) -> None:
+    world.enqueue_many(50)
+    finish_all(world, after_s=2)
+    move_on(world, keeper, 31)
+    assert drop(world, keeper) == [postgres_partitions.Dropped("", 0, 0)], "only yesterday's day, which was empty"
+    move_on(world, keeper, 1)
+    assert drop(world, keeper) == [postgres_partitions.Dropped("", 50, 0)]
+    assert world.executions() == []
+    assert summary(world.store) == [Summed("send", "success", 50, 100_000_000, 2_000_000)]
+    assert domain.day_of(world.clock.now()) - 32 * DAY not in keeper.days()
+
+
+def test_survivors_move_to_the_default_partition(url: str, world: World, keeper: PostgresKeeper) -> None:
+    (dead,) = world.fail()
+    later = world.enqueue(delay_s=60 * DAY_S, start_within_s=DAY_S)
+    world.register("send", namespace="long")
+    world.store.transact(retention.set_retention, "long", 90 * DAY_S, "test")
+    longer = world.enqueue(namespace="long")
+    worker = world.join(namespace="long")
+    world.finish(world.claim(worker, namespace="long")[0])
+    world.enqueue_many(20)
+    finish_all(world)
+    open_ = world.enqueue()
+    world.store.transact(retention.set_retention, "long", 30 * DAY_S, "test")
+    move_on(world, keeper, 32)
+    world.store.transact(retention.set_retention, "long", 90 * DAY_S, "test")
+    kept, now = policy(world.store), world.clock.now()
+    assert domain.days_to_drop(keeper.days(), kept, now) == []
+    # As if the day had been chosen before the retention was made longer: the rows decide.
+    day = domain.day_of(made_at(dead))
+    assert keeper.drop(day, kept.cutoffs(now)) == postgres_partitions.Dropped("", 20, 4)
+    assert [world.status(id) for id in (dead, later, open_)] == [Status.FAILED, Status.SCHEDULED, Status.QUEUED]
+    assert [letter.id for letter in world.dead()] == [dead]
+    assert len(world.attempts(dead)) == 1
+    assert world.store.read(lambda view: view.rows("exists", id=longer, namespace="long"))
+    assert in_default(url) == 4
+    assert [(attempt.id, world.finish(attempt)) for attempt in world.claim(world.join())] == [(open_, [])]
+    (replayed,) = world.store.transact(control.replay, NAMESPACE, {dead: world.ids.new()}, "test")
+    assert world.status(replayed) is Status.QUEUED
+    world.clock.advance(29 * DAY_S)
+    world.promote()
+    assert world.status(later) is Status.QUEUED, "its reminder and its row are still there"
+
+
+def test_a_day_with_too_many_survivors_is_pruned_by_rows(
+    world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVORS", 5)
+    dead = world.fail(6)
+    world.enqueue_many(10)
+    finish_all(world)
+    move_on(world, keeper, 32)
+    kept, now = policy(world.store), world.clock.now()
+    day = domain.day_of(made_at(dead[0]))
+    assert keeper.drop(day, kept.cutoffs(now)) == postgres_partitions.Dropped("crowded")
+    begun = begin(world.store)
+    assert sweep_through(world.store, begun, retention.sweep_day(kept, day, now)) == 10
+    assert len(world.dead()) == 6
+    assert summary(world.store)[0].executions == 10
+
+
+def test_a_day_that_is_in_use_is_left_for_later(
+    url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_partitions, "PAUSE_S", 0.001)
+    world.enqueue_many(3)
+    finish_all(world)
+    move_on(world, keeper, 32)
+    with psycopg.connect(url) as other:
+        other.execute("SELECT count(*) FROM rota.execution")
+        assert {one.trouble for one in drop(world, keeper)} == {"busy"}
+        assert len(world.executions()) == 3
+        assert summary(world.store) == []
+    assert [one.trouble for one in drop(world, keeper)] == ["", ""]
+    assert summary(world.store)[0].executions == 3
+
+
+def test_ten_nodes_at_once_count_everything_once(url: str, world: World, keeper: PostgresKeeper) -> None:
+    for _ in range(4):
+        world.enqueue_many(25)
+        finish_all(world)
+        move_on(world, keeper, 1)
+    move_on(world, keeper, 32)
+    together = threading.Barrier(10)
+
+    def node(number: int) -> int:
+        mine = PostgresKeeper(url, world.clock)
+        together.wait()
+        return sum(one.removed for one in drop(world, mine))
+
+    world.store.close()
+    world.store = PostgresStore(url, world.clock)
+    with ThreadPoolExecutor(10) as threads:
+        removed = sum(threads.map(node, range(10)))
+    removed += sum(one.removed for one in drop(world, keeper))
+    assert removed == 100
+    assert summary(world.store)[0].executions == 100
+    assert world.executions() == []
+
+
+def test_a_connection_that_breaks_leaves_the_day_whole(
+    url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.enqueue_many(5)
+    finish_all(world)
+    move_on(world, keeper, 32)
+
+    def cut(*_: object) -> bool:
+        keeper.close()
+        return True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_partitions, "_locked", cut)
+        with pytest.raises(Exception, match="cannot be reached"):
+            drop(world, keeper)
+    assert len(world.executions()) == 5
+    assert summary(world.store) == []
+    assert sum(one.removed for one in drop(world, PostgresKeeper(url, world.clock))) == 5
+
+
+def test_a_role_that_may_not_make_tables_can_still_work(url: str, clock: ManualClock) -> None:
+    server, name = postgres.shared(), url.rpartition("/")[2]
+    with server.connect(name) as connection:
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA rota TO guest")
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO guest")
+    clock.advance(20 * DAY_S)
+    store = PostgresStore(server.url(name, "guest"), clock, inline=True)
+    world = World(store, clock)
+    world.enqueue()
+    assert len(finish_all(world)) == 1
+    assert store.read(history.history, 0, retention.CHORE, 0).oldest_at is not None
+    store.close()
+    with server.connect(name) as connection:
+        connection.execute("DROP OWNED BY guest")
+        connection.execute("DROP ROLE guest")
