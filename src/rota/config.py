@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     namespace: str = "default"
     lease_s: float = 10.0
     """How long a worker may hold what it claimed without a heartbeat."""
-    poll_s: float = 1.0
+    poll_s: float = 2.0
     """How often an idle loop looks for what no hint told it of."""
     concurrency: int = 100
     """Executions that one worker process runs at once."""

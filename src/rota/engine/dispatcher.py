@@ -16,6 +16,8 @@ from rota.store import reader
 from rota.store.hints import Ready
 
 GATHER_S = 0.003
+TRUST = 3
+"""Polls for which a word from the supervisor is enough."""
 SWEEP_S = 1.0
 LONGEST_SWEEP_S = 10.0
 SWEEP_SHARE = 20
@@ -50,13 +52,17 @@ class Dispatcher:
         self._expects_work = True
         self._was_full = False
         self._is_open = True
+        self.is_in_doubt = False
+        """Whether a claim may have brought something that we were not told of."""
         self._disowned: set[tuple[str, int]] = set()
         self._marks: dict[int, tuple[int, str]] = {}
+        self._look_at = 0.0
         self._sweep_at = 0.0
         self._sweep_again_at = 0.0
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
+        self._look_at = self._clock.monotonic() + TRUST * self._poll_s
         for lane, rank in hint.lanes.items():
             mark = self._marks.get(lane)
             if mark is not None and mark[0] >= rank:
@@ -87,9 +93,7 @@ class Dispatcher:
         free = self._free()
         if free <= 0:
             return self._poll_s
-        if not self._expects_work and not await self._bridge.read(
-            reader.has_ready, self._namespace, self._app, self._queues
-        ):
+        if not self._expects_work and not await self._finds_work():
             return self._poll_s
         self._expects_work = False
         self._disowned.clear()
@@ -101,6 +105,12 @@ class Dispatcher:
         self._was_full = len(taken.claims) == free
         self._expects_work = self._expects_work or self._was_full
         return 0 if self._was_full and self._free() > 0 else self._poll_s
+
+    async def _finds_work(self) -> bool:
+        """A look without a transaction; not needed while somebody else looks and tells us."""
+        if self._clock.monotonic() < self._look_at:
+            return False
+        return await self._bridge.read(reader.has_ready, self._namespace, self._app, self._queues)
 
     async def _claim(self, free: int) -> Claimed:
         """From behind the marks; from the start once in a while, and when that brings nothing.
@@ -119,7 +129,9 @@ class Dispatcher:
         marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
         before = dict(self._marks)
         where = (self._worker, self._namespace, self._app, self._queues)
+        self.is_in_doubt, was_in_doubt = True, self.is_in_doubt
         taken = await self._bridge.transact(claim.claim, *where, free, marks)
+        self.is_in_doubt = was_in_doubt
         if is_sweep:
             now = self._clock.monotonic()
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)

@@ -18,7 +18,7 @@ from rota.ops import fleet
 MARGIN = 0.1
 STUCK = 0.35
 """The part of a lease that a beat may take before somebody should ask what holds it up."""
-BEATS_PER_LEASE = 5
+BEATS_PER_LEASE = 4
 CHECKS_PER_LEASE = 20
 
 

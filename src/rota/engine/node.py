@@ -25,6 +25,8 @@ from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
 
 LEASES_PER_RECONCILE = 0.5
+ROUNDS_PER_LOOK = 12
+"""A claim whose reply is lost is known to be in doubt. Once in so many rounds we look without such a reason."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,7 @@ class Node:
         self._place = place
         self._leaving = leaving
         self._suspects: list[tuple[str, int]] = []
+        self._rounds = 1
         self._change = Wake()
         self._hurried = asyncio.Event()
         self._draining = False
@@ -153,6 +156,11 @@ class Node:
 
     async def _name_what_we_hold(self) -> float | None:
         """So that a claim whose reply was lost is not kept alive for ever by our heartbeats."""
+        if not self._suspects and not self.dispatcher.is_in_doubt and self._rounds % ROUNDS_PER_LOOK:
+            self._rounds += 1
+            return self._place.lease_s * LEASES_PER_RECONCILE
+        self._rounds += 1
+        self.dispatcher.is_in_doubt = False
         held = self.worker.held() + self.completer.held()
         unnamed = await self._bridge.read(reader.holds_more, self._place.worker, held)
         if self._suspects or unnamed:

@@ -37,6 +37,7 @@ from rota.engine.node import Place
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
 from rota.ops import fleet
+from rota.ops.upkeep import Served
 from rota.store.hints import CancelAsked, Due, Ready
 from rota.store.port import Store
 
@@ -78,6 +79,7 @@ class Supervisor:
         """Workers that we ended ourselves, by no fault of what they ran."""
         self._stopping = asyncio.Event()
         self._store: Store | None = None
+        self._served: Served | None = None
         self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
         self._usable = asyncio.Event()
@@ -124,7 +126,7 @@ class Supervisor:
         assert self._store is not None
         loop = asyncio.get_running_loop()
         bridge = StoreBridge(self._store)
-        upkeep = Upkeep(bridge, self._clock, self._plan.lease_s, self._plan.poll_s)
+        upkeep = Upkeep(bridge, self._clock, self._plan.lease_s, self._plan.poll_s, self._served, self._tell_ready)
         listener = self._store.bus.listen(Due, Ready, CancelAsked)
 
         def hear() -> None:
@@ -148,6 +150,11 @@ class Supervisor:
             loop.remove_reader(listener.fileno())
             listener.close()
             bridge.close()
+
+    def _tell_ready(self, lanes: dict[int, int]) -> None:
+        """Also if there is nothing: a child that hears that somebody looks need not look itself."""
+        for child in self._children.values():
+            child.tell([Ready(lanes)])
 
     async def _look_at_store(self) -> float:
         """A database that was deleted goes on to take writes that nobody will ever read: better to stop."""
@@ -267,7 +274,7 @@ class Supervisor:
         return code
 
     async def _join(self, child: ChildProcess, hello: Hello) -> int:
-        await self._open(hello.url)
+        await self._open(hello)
         host = socket.gethostname()
         newcomer = fleet.Newcomer(
             namespace=hello.namespace,
@@ -293,15 +300,17 @@ class Supervisor:
                 self._heart.add(worker, joined_at)
                 return worker
 
-    async def _open(self, url: str) -> None:
+    async def _open(self, hello: Hello) -> None:
         """The first child says where the store is. If that is away, a worker has nothing better to do than to wait."""
         async with self._opening:
             while self._store is None:
                 try:
-                    self._store = await asyncio.to_thread(self._open_store, url)
+                    self._store = await asyncio.to_thread(self._open_store, hello.url)
                 except StoreUnavailable as error:
                     if not error.may_pass:
                         raise
+            queues = None if self._plan.queues is None else list(self._plan.queues)
+            self._served = Served(hello.namespace, hello.app, queues)
             self._opened.set()
         await self._usable.wait()
 

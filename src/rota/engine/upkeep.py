@@ -6,6 +6,8 @@ scheduled for when.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rota.clock import Clock
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
@@ -13,16 +15,29 @@ from rota.ops import upkeep
 from rota.store.hints import Due
 
 MICROSECONDS = 1_000_000
+LOOK_SHARE = 20
+LONGEST_PAUSE_S = 10.0
 
 
 class Upkeep:
     """Promotes what is due, expires what is late, rescues what the dead held."""
 
-    def __init__(self, bridge: Bridge, clock: Clock, lease_s: float, poll_s: float) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        clock: Clock,
+        lease_s: float,
+        poll_s: float,
+        served: upkeep.Served | None = None,
+        found: Callable[[dict[int, int]], None] = lambda _: None,
+    ) -> None:
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
         self._poll_s = poll_s
+        self._served = served
+        self._found = found
+        self._look_for_ready_at = 0.0
         self._seen: tuple[int, float] | None = None
         self._rescue_after = 0.0
         self._next_at: int | None = None
@@ -34,7 +49,7 @@ class Upkeep:
 
     async def step(self) -> float | None:
         """One piece of every chore, so that a million due executions do not keep a dead worker's work waiting."""
-        chores = await self._bridge.read(upkeep.look, self._lease_s)
+        chores = await self._look()
         self._notice_jump(chores.now)
         done = [0]
         if _is_past(chores.next_due_at, chores.now):
@@ -45,6 +60,20 @@ class Upkeep:
             await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now)
         # What came due meanwhile is not in the look that was taken before: look again.
         return 0 if max(done) > 0 else self._delay_s(chores)
+
+    async def _look(self) -> upkeep.Chores:
+        """One look for the whole node: what is ready for its workers is told to them, so that they need not ask.
+
+        Where much is dead and not vacuumed, to find the first that is ready is dear, and is done more rarely.
+        """
+        asked_at = self._clock.monotonic()
+        served = self._served if asked_at >= self._look_for_ready_at else None
+        chores = await self._bridge.read(upkeep.look, self._lease_s, served)
+        if served is not None:
+            now = self._clock.monotonic()
+            self._look_for_ready_at = now + min(LONGEST_PAUSE_S, LOOK_SHARE * (now - asked_at) - self._poll_s)
+            self._found(chores.ready)
+        return chores
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew.

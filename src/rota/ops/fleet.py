@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.status import Reason
 from rota.ops import finish
-from rota.store.port import Tx, runs_apart
+from rota.store.port import Tx, asks_once, runs_apart
 
 MICROSECONDS = 1_000_000
 MOST_HELD = 1000
@@ -42,6 +42,7 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
     return int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
 
 
+@asks_once
 @runs_apart
 def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> list[int]:
     """Renews the leases of those that nobody has declared dead, and returns them."""

@@ -8,7 +8,7 @@ from rota.domain import rank
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
 from rota.store.hints import Ready
-from rota.store.port import Tx, View
+from rota.store.port import Tx, View, asks_once
 
 MOST = 500
 MOST_WORKERS = 20
@@ -30,14 +30,34 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_due_at: int | None
     next_deadline: int | None
     dead_workers: bool
+    ready: dict[int, int] = {}
+    """For each lane of the node's own that has work, the lowest rank in it."""
 
 
-def look(view: View, lease_s: float) -> Chores:
-    """A cheap read that says whether any chore needs a transaction."""
-    found = view.one("look", lease=round(lease_s * MICROSECONDS))
+class Served(msgspec.Struct, frozen=True):
+    """Whose work a node does; None for all queues of the app."""
+
+    namespace: str
+    app: str
+    queues: list[str] | None
+
+
+@asks_once
+def look(view: View, lease_s: float, served: Served | None = None) -> Chores:
+    """A cheap read that says whether any chore needs a transaction, and what is ready for those who are `served`."""
+    found = view.one(
+        "look",
+        lease=round(lease_s * MICROSECONDS),
+        with_ready=served is not None,
+        namespace=served.namespace if served else "",
+        app=served.app if served else "",
+        all_queues=served is None or served.queues is None,
+        queues=list(served.queues or ()) if served else [],
+    )
     assert found is not None, "a statement without FROM has one row"
-    now, next_due_at, next_deadline, dead_workers = found
-    return Chores(now, next_due_at, next_deadline, bool(dead_workers))
+    now, next_due_at, next_deadline, dead_workers, ready = found
+    heads = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
+    return Chores(now, next_due_at, next_deadline, bool(dead_workers), heads)
 
 
 def promote(tx: Tx) -> int:

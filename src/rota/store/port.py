@@ -81,6 +81,22 @@ def is_apart(op: Callable[..., Any]) -> bool:
     return op in _apart
 
 
+_alone: set[Callable[..., Any]] = set()
+
+
+def asks_once(query: C) -> C:
+    """Declares that an operation or query is one statement, and may be carried out twice without harm.
+
+    Such a statement is a transaction by itself: nothing need be said before and after it.
+    """
+    _alone.add(query)
+    return query
+
+
+def is_alone(query: Callable[..., Any]) -> bool:
+    return query in _alone
+
+
 class Store(Protocol):
     """A database."""
 

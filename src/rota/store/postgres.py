@@ -26,7 +26,7 @@ from rota.domain.errors import StoreUnavailable
 from rota.store import postgres_migrate, postgres_url, postgres_watch
 from rota.store.hints import Bus, Hint
 from rota.store.inbox import Inbox
-from rota.store.port import Tx, View, is_apart
+from rota.store.port import Tx, View, is_alone, is_apart
 from rota.store.postgres_bus import PostgresBus
 from rota.store.postgres_errors import Remedy, remedy, translated
 from rota.store.postgres_link import Link
@@ -96,7 +96,7 @@ class PostgresStore:
         patience = Patience(self._busy_s, self._closing)
         while True:
             try:
-                with self._reader(patience.until) as session:
+                with self._reader(patience.until, is_alone(query)) as session:
                     return query(session, *args, **kwargs)
             except psycopg.Error as error:
                 if remedy(error) is Remedy.NONE or not patience.lasts():
@@ -192,13 +192,17 @@ class PostgresStore:
         thread.start()
 
     @contextlib.contextmanager
-    def _reader(self, until: float) -> Iterator[View]:
+    def _reader(self, until: float, is_alone: bool) -> Iterator[View]:
         link, session = self._idle_reader()
         try:
             link.give_up_at = until
-            session.begin(link.begin_reading())
-            yield session
-            link.rollback()
+            if is_alone and not link.is_pooled:
+                session.begin_alone()
+                yield session
+            else:
+                session.begin(link.begin_reading())
+                yield session
+                link.rollback()
             link.give_up_at = None
         except BaseException:
             link.close()

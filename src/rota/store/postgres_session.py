@@ -25,6 +25,8 @@ from rota.store.session import Session
 T = TypeVar("T")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS")
+_NOW = re.compile(r":now\b")
+_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
@@ -34,6 +36,8 @@ class Text(msgspec.Struct, frozen=True):
     name: bytes
     words: bytes
     parameters: tuple[str, ...]
+    alone: Text | None = None
+    """The same by the database's clock, for when no transaction has asked for the time."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -54,8 +58,12 @@ def _statement(name: str, texts: tuple[str, ...]) -> Statement:
     for text in texts:
         for batch, index in _COLUMN.findall(text):
             columns[batch] = max(columns.get(batch, 0), int(index) + 1)
-    first, *rest = (_numbered(f"rota_{name}_{index}", text) for index, text in enumerate(texts))
+    first, *rest = (_with_alone(f"rota_{name}_{index}", text) for index, text in enumerate(texts))
     return Statement(first, tuple(rest), columns)
+
+
+def _with_alone(name: str, text: str) -> Text:
+    return msgspec.structs.replace(_numbered(name, text), alone=_numbered(f"{name}_alone", _NOW.sub(_CLOCK, text)))
 
 
 def _numbered(name: str, text: str) -> Text:
@@ -74,6 +82,7 @@ class PostgresSession(Session):
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(link.connection)
         self._statements = load(schema)
+        self._is_alone = False
         # Production goes by the database's clock; a test goes by its own.
         self._clock = None if isinstance(clock, SystemClock) else clock
 
@@ -81,6 +90,12 @@ class PostgresSession(Session):
         """To be called once per operation: `now` is what the database said when the transaction began."""
         self.now = now if self._clock is None else self._clock.now()
         self.hints = []
+        self._is_alone = False
+
+    def begin_alone(self) -> None:
+        """Instead: the one statement to come is a transaction by itself."""
+        self.begin(0)
+        self._is_alone = self._clock is None
 
     def run(self, name: str, /, **params: Any) -> int:
         statement = self._statements[name]
@@ -104,6 +119,8 @@ class PostgresSession(Session):
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
 
     def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
+        if self._is_alone and text.alone is not None:
+            text = text.alone
         values = [bound[name] for name in text.parameters]
         if self._is_pooled:
             return _checked(self._pgconn.exec_params(text.words, values))

@@ -18,7 +18,7 @@ import psycopg
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import CommitUnknown, StoreError, StoreUnavailable
 from rota.store.hints import Hint
-from rota.store.port import together_of
+from rota.store.port import is_alone, together_of
 from rota.store.postgres_errors import Remedy, first_line, remedy, translated
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
@@ -116,7 +116,10 @@ class Writer:
             patience.pause()
 
     def _try(self, group: list[Work], patience: Patience) -> bool:
-        session, xid = self._begin(min(work.asked_at for work in group))
+        link, session = self._timed(min(work.asked_at for work in group))
+        if is_alone(group[0].op) and not link.is_pooled:
+            return self._try_alone(session, group)
+        xid = self._begin(link, session)
         works = [work for work in group if work.is_begun or work.begin()]
         hints: list[Hint] = []
         try:
@@ -136,13 +139,27 @@ class Writer:
             work.end()
         return True
 
-    def _begin(self, asked_at: float) -> tuple[PostgresSession, int]:
+    def _try_alone(self, session: PostgresSession, group: list[Work]) -> bool:
+        """One statement, which is its own transaction and does no harm if it is carried out twice."""
+        (work,) = group
+        if work.is_begun or work.begin():
+            session.begin_alone()
+            self._run(session, group)
+            work.end()
+        return True
+
+    def _timed(self, asked_at: float) -> tuple[Link, PostgresSession]:
+        """The connection, which is cut if it takes longer than whoever asked can wait."""
         link, session = self._open()
         now = _machine.monotonic()
         link.give_up_at = min(now + self._cut_s, max(now + LEAST_S, asked_at + self._busy_s))
+        return link, session
+
+    @staticmethod
+    def _begin(link: Link, session: PostgresSession) -> int:
         time, xid = link.begin()
         session.begin(time)
-        return session, xid
+        return xid
 
     def _open(self) -> tuple[Link, PostgresSession]:
         if self._link is None or self._session is None:

@@ -11,7 +11,7 @@ from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.standing import MOST_COUNTED, Standing
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id, range_of
-from rota.store.port import View
+from rota.store.port import View, asks_once
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -243,17 +243,20 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
     )
 
 
+@asks_once
 def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> bool:
     """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
     wanted = {"all_queues": queues is None, "queues": list(queues or ())}
     return view.one("has_ready", namespace=namespace, app=app, **wanted) is not None
 
 
+@asks_once
 def cancels(view: View, worker: int) -> list[str]:
     """What this worker holds and was asked to stop."""
     return [row[0] for row in view.rows("cancels_of_worker", worker=worker)]
 
 
+@asks_once
 def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
     """Whether the store says that the worker holds anything that it did not name."""
     return view.one("unnamed_of_worker", worker=worker, named=list(named)) is not None

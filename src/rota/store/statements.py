@@ -9,6 +9,7 @@ One text serves both databases, because a batch has a notation of its own:
     x.id AMONG(:ids, uuid)               whether a value is in a list
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
     FOUND(text, part)                    where a part of a text begins, from 1; 0 if nowhere
+    LISTING(x), PAIR(x, y)               a JSON array of all rows' values, and of two values
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, who need not lock a row
 
 SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column. On PostgreSQL every table is named with
@@ -56,12 +57,13 @@ def _texts(body: str) -> list[str]:
 def _expand(text: str, dialect: str, schema: str) -> str:
     if dialect == "sqlite":
         text = _LOCK.sub("", text).replace("FOUND(", "instr(").replace("GREATEST(", "max(")
+        text = text.replace("LISTING(", "json_group_array(").replace("PAIR(", "json_array(")
         text = _LISTED.sub(r"\1 IN (SELECT value FROM json_each(\2))", text)
         text = _EACH.sub(lambda found: _json_table(found[1], found[2]), text)
         return _AMONG.sub(r"IN (SELECT value FROM json_each(:\1))", text)
     text = _EACH.sub(lambda found: _array_table(found[1], found[2]), text)
     text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
-    text = text.replace("FOUND(", "strpos(")
+    text = text.replace("FOUND(", "strpos(").replace("LISTING(", "json_agg(").replace("PAIR(", "json_build_array(")
     text = _LISTED.sub(r"jsonb_exists(CAST(\2 AS jsonb), \1)", text)
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
     return qualified(text.replace("CROSS JOIN", "JOIN"), schema)

@@ -1,10 +1,17 @@
 -- name: look
--- Everything that an idle node has to know, in one statement. A heartbeat from the future means that the clock went
--- back: its lease says nothing.
+-- Everything that an idle node has to know, in one statement: whether there are chores, and the lowest rank that is
+-- ready in each of its lanes. A heartbeat from the future means that the clock went back: its lease says nothing.
 SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_due_at,
        (SELECT min(deadline) FROM expiry) AS next_deadline,
        EXISTS (SELECT 1 FROM worker WHERE stopped_at IS NULL
-               AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)) AS dead_workers
+               AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)) AS dead_workers,
+       CASE WHEN :with_ready THEN (
+           SELECT CAST(LISTING(PAIR(h.id, h.head)) AS text) FROM (
+               SELECT l.id, (SELECT r.rank FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) AS head
+               FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+               WHERE l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+                 AND q.paused_at IS NULL) h
+           WHERE h.head IS NOT NULL) END AS ready
 
 -- name: due
 SELECT s.id, s.lane, s.priority, s.run_at, q.policy
