@@ -129,9 +129,11 @@ class Dispatcher:
         marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
         before = dict(self._marks)
         where = (self._worker, self._namespace, self._app, self._queues)
-        self.is_in_doubt, was_in_doubt = True, self.is_in_doubt
-        taken = await self._bridge.transact(claim.claim, *where, free, marks)
-        self.is_in_doubt = was_in_doubt
+        try:
+            taken = await self._bridge.transact(claim.claim, *where, free, marks)
+        except BaseException:
+            self.is_in_doubt = True
+            raise
         if is_sweep:
             now = self._clock.monotonic()
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)
