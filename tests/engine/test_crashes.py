@@ -153,15 +153,15 @@ def test_a_worker_that_is_killed_leaves_no_process_behind(site: Site) -> None:
     eventually(lambda: not any(is_alive(pid) for pid in children), what="the death of the children")
 
 
-def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_lease(site: Site) -> None:
-    first = site.worker("--concurrency", "1", lease_s=6)
-    innocent = site.enqueue("gated", "go")
-    site.wait_started(innocent)
-    site.worker("--concurrency", "1", lease_s=6)
-    guilty = site.enqueue("hold_turn")
-    site.wait_started(guilty)
-    site.wait_started(guilty, fence=2)
-    site.open("go")
+def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_lease(file_site: Site) -> None:
+    first = file_site.worker("--concurrency", "1", lease_s=6)
+    innocent = file_site.enqueue("gated", "go")
+    file_site.wait_started(innocent)
+    file_site.worker("--concurrency", "1", lease_s=6)
+    guilty = file_site.enqueue("hold_turn")
+    file_site.wait_started(guilty)
+    file_site.wait_started(guilty, fence=2)
+    file_site.open("go")
     assert (innocent.result(PATIENCE_S), guilty.result(PATIENCE_S)) == ("done", "done")
     assert (innocent.info().fence, innocent.info().crashes) == (1, 0)
     assert (guilty.info().fence, guilty.info().crashes) == (2, 1)
@@ -185,11 +185,11 @@ def test_large_arguments_are_handed_over_in_pieces(site: Site) -> None:
     assert {handle.info().fence for handle in handles} == {1}
 
 
-def test_a_worker_whose_database_was_deleted_says_so_and_stops(site: Site) -> None:
-    worker = site.worker()
-    x = site.enqueue("gated", "never")
-    child = site.wait_started(x)
-    (site.folder / "rota.db").unlink()
+def test_a_worker_whose_database_was_deleted_says_so_and_stops(file_site: Site) -> None:
+    worker = file_site.worker()
+    x = file_site.enqueue("gated", "never")
+    child = file_site.wait_started(x)
+    (file_site.folder / "rota.db").unlink()
     assert worker.wait() == 2
     assert "rota.db was removed or replaced while it was in use" in worker.log()
     eventually(lambda: not is_alive(child), what="the end of the child")

@@ -7,7 +7,7 @@ from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
 
-def test_two_workers_on_one_file_share_the_work_and_each_execution_runs_once(site: Site) -> None:
+def test_two_workers_on_one_database_share_the_work_and_each_execution_runs_once(site: Site) -> None:
     gates = [site.enqueue("gated", "go") for _ in range(4)]
     site.worker("--concurrency", "2")
     site.worker("--concurrency", "2")

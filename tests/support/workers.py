@@ -22,11 +22,12 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Site:
-    """A folder with a database, a journal and gates; the app whose jobs the workers run; and the workers."""
+    """A folder with a journal and gates; a database; the app whose jobs the workers run; and the workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
-        self.app = App("engine", url=f"sqlite:///{folder}/rota.db")
+        self.url = url or f"sqlite:///{folder}/rota.db"
+        self.app = App("engine", url=self.url)
         jobs.declare(self.app)
         self.app.connection.store()
         self._workers: list[Worker] = []
@@ -37,7 +38,8 @@ class Site:
     def worker(self, *flags: str, **settings: object) -> Worker:
         """A worker that has joined; `settings` are ROTA_… variables in small letters."""
         newest = max((row.id for row in self.live()), default=0)
-        worker = Worker(self.folder, flags, {f"ROTA_{name.upper()}": str(value) for name, value in settings.items()})
+        variables = {f"ROTA_{name.upper()}": str(value) for name, value in settings.items()}
+        worker = Worker(self.folder, self.url, flags, variables)
         self._workers.append(worker)
         eventually(lambda: worker.check() and any(row.id > newest for row in self.live()), what="a worker that joins")
         return worker
@@ -81,16 +83,16 @@ class Site:
 class Worker:
     """One `rota worker`: a supervisor and its children."""
 
-    def __init__(self, folder: Path, flags: tuple[str, ...], settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, url: str, flags: tuple[str, ...], settings: dict[str, str]) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
-        self._database = folder / "rota.db"
+        self._turn = Path(f"{folder}/rota.db-turn") if url.startswith("sqlite:") else None
         self._log = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
         quick = {"ROTA_LEASE_S": "1", "ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "1", "PYTHONPATH": str(REPOSITORY)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "rota", "worker", "tests.support.jobs:app", *flags],
                 cwd=folder,
-                env={**kept, **quick, **settings, jobs.JOURNAL: str(folder), "ROTA_URL": f"sqlite:///{folder}/rota.db"},
+                env={**kept, **quick, **settings, jobs.JOURNAL: str(folder), "ROTA_URL": url},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -118,7 +120,7 @@ class Worker:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[list[int]]:
-        """Stops the supervisor and its children, at a moment at which none of them holds the turn to write."""
+        """Stops the supervisor and its children; on a file, when none of them holds the turn to write."""
         pids = [self.pid, *self.children()]
         eventually(lambda: self._freeze(pids), what="a moment without the turn to write")
         try:
@@ -131,7 +133,9 @@ class Worker:
     def _freeze(self, pids: list[int]) -> bool:
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        with Path(f"{self._database}-turn").open("rb") as turn:
+        if self._turn is None:
+            return True
+        with self._turn.open("rb") as turn:
             try:
                 fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
