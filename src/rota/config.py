@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a call waits for a busy database before it gives up."""
     max_payload_bytes: int = 1024 * 1024
     """The most bytes of JSON for the arguments or the result of one execution."""
+    retention_days: int = 30
+    """How many days what has ended is kept, unless its namespace says otherwise; 0 is for ever."""
 
 
 _BOUNDS: dict[str, tuple[float, float]] = {
@@ -48,6 +50,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "grace_s": (0, 86_400),
     "busy_s": (0.1, 3600),
     "max_payload_bytes": (1024, 64 * 1024 * 1024),
+    "retention_days": (0, 36_500),
 }
 
 

@@ -16,6 +16,7 @@ from rota.domain.status import Status
 from rota.ids import made_at
 from rota.ops import control, retention
 from rota.store import history, postgres_partitions
+from rota.store.keeping import Dropped, Made
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_partitions import PostgresKeeper
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, summary, sweep_through
@@ -46,7 +47,7 @@ def keeper(url: str, clock: ManualClock) -> PostgresKeeper:
     return PostgresKeeper(url, clock)
 
 
-def drop(world: World, keeper: PostgresKeeper) -> list[postgres_partitions.Dropped]:
+def drop(world: World, keeper: PostgresKeeper) -> list[Dropped]:
     kept, now = policy(world.store), world.clock.now()
     return [keeper.drop(day, kept.cutoffs(now)) for day in domain.days_to_drop(keeper.days(), kept, now)]
 
@@ -68,7 +69,7 @@ def move_on(world: World, keeper: PostgresKeeper, days: int) -> None:
 def test_a_new_database_has_its_days_at_once(url: str, clock: ManualClock, keeper: PostgresKeeper) -> None:
     wanted = domain.days_wanted(clock.now())
     assert set(wanted) <= set(keeper.days())
-    assert keeper.make_ahead() == postgres_partitions.Made()
+    assert keeper.make_ahead() == Made()
 
 
 def test_days_are_made_ahead_and_hold_what_is_enqueued(url: str, world: World, keeper: PostgresKeeper) -> None:
@@ -118,9 +119,9 @@ def test_a_day_is_dropped_with_what_ended_in_it(url: str, world: World, keeper: 
     world.enqueue_many(50)
     finish_all(world, after_s=2)
     move_on(world, keeper, 31)
-    assert drop(world, keeper) == [postgres_partitions.Dropped("", 0, 0)], "only yesterday's day, which was empty"
+    assert drop(world, keeper) == [Dropped("", 0, 0)], "only yesterday's day, which was empty"
     move_on(world, keeper, 1)
-    assert drop(world, keeper) == [postgres_partitions.Dropped("", 50, 0)]
+    assert drop(world, keeper) == [Dropped("", 50, 0)]
     assert world.executions() == []
     assert summary(world.store) == [Summed("send", "success", 50, 100_000_000, 2_000_000)]
     assert domain.day_of(world.clock.now()) - 32 * DAY not in keeper.days()
@@ -144,7 +145,7 @@ def test_survivors_move_to_the_default_partition(url: str, world: World, keeper:
     assert domain.days_to_drop(keeper.days(), kept, now) == []
     # As if the day had been chosen before the retention was made longer: the rows decide.
     day = domain.day_of(made_at(dead))
-    assert keeper.drop(day, kept.cutoffs(now)) == postgres_partitions.Dropped("", 20, 4)
+    assert keeper.drop(day, kept.cutoffs(now)) == Dropped("", 20, 4)
     assert [world.status(id) for id in (dead, later, open_)] == [Status.FAILED, Status.SCHEDULED, Status.QUEUED]
     assert [letter.id for letter in world.dead()] == [dead]
     assert len(world.attempts(dead)) == 1
@@ -168,7 +169,7 @@ def test_a_day_with_too_many_survivors_is_pruned_by_rows(
     move_on(world, keeper, 32)
     kept, now = policy(world.store), world.clock.now()
     day = domain.day_of(made_at(dead[0]))
-    assert keeper.drop(day, kept.cutoffs(now)) == postgres_partitions.Dropped("crowded")
+    assert keeper.drop(day, kept.cutoffs(now)) == Dropped("crowded")
     begun = begin(world.store)
     assert sweep_through(world.store, begun, retention.sweep_day(kept, day, now)) == 10
     assert len(world.dead()) == 6

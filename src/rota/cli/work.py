@@ -113,6 +113,7 @@ def supervise(
         poll_s=settings.poll_s,
         grace_s=settings.grace_s,
         version=__version__,
+        retention_days=settings.retention_days,
     )
 
     async def run() -> None:

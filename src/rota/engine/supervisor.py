@@ -32,6 +32,7 @@ from rota.engine import tether
 from rota.engine.bridge import StoreBridge
 from rota.engine.child import DRAIN, Hello
 from rota.engine.heart import Heart, farewell
+from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.node import Place
 from rota.engine.process import ChildProcess, ending
@@ -39,6 +40,7 @@ from rota.engine.upkeep import Upkeep
 from rota.ops import fleet
 from rota.ops.upkeep import Served
 from rota.store.hints import CancelAsked, Due, Ready
+from rota.store.keeping import open_keeper
 from rota.store.port import Store
 
 log = logging.getLogger("rota.engine")
@@ -60,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float
     grace_s: float
     version: str
+    retention_days: int = 30
 
 
 class Unusable(Exception):
@@ -79,6 +82,7 @@ class Supervisor:
         """Workers that we ended ourselves, by no fault of what they ran."""
         self._stopping = asyncio.Event()
         self._store: Store | None = None
+        self._url = ""
         self._served: Served | None = None
         self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
@@ -127,6 +131,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         bridge = StoreBridge(self._store)
         upkeep = Upkeep(bridge, self._clock, self._plan.lease_s, self._plan.poll_s, self._served, self._tell_ready)
+        janitor = Janitor(bridge, self._clock, open_keeper(self._url, self._clock), self._plan.retention_days)
         listener = self._store.bus.listen(Due, Ready, CancelAsked)
 
         def hear() -> None:
@@ -145,8 +150,10 @@ class Supervisor:
         self._usable.set()
         try:
             watch = Loop("store watch", self._look_at_store)
-            await asyncio.gather(self._heart.loop.run(), self._heart.watch.run(), upkeep.loop.run(), watch.run())
+            loops = (self._heart.loop, self._heart.watch, upkeep.loop, watch, janitor.loop)
+            await asyncio.gather(*(one.run() for one in loops))
         finally:
+            janitor.close()
             loop.remove_reader(listener.fileno())
             listener.close()
             bridge.close()
@@ -309,6 +316,7 @@ class Supervisor:
                 except StoreUnavailable as error:
                     if not error.may_pass:
                         raise
+            self._url = hello.url
             queues = None if self._plan.queues is None else list(self._plan.queues)
             self._served = Served(hello.namespace, hello.app, queues)
             self._opened.set()

@@ -76,6 +76,12 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
     audit(tx, actor, "namespace.retention", namespace, before=known[namespace], after=kept_s)
 
 
+def is_due(view: View) -> bool:
+    """A cheap look that says whether `begin` is worth a transaction."""
+    found = view.records("chore", Record, name=CHORE)
+    return retention.next_pass(found[0] if found else Record(), view.now) is not None
+
+
 def begin(tx: Tx) -> Pass | None:
     """The pass that this node is to make now, if any."""
     tx.run("add_chore", name=CHORE)
@@ -87,14 +93,17 @@ def begin(tx: Tx) -> Pass | None:
     return due
 
 
-def end(tx: Tx, begun_at: int) -> None:
+def end(tx: Tx, begun_at: int) -> int:
+    """The pass is done. Returns how many executions it removed, those of a node that was killed on the way included."""
     tx.run("end_chore", name=CHORE, begun_at=begun_at)
+    found = tx.records("chore", Record, name=CHORE)
+    return found[0].removed if found else 0
 
 
 def beat(tx: Tx, begun_at: int, removed: int, mark: str | None = None) -> None:
     """Says that the pass goes on; raises if it is no longer ours."""
     if not tx.run("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
-        raise Overtaken
+        raise Overtaken("another node does it")
 
 
 def sweep_all(kept: Retention, mark: str, now: int) -> Sweep | None:

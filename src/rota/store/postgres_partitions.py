@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import msgspec
 import psycopg
 from psycopg import sql
 
@@ -26,6 +25,7 @@ from rota.domain import retention
 from rota.domain.retention import DAY
 from rota.ids import first_at
 from rota.store import postgres_url
+from rota.store.keeping import Dropped, Made
 from rota.store.postgres_errors import translated
 from rota.store.postgres_link import Link
 from rota.store.statements import qualified
@@ -44,24 +44,8 @@ MOST_SURVIVING_BYTES = 8 * 1024 * 1024
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 
-class Made(msgspec.Struct, frozen=True):
-    """The days that were made; those that stay in the default partition, which has rows of them; those to try again."""
-
-    made: list[int] = []
-    left: list[int] = []
-    waiting: list[int] = []
-
-
-class Dropped(msgspec.Struct, frozen=True):
-    """What became of a day: dropped, or why not (`busy`: try again; `crowded`: too much of it must be kept)."""
-
-    trouble: str = ""
-    removed: int = 0
-    kept: int = 0
-
-
 class PostgresKeeper:
-    """Looks after the partitions of one database, on a connection of its own for each piece of work."""
+    """Implements `rota.store.keeping.Keeper`, on a connection of its own for each piece of work."""
 
     def __init__(self, url: str, clock: Clock, purpose: str = "janitor") -> None:
         self._address = postgres_url.parse(url)
@@ -74,15 +58,12 @@ class PostgresKeeper:
         return self._with_link(lambda link: self._make(link))
 
     def days(self) -> list[int]:
-        """The days that have a partition, oldest first."""
         return self._with_link(lambda link: days(link.connection, self._address.schema))
 
     def drop(self, day: int, cutoffs: Sequence[tuple[str, int]]) -> Dropped:
-        """Drops a day but for what must be kept of it: what did not end before the cutoff of its namespace."""
         return self._with_link(lambda link: _drop(link.connection, self._address.schema, day, cutoffs, self._pause))
 
     def close(self) -> None:
-        """From another thread: ends what is being done, which then has not happened."""
         self._closing.set()
         if (link := self._link) is not None:
             link.cut()
@@ -105,11 +86,6 @@ class PostgresKeeper:
                 link.close()
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
-
-
-def open_keeper(url: str, clock: Clock) -> PostgresKeeper | None:
-    """Whoever looks after the partitions of this database; None if it has none."""
-    return PostgresKeeper(url, clock) if postgres_url.is_postgres(url) else None
 
 
 def prepare(link: Link, schema: str, clock: Clock, *, is_new: bool) -> None:
