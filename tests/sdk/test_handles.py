@@ -25,6 +25,7 @@ from rota import (
 )
 from rota.domain.outcome import Outcome, Succeeded
 from rota.ops import claim, finish, fleet
+from rota.store.postgres_bus import PostgresBus
 from rota.testing import harness
 from tests.support.waiting import eventually
 
@@ -47,6 +48,9 @@ def work(app: App, outcome: Outcome) -> None:
 
 
 def is_waited_for(app: App) -> Callable[[], bool]:
+    bus = app.connection.store().bus
+    if isinstance(bus, PostgresBus):
+        return lambda: bool(bus._listeners)
     folder = Path(app.settings.url.removeprefix("sqlite:///") + "-hints")
     return lambda: folder.is_dir() and any(folder.iterdir())
 
