@@ -202,6 +202,7 @@ def _drop(
     with connection.transaction():
         if not _is_ours(connection, schema) or day not in days(connection, schema):
             raise psycopg.Rollback
+        connection.execute("SELECT set_config('work_mem', '64MB', true)", prepare=False)  # A day is joined in one go.
         parts = {table: _part(schema, table, day) for table in TABLES}
         # No id of this day is accepted any more, and what has ended stays so: what is found now holds under the lock.
         keep = _survivors(connection, schema, parts, cutoffs)

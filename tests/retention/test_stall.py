@@ -1,0 +1,146 @@
+"""Nobody notices: work goes on while days with very many rows are dropped, and others are made.
+
+ROTA_TEST_HISTORY_ROWS says how many executions there are to drop (200,000 otherwise); two million and more are worth
+a try by hand, with -s to see the figures.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from rota.clock import SystemClock
+from rota.domain import retention as domain
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Succeeded
+from rota.domain.retention import DAY
+from rota.ids import IdSource, first_at
+from rota.ops import claim, enqueue, finish, fleet, retention
+from rota.store import postgres_partitions
+from rota.store.postgres import PostgresStore
+from rota.store.postgres_partitions import PostgresKeeper
+from tests.retention.passes import summary
+from tests.support.databases import fresh_database
+from tests.support.world import APP, NAMESPACE, World
+
+ROWS = int(os.environ.get("ROTA_TEST_HISTORY_ROWS", "200000"))
+DAYS = 3
+MOST_STALL_S = 1.0
+FILL = """
+INSERT INTO rota.execution
+    (id, created_at, run_at, job_version, lane, priority, namespace, app, job, actor, queue, arguments)
+SELECT (lpad(to_hex(at / 1000), 12, '0') || '7000800000' || lpad(to_hex(n), 10, '0'))::uuid,
+       at, at, 1, 1, 0, 'default', 'shop', 'send', 'test', 'default', '{"n": 1}'
+FROM (SELECT n, %(day)s::bigint + n * %(step)s::bigint AS at FROM generate_series(1, %(rows)s) n) made
+"""
+END = """
+INSERT INTO rota.finished (id, worker, started_at, finished_at, fence, final, attempts, crashes, status, reason, result)
+SELECT id, 1, created_at, created_at + 1000, 1, 1, 1, 0, 'success', 'completed', 'null' FROM rota.execution
+WHERE id >= %(low)s::uuid AND id < %(high)s::uuid
+"""
+
+
+def fill(url: str, day: int, rows: int) -> None:
+    with psycopg.connect(url) as connection:
+        postgres_partitions._create(connection, "rota", day)
+        postgres_partitions._attach(connection, "rota", day)
+        connection.execute(FILL, {"day": day, "rows": rows, "step": DAY // (rows + 1)})
+        connection.execute(END, {"low": first_at(day), "high": first_at(day + DAY)})
+
+
+class Traffic:
+    """Enqueues, claims and finishes as fast as it can, and remembers how long each call took."""
+
+    def __init__(self, url: str) -> None:
+        self.store = PostgresStore(url)
+        self.clock = SystemClock()
+        self.ids = IdSource(self.clock)
+        self.calls: list[tuple[float, float]] = []
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=work) for work in (self._enqueue, self._work)]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        self.store.close()
+
+    def longest_s(self, since: float = 0.0) -> float:
+        return max((took for began, took in list(self.calls) if began + took >= since), default=0.0)
+
+    def _call(self, op: object, *args: object) -> object:
+        began = time.monotonic()
+        answer = self.store.transact(op, *args)  # type: ignore[arg-type]
+        self.calls.append((began, time.monotonic() - began))
+        return answer
+
+    def _enqueue(self) -> None:
+        header = enqueue.Header(namespace=NAMESPACE, app=APP, job="send", queue="default", actor="test")
+        while not self._ended.is_set():
+            self._call(enqueue.enqueue, header, [enqueue.Item(id, "{}") for id in self.ids.many(10)])
+
+    def _work(self) -> None:
+        newcomer = fleet.Newcomer(
+            namespace=NAMESPACE, app=APP, name="w", host="h", pid=1, version="0", queues=None, concurrency=50
+        )
+        worker = self.store.transact(fleet.join, newcomer, 600.0)
+        while not self._ended.is_set():
+            claimed = self._call(claim.claim, worker, NAMESPACE, APP, None, 50)
+            assert isinstance(claimed, claim.Claimed)
+            reports = [finish.Finished(one.id, one.fence, Succeeded("1"), Rules()) for one in claimed.claims]
+            if reports:
+                assert self._call(finish.finish, reports) == []
+
+
+@pytest.fixture
+def traffic() -> Iterator[tuple[str, Traffic]]:
+    url = fresh_database()
+    today = domain.day_of(SystemClock().now())
+    for number in range(DAYS):
+        fill(url, today - (40 + number) * DAY, ROWS // DAYS)
+    traffic = Traffic(url)
+    World(traffic.store, traffic.clock)  # type: ignore[arg-type]
+    with traffic:
+        yield url, traffic
+
+
+@pytest.mark.timeout(900)
+def test_work_goes_on_while_days_are_dropped_and_made(traffic: tuple[str, Traffic]) -> None:
+    url, running = traffic
+    keeper = PostgresKeeper(url, SystemClock())
+    time.sleep(2)  # sleep: how it goes when nothing else happens.
+    before_s, count = running.longest_s(), len(running.calls)
+    began = time.monotonic()
+    now = running.clock.now()
+    kept = running.store.read(retention.policy, 30 * domain.DAY_S)
+    dropped = []
+    while old := domain.days_to_drop(keeper.days(), kept, now):
+        dropped += [keeper.drop(day, kept.cutoffs(now)) for day in old]
+    dropping_s = time.monotonic() - began
+    during_s = running.longest_s(began)
+    began = time.monotonic()
+    with psycopg.connect(url) as connection:
+        for day in range(20, 26):
+            made = postgres_partitions.Made()
+            waits, far = postgres_partitions.PATIENT_WAITS_MS, domain.day_of(now) + day * DAY
+            connection.commit()
+            connection.autocommit = True
+            postgres_partitions._make_one(connection, "rota", far, waits, lambda: None, made)
+            assert made.made == [far]
+    making_s, made_s = time.monotonic() - began, running.longest_s(began)
+    assert sum(one.removed for one in dropped) == ROWS // DAYS * DAYS == summary(running.store)[0].executions
+    print(f"\n{ROWS:,} rows in {len(dropped)} days dropped in {dropping_s:.2f} s, 6 days made in {making_s:.2f} s")
+    print(f"longest call: {before_s:.3f} s before, {during_s:.3f} s while dropping, {made_s:.3f} s while making")
+    print(f"{count} calls in the 2 s before")
+    assert during_s < before_s + MOST_STALL_S
+    assert made_s < before_s + MOST_STALL_S
