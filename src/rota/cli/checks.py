@@ -44,10 +44,13 @@ class Finding(msgspec.Struct, frozen=True):
 
 def settings(database: Database) -> list[Finding]:
     from rota.config import FILE, Settings
+    from rota.store.postgres_url import shown
 
     known = database.settings
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
-    found = [Finding("settings", Verdict.OK, f"{known.url}, namespace {known.namespace} (from defaults{source})")]
+    found = [
+        Finding("settings", Verdict.OK, f"{shown(known.url)}, namespace {known.namespace} (from defaults{source})")
+    ]
     names = {f"ROTA_{field.upper()}" for field in Settings.__struct_fields__}
     for name in sorted(set(os.environ) - names):
         if name.startswith("ROTA_"):

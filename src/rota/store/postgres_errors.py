@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 import psycopg
@@ -35,6 +36,7 @@ _RECONNECT = {
     "26000",  # invalid_sql_statement_name: a pooler gave us another connection
 }
 _LOST = "08"  # connection_exception
+_CACHED = ("0A000", "cached plan")  # A newer node has changed a table under a statement that we had prepared.
 _FULL = {"53100", "53200", "53400"}
 _NO_RIGHT = {"28000", "28P01", "3D000", "42501"}
 _NO_SCHEMA = {"3F000", "42P01", "42703", "42883"}
@@ -52,6 +54,7 @@ _REFUSALS = (
     "no such database",
     "no such user",
 )
+_BAD_OPTION = re.compile(r"invalid [\w ]+ value|invalid port number|could not match \d+")
 
 
 def remedy(error: BaseException) -> Remedy:
@@ -62,7 +65,7 @@ def remedy(error: BaseException) -> Remedy:
         return Remedy.RECONNECT if _is_lost(error) and not is_refusal(error) else Remedy.NONE
     if state in _AGAIN:
         return Remedy.AGAIN
-    if state in _RECONNECT or state[:2] == _LOST:
+    if state in _RECONNECT or state[:2] == _LOST or (state == _CACHED[0] and _CACHED[1] in str(error)):
         return Remedy.RECONNECT
     return Remedy.NONE
 
@@ -79,7 +82,7 @@ def _is_lost(error: psycopg.Error) -> bool:
 def is_refusal(error: psycopg.Error) -> bool:
     """Whether the server will not have us, however often we try: libpq gives such errors no code while connecting."""
     text = str(error)
-    return any(part in text for part in _REFUSALS)
+    return any(part in text for part in _REFUSALS) or bool(_BAD_OPTION.search(text))
 
 
 def translated(error: psycopg.Error, shown: str) -> StoreError:

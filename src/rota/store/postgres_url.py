@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from collections.abc import Sequence
 
 import msgspec
 
@@ -37,38 +37,41 @@ def is_postgres(url: str) -> bool:
 
 
 def parse(url: str) -> Address:
-    """Everything libpq understands may be in the URL; `schema` is ours."""
-    try:
-        parts = urlsplit(url)
-        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise DefinitionError(f"the PostgreSQL URL cannot be read ({error}): {_EXAMPLE}") from None
-    given = dict(pairs)
-    schema = given.pop("schema", DEFAULT_SCHEMA)
+    """Everything libpq understands may be in the URL, and reaches it as it was written; `schema` is ours.
+
+    The rules for other URLs do not fit: there may be several hosts or none, and a plus sign is a plus sign.
+    """
+    head, _, query = url.partition("?")
+    pairs = {pair.partition("=")[0]: pair for pair in query.split("&") if pair}
+    schema = pairs.pop("schema", f"schema={DEFAULT_SCHEMA}").partition("=")[2]
     if not _SCHEMA.fullmatch(schema):
         raise DefinitionError(f"schema={schema!r} in the URL: use small letters, digits and _")
-    query = urlencode({name: given.get(name, value) for name, value in (_DEFAULTS | given).items()})
-    conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
-    _check(conninfo)
+    defaults = {name: f"{name}={value}" for name, value in _DEFAULTS.items()}
+    place = head.partition("://")[2]
+    conninfo = f"postgresql://{place}?{'&'.join((defaults | pairs).values())}"
+    _check(conninfo, [*pairs])
     return Address(conninfo, schema, shown(url))
 
 
-def _check(conninfo: str) -> None:
+def _check(conninfo: str, names: Sequence[str]) -> None:
     from psycopg import ProgrammingError  # lazy: whoever only asks whether a URL is PostgreSQL's does not need it
     from psycopg.conninfo import conninfo_to_dict  # lazy: as above
 
     try:
         conninfo_to_dict(conninfo)
     except ProgrammingError as error:
-        raise DefinitionError(f"the PostgreSQL URL cannot be read ({str(error).strip()}): {_EXAMPLE}") from None
+        # libpq quotes what it could not read, and that may be a password that should have been encoded.
+        said = re.sub(r'"([^"]*)"', lambda found: found[0] if found[1] in names else "…", str(error).strip())
+        raise DefinitionError(f"the PostgreSQL URL cannot be read ({said.rstrip(': …')}): {_EXAMPLE}") from None
 
 
 def shown(url: str) -> str:
-    """The URL without its secrets, for messages."""
+    """The URL without its secrets, for messages. A password that should have been encoded is one as well."""
     if not is_postgres(url):
         return url
-    hidden = re.sub(r"(://[^/@:]*):[^/]*@", r"\1:***@", url)
-    return re.sub(r"(?i)\b(password|sslpassword)=[^&]*", r"\1=***", hidden)
+    head, mark, query = url.partition("?")
+    place = re.sub(r"://([^:@/]*):.*@", r"://\1:***@", head)
+    return place + mark + re.sub(r"(?i)\b(password|sslpassword)=[^&]*", r"\1=***", query)
 
 
 _EXAMPLE = "use postgresql://user:password@host:5432/database"

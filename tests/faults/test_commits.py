@@ -1,0 +1,144 @@
+"""Commits whose answer is lost: the caller cannot tell, so the store finds out. Nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota.domain.errors import CommitUnknown, RotaError
+from tests.faults.scene import Scene
+from tests.support.postgres import PostgresServer
+from tests.support.proxy import Proxy, When
+from tests.support.waiting import eventually
+
+
+@pytest.mark.parametrize("threads", [1, 16])
+def test_commits_that_are_cut_before_or_after_are_neither_lost_nor_doubled(
+    url: str, proxy: Proxy, tmp_path: Path, threads: int
+) -> None:
+    """With one thread each call is a transaction, with sixteen they share some. Claims and outcomes are cut as well."""
+    with Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        worker = scene.worker("--concurrency", "4")
+        callers = scene.callers(threads, pause_s=0.002)
+        proxy.drop_commits("before", probability=0.1)
+        proxy.drop_commits("after", probability=0.1)
+        eventually(lambda: min(proxy.counts.dropped_before, proxy.counts.dropped_after) > 25, what="lost commits")
+        proxy.heal()
+        scene.check()
+        assert not scene.told().unknown
+        assert callers.refusals == []
+        assert worker.complaints() == []
+
+
+def test_keys_survive_commits_that_are_cut(url: str, proxy: Proxy, tmp_path: Path) -> None:
+    with Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        scene.callers(4, pause_s=0.002, keyed=True)
+        proxy.drop_commits("before", probability=0.2)
+        proxy.drop_commits("after", probability=0.2)
+        eventually(lambda: min(proxy.counts.dropped_before, proxy.counts.dropped_after) > 10, what="lost commits")
+        proxy.heal()
+        scene.stop_calling()
+        assert not scene.told().unknown | scene.told().refused
+        assert not [*scene.stored_problems()]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_if_nobody_can_be_asked_the_caller_hears_that_nobody_knows(
+    url: str, proxy: Proxy, tmp_path: Path, when: When
+) -> None:
+    with Scene(tmp_path, proxy.through(url), direct=url, busy_s=1) as scene:
+        scene.app.jobs["work"].enqueue("first")
+        proxy.drop_commits(when, count=1)
+        proxy.refuse()
+        with pytest.raises(CommitUnknown, match="look before you try again"):
+            scene.app.jobs["work"].enqueue("second")
+        proxy.heal()
+        assert scene.value("SELECT count(*) FROM execution") == (1 if when == "before" else 2)
+
+
+def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: PostgresServer, tmp_path: Path) -> None:
+    """The server forgets the transaction and gives its number to another, which is committed: that one is not ours."""
+    url = server.create_database()
+    # What was not committed must not reach the disk before the crash.
+    server.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    server.execute("ALTER SYSTEM SET autovacuum = off")
+    server.restart()
+    with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        scene.app.jobs["work"].enqueue("first")
+        ours = int(scene.value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
+        proxy.refuse()
+        proxy.drop_commits("before", count=1)
+        call = _Call(lambda: scene.app.jobs["work"].enqueue("second"))
+        eventually(lambda: proxy.counts.dropped_before == 1, what="the lost commit")
+        server.restart("immediate")
+        while int(scene.value("SELECT pg_current_xact_id()::text")) <= ours:
+            pass
+        assert scene.value("SELECT pg_xact_status(%s::text::xid8)", str(ours)) == "committed"
+        proxy.heal()
+        handle = call.result()
+        assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
+
+
+def test_a_commit_that_takes_long_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:
+    """The server waits for a standby that does not exist: commits hang, and those who wait are not told a lie."""
+    with Scene(tmp_path, server.create_database()) as scene:
+        worker = scene.worker("--concurrency", "4")
+        scene.callers(4)
+        with _commits_hang(server):
+            threading.Event().wait(3)
+        assert scene.first_claim_after(scene.now()) < 2
+        scene.check()
+        assert worker.complaints() == []
+
+
+def test_a_commit_that_takes_too_long_is_ended_and_its_end_is_known(server: PostgresServer, tmp_path: Path) -> None:
+    with Scene(tmp_path, server.create_database(), busy_s=1.5) as scene:
+        scene.app.jobs["work"].enqueue("first")
+        with _commits_hang(server):
+            # It is on the disk of the only server there is: the caller is told so, once the wait has been ended.
+            handle = scene.app.jobs["work"].enqueue("second")
+        assert scene.value("SELECT count(*) FROM execution WHERE id = %s", handle.id) == 1
+
+
+class _Call:
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._answer: Any = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._answer = self._call()
+        except RotaError as error:
+            self._answer = error
+
+    def result(self) -> Any:
+        self._thread.join(30)
+        assert not self._thread.is_alive(), "the call hangs"
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@contextlib.contextmanager
+def _commits_hang(server: PostgresServer) -> Iterator[None]:
+    _wait_for_standby(server, "nobody")
+    try:
+        yield
+    finally:
+        _wait_for_standby(server, "")
+
+
+def _wait_for_standby(server: PostgresServer, name: str) -> None:
+    with server.connect() as connection:
+        connection.execute("SET synchronous_commit = local")
+        connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
+        connection.execute("SELECT pg_reload_conf()")
