@@ -33,6 +33,7 @@ SECTIONS = {
     "What there is": {
         "jobs": "rota.cli.jobs:jobs",
         "queues": "rota.cli.queues:queues",
+        "namespaces": "rota.cli.namespaces:namespaces",
         "workers": "rota.cli.workers:workers",
     },
     "The database": {

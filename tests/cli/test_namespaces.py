@@ -1,0 +1,39 @@
+"""`rota namespaces`: what there is, and how long history is kept."""
+
+from __future__ import annotations
+
+from rota.store.port import View
+from tests.cli.shell import Seed, Shell
+
+
+def test_namespaces_are_listed_with_their_retention(shell: Shell, seed: Seed) -> None:
+    assert shell.ok("namespaces").out.splitlines()[1].split(maxsplit=1) == ["default", "30d (retention_days)"]
+    answer = shell("namespaces", "--json", env={"ROTA_RETENTION_DAYS": "0"})
+    assert answer.rows == [{"name": "default", "retention_s": None, "own": False}]
+    assert shell("namespaces", env={"ROTA_RETENTION_DAYS": "0"}).out.splitlines()[1].split() == [
+        "default",
+        "for",
+        "ever",
+        "(retention_days)",
+    ]
+
+
+def test_a_retention_is_set_and_written_down(shell: Shell, seed: Seed) -> None:
+    assert shell.ok("namespaces", "retention", "default", "90d").err == "namespace default keeps its history for 90d\n"
+    assert shell.ok("namespaces", "--json").rows == [{"name": "default", "retention_s": 90 * 86_400, "own": True}]
+    shell.ok("namespaces", "retention", "default", "forever")
+    assert shell.ok("namespaces", "--json").rows == [{"name": "default", "retention_s": None, "own": True}]
+    shell.ok("namespaces", "retention", "default", "default")
+    assert shell.ok("namespaces", "--json").rows[0]["own"] is False
+
+    def audited(view: View) -> int:
+        return len(view.rows("audit_page", most=100))
+
+    assert seed.store.read(audited) == 3
+
+
+def test_a_wrong_retention_is_refused(shell: Shell, seed: Seed) -> None:
+    assert "an hour at least" in shell.refused("namespaces", "retention", "default", "5m")
+    assert "there is no namespace 'nowhere'" in shell.refused("namespaces", "retention", "nowhere", "5d")
+    assert "write `forever`" in shell.refused("namespaces", "retention", "default", "0")
+    assert shell("namespaces", "retention", "default", "soon").code == 2
