@@ -76,9 +76,9 @@ def read(url: str) -> Evidence:
 
 
 def is_quiet(url: str, live_workers: int) -> bool:
-    """Nothing left to do, and the dead among the workers have been declared dead."""
+    """Nothing left to do, the dead among the workers have been declared dead, and all others are there."""
     with _open(url) as connection:
-        return not any(_pending(connection).values()) and _live_workers(connection) <= live_workers
+        return not any(_pending(connection).values()) and _live_workers(connection) == live_workers
 
 
 def _pending(connection: Connection) -> dict[str, int]:
