@@ -14,12 +14,14 @@ from rota.domain.errors import StoreUnavailable
 from rota.domain.outcome import Failed, Succeeded
 from rota.domain.status import Reason
 from rota.engine.bridge import Bridge
-from rota.engine.loop import Loop
+from rota.engine.loop import Loop, Wake
 from rota.ops import finish
 from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
+BUSY, WORTHWHILE = 20, 100
+GATHER_S = 0.002
 MOST_BYTES = 16 * 1024 * 1024
 
 
@@ -31,12 +33,16 @@ class Completer:
         self._settled = settled
         self._pending: list[Finished] = []
         self._writing: list[Finished] = []
+        self._is_busy = False
+        self._enough = Wake()
         self.loop = Loop("completer", self.step)
 
     def add(self, report: Finished) -> None:
         self._pending.append(report)
         if len(self._pending) == 1:
             self.loop.wake.wake()
+        elif len(self._pending) == WORTHWHILE:
+            self._enough.wake()
 
     @property
     def is_empty(self) -> bool:
@@ -47,12 +53,16 @@ class Completer:
         return [report.id for report in self._writing] + [report.id for report in self._pending]
 
     async def step(self) -> float | None:
+        if self._is_busy and len(self._pending) < WORTHWHILE and not self._writing:
+            # Many came while the last batch was written, so many more will: a short wait halves the commits.
+            await self._enough.sleep(GATHER_S)
         if not self._writing:
             count = self._piece()
             self._writing, self._pending = self._pending[:count], self._pending[count:]
         if self._writing:
             stale = await self._write(self._writing)
             written, self._writing = self._writing, []
+            self._is_busy = len(written) >= BUSY
             self._settled(written)
             if stale:
                 log.warning("%d outcomes came too late, their executions had been given to others", len(stale))

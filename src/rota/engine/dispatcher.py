@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from rota.clock import Clock
 from rota.domain.claim import Claim
 from rota.engine.bridge import Bridge
-from rota.engine.loop import Loop
+from rota.engine.loop import Loop, Wake
 from rota.ids import LAST_ID
 from rota.ops import claim
 from rota.ops.claim import Claimed
@@ -46,7 +45,7 @@ class Dispatcher:
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
         self._free, self._start = free, start
-        self._worthwhile = max(1, concurrency // 2)
+        self._worthwhile = max(1, concurrency * 3 // 4)
         self._poll_s = poll_s
         self._lanes: frozenset[int] = frozenset()
         self._expects_work = True
@@ -59,6 +58,7 @@ class Dispatcher:
         self._look_at = 0.0
         self._sweep_at = 0.0
         self._sweep_again_at = 0.0
+        self._enough = Wake()
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
@@ -75,6 +75,8 @@ class Dispatcher:
     def slot_freed(self) -> None:
         if self._expects_work:
             self.loop.wake.wake()
+            if self._free() >= self._worthwhile:
+                self._enough.wake()
 
     def close(self) -> None:
         """No more claims."""
@@ -89,7 +91,7 @@ class Dispatcher:
             return None
         if self._was_full and self._free() < self._worthwhile:
             # Slots become free one by one: a short wait turns many small claims into one.
-            await asyncio.sleep(GATHER_S)
+            await self._enough.sleep(GATHER_S)
         free = self._free()
         if free <= 0:
             return self._poll_s

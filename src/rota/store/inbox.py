@@ -29,6 +29,11 @@ class Inbox:
         self._groups: Counter[Callable[..., Any]] = Counter()
         self._is_closed = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits; a look without the lock."""
+        return not self._works
+
     def put(self, work: Work) -> bool:
         """False if nothing is taken any more."""
         with self._changed:

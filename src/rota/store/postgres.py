@@ -64,6 +64,8 @@ class PostgresStore:
         self._purpose = purpose or f"pid {os.getpid()}"
         self._closing = threading.Event()
         self._lock = threading.RLock()
+        self._alone = threading.Lock()
+        self._direct: Writer | None = None
         self._writers: list[Writer] = []
         self._threads: list[threading.Thread] = []
         self._readers: queue.LifoQueue[tuple[Link, PostgresSession]] = queue.LifoQueue()
@@ -83,6 +85,8 @@ class PostgresStore:
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         work = Work(op, args, kwargs)
+        if self._do_it_here(work):
+            return cast("T", work.answer())
         self._send(work)
         if not work.wait(self._busy_s):
             raise StoreUnavailable(
@@ -135,6 +139,25 @@ class PostgresStore:
         """This is a copy that came through a fork: threads and connections belong to the parent."""
         self._closing.set()
         cast("PostgresBus", self.bus).abandon()
+
+    def _do_it_here(self, work: Work) -> bool:
+        """In the caller's own thread, if nobody else wants anything: two hops between threads are a third of the way.
+
+        Several callers at once are better served together.
+        """
+        if self._inline or not self._inbox.is_empty or not self._alone.acquire(blocking=False):
+            return False
+        try:
+            if self._closing.is_set():
+                raise StoreUnavailable("the store is closed")
+            if self._direct is None:
+                self._direct = self._new_writer()
+                with self._lock:
+                    self._writers.append(self._direct)
+            self._direct.perform([work])
+        finally:
+            self._alone.release()
+        return True
 
     def _send(self, work: Work) -> None:
         if self._closing.is_set():

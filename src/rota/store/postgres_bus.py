@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import LiteralString
 
@@ -31,6 +32,7 @@ MOST_BYTES = 7000
 MOST_IDS = 150
 MOST_WANTED = 100_000
 WANTED_S = 30.0
+LATELY_S = 1.0
 GATHER_S = 0.003
 LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
@@ -50,6 +52,8 @@ class PostgresBus:
         self._outbox: list[Hint] = []
         self._listeners: list[_PipeListener] = []
         self._wanted: dict[str, float] = {}
+        self._send_at = 0.0
+        self._ended: deque[tuple[float, Ended]] = deque()
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
@@ -63,8 +67,10 @@ class PostgresBus:
         if hints:
             self._deliver(hints)
             with self._lock:
+                is_first = not self._outbox
                 self._outbox.extend(hints)
-            self._start()
+            if is_first:
+                self._start()
 
     def listen(self, *kinds: type[Hint]) -> Listener:
         listener = _PipeListener(kinds, self._forget)
@@ -121,11 +127,14 @@ class PostgresBus:
 
     def _work(self) -> None:
         link = self._open()
-        self._flush()
-        readable, _, _ = select.select([link.connection.pgconn.socket, self._wake_out], [], [], LONGEST_WAIT_S)
+        now = self._clock.monotonic()
+        if now >= self._send_at:
+            self._flush()
+        wait_s = max(0.0, self._send_at - now) if self._outbox else LONGEST_WAIT_S
+        readable, _, _ = select.select([link.connection.pgconn.socket, self._wake_out], [], [], wait_s)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
-        if not readable:
+        if not readable and wait_s == LONGEST_WAIT_S:
             # Silence may mean that nothing happens, or that nothing reaches us any more.
             self._ask(link, "SELECT 1")
         self._receive(link)
@@ -178,9 +187,13 @@ class PostgresBus:
         if len(self._wanted) > MOST_WANTED:
             self._wanted = {id: until for id, until in self._wanted.items() if until > now}
         self._wanted.update(dict.fromkeys(ids, now + WANTED_S))
+        # Some may have ended while the wish was on its way.
+        lately = set(ids).intersection(id for _, hint in self._ended for id in hint.ids)
+        if lately:
+            self._outbox.append(Ended(tuple(lately)))
 
     def _flush(self) -> None:
-        """Sends what has gathered; waits a moment for more, because one NOTIFY costs the same for all of it."""
+        """Sends what has gathered, then nothing for a moment: one NOTIFY costs the same for all that comes meanwhile."""
         with self._lock:
             hints, self._outbox = self._outbox, []
         hints = self._worth_telling(hints)
@@ -194,13 +207,16 @@ class PostgresBus:
             with self._lock:
                 self._outbox = hints[-1000:] + self._outbox
             raise
-        select.select([], [], [], GATHER_S)
+        self._send_at = self._clock.monotonic() + GATHER_S
 
     def _worth_telling(self, hints: list[Hint]) -> list[Hint]:
-        wanted = self._wanted
+        wanted, now = self._wanted, self._clock.monotonic()
+        while self._ended and self._ended[0][0] < now - LATELY_S:
+            self._ended.popleft()
         kept: list[Hint] = []
         for hint in hints:
             if isinstance(hint, Ended):
+                self._ended.append((now, hint))
                 ids = tuple(id for id in hint.ids if id in wanted) if wanted else ()
                 if ids:
                     kept.append(Ended(ids))
