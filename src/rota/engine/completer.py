@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from rota.domain import payload
 from rota.domain.errors import StoreUnavailable
 from rota.domain.outcome import Failed, Succeeded
@@ -61,11 +63,12 @@ class Completer:
             self._writing, self._pending = self._pending[:count], self._pending[count:]
         if self._writing:
             stale = await self._write(self._writing)
-            written, self._writing = self._writing, []
-            self._is_busy = len(written) >= BUSY
-            self._settled(written)
-            if stale:
-                log.warning("%d outcomes came too late, their executions had been given to others", len(stale))
+            done, self._writing = self._writing, []
+            self._is_busy = len(done) >= BUSY
+            late = set(stale)
+            self._settled([_as_it_is(report) if report.id in late else report for report in done])
+            if missed := sum(report.written is None for report in done if report.id in late):
+                log.warning("%d outcomes came too late, their executions had been given to others", missed)
         return 0 if self._pending else None
 
     def _piece(self) -> int:
@@ -94,5 +97,11 @@ class Completer:
         except Exception as error:
             # The write that ends an attempt must land, if need be without what it wanted to say.
             problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
-            bare = Finished(report.id, report.fence, Failed(problem, Reason.BAD_RESULT, permanent=True))
+            failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
+            bare = Finished(report.id, report.fence, failed, written=report.written)
             return await self._bridge.transact(finish.finish, [bare])
+
+
+def _as_it_is(report: Finished) -> Finished:
+    """A job that completed in a transaction of its own was a success before we could say otherwise."""
+    return report if report.written is None else msgspec.structs.replace(report, outcome=Succeeded(report.written))

@@ -49,13 +49,14 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """A `Finished` on its way; `terms` only where the lifecycle needs them."""
+    """A `Finished` on its way; `terms` only where the lifecycle needs them. Of what is written, only that it is."""
 
     id: str
     fence: int
     outcome: Outcome
     jitter: float
     terms: Terms | None
+    is_written: bool = False
 
 
 class Verb(msgspec.Struct, frozen=True):
@@ -143,7 +144,8 @@ def _framed(data: bytes) -> bytes:
 def _report(finished: Finished) -> Report:
     plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
     terms = None if plain else _terms(finished.rules)
-    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms)
+    written = finished.written is not None
+    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms, written)
 
 
 def _terms(rules: Rules) -> Terms:
@@ -177,4 +179,5 @@ def _rules(terms: Terms) -> Rules:
 
 def _finished(report: Report) -> Finished:
     rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
-    return Finished(report.id, report.fence, report.outcome, rules, report.jitter)
+    written = "" if report.is_written else None
+    return Finished(report.id, report.fence, report.outcome, rules, report.jitter, written=written)

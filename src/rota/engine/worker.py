@@ -30,6 +30,9 @@ STOP_GRACE_S = 5.0
 UNKNOWN_JOB_DELAY_S = 5.0
 LONGEST_UNKNOWN_DELAY_S = 300.0
 MICROSECONDS = 1_000_000
+_NOT_COMMITTED = Failed(
+    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
+)
 
 
 class Stop(Enum):
@@ -107,7 +110,7 @@ class Worker:
             self._report(claim, _timed_out(limit, target), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
-        context = Context(claim, deadline)
+        context = Context(claim, deadline, target.completions)
         prepared = target.prepare(claim.arguments, context)
         if isinstance(prepared, Failed):
             self._report(claim, prepared, target)
@@ -172,7 +175,7 @@ class Worker:
             self._deadlines.remove(running.bucket, id)
         if running.grace_bucket >= 0:
             self._graces.remove(running.grace_bucket, id)
-        self._report(running.claim, outcome, running.target)
+        self._report(running.claim, outcome, running.target, running.context.written)
         self._slot_freed()
 
     def _time_out(self, id: str) -> None:
@@ -190,9 +193,11 @@ class Worker:
         )
         self._end(running, _stopped(running, None))
 
-    def _report(self, claim: Claim, outcome: Outcome, target: FunctionTarget | None) -> None:
+    def _report(
+        self, claim: Claim, outcome: Outcome, target: FunctionTarget | None, written: str | None = None
+    ) -> None:
         rules = DEFAULT_RULES if target is None else target.rules
-        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, self._clock.random(), claim.job))
+        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, self._clock.random(), claim.job, written))
 
 
 def _run_sync(running: _Running, args: list[object], kwargs: dict[str, object]) -> Outcome:
@@ -212,6 +217,8 @@ def _returned(running: _Running, value: object) -> Outcome:
     """A body that saw that it should stop and returned has stopped; one that did not look has finished its work."""
     if running.stop is not None and running.context.saw_stop:
         return _stopped(running, None)
+    if running.context.written is not None:
+        return _NOT_COMMITTED  # If it was, this comes too late and says nothing.
     return running.target.returned(value)
 
 

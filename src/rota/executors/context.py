@@ -3,23 +3,62 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from rota.domain import payload
 from rota.domain.claim import Claim
+from rota.domain.errors import DefinitionError, RotaError
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+
+
+class JobTransaction(Protocol):
+    """What `ctx.transaction()` returns: for `with` in sync jobs, for `async with` in async ones."""
+
+    def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]: ...
+
+    def __exit__(self, *raised: Any) -> bool: ...
+
+    async def __aenter__(self) -> psycopg.AsyncConnection[tuple[Any, ...]]: ...
+
+    async def __aexit__(self, *raised: Any) -> bool: ...
+
+
+class Completions(Protocol):
+    """How an attempt's outcome gets into a transaction of the job's own."""
+
+    most_bytes: int
+
+    def transaction(self, context: Context) -> JobTransaction: ...
+
+    def complete(self, context: Context, connection: Any, result: str) -> None: ...
+
+    async def acomplete(self, context: Context, connection: Any, result: str) -> None: ...
+
+
+class ResultRefused(Exception):
+    """What a job wants to complete with cannot be stored."""
 
 
 class Context:
     """Given to a job's function that has a parameter annotated `rota.Context`."""
 
-    __slots__ = ("_asked", "_claim", "_waiter", "deadline", "saw_stop")
+    __slots__ = ("_asked", "_claim", "_completions", "_waiter", "deadline", "saw_stop", "written")
 
-    def __init__(self, claim: Claim, deadline: int | None) -> None:
+    def __init__(self, claim: Claim, deadline: int | None, completions: Completions | None = None) -> None:
         self._claim = claim
+        self._completions = completions
         self._asked = False
         self._waiter: threading.Event | None = None
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
         self.saw_stop = False
         """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""
+        self.written: str | None = None
+        """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
 
     @property
     def id(self) -> str:
@@ -61,6 +100,39 @@ class Context:
             # Asked between these two lines, the other thread finds the waiter and sets it.
             self._waiter.wait(timeout_s)
         return self.cancelled
+
+    def transaction(self) -> JobTransaction:
+        """A transaction on the app's PostgreSQL database that ends this execution when it commits.
+
+        `with ctx.transaction() as conn:` gives a psycopg connection, `async with` an async one. What is done on it and
+        the success of this execution are committed together, or neither is. The result is what `complete` was given.
+        """
+        return self._known().transaction(self)
+
+    def complete(self, connection: Any, result: T = None) -> T:  # type: ignore[assignment]
+        """Ends this execution with `result` when the transaction of `connection` commits; returns the result.
+
+        The connection is that of `transaction()`, or one of your own to the same database: psycopg's, SQLAlchemy's or
+        Django's. Call it last. If the attempt is no longer the one that counts, this raises LeaseLost: roll back.
+        """
+        self._known().complete(self, connection, self._encoded(result))
+        return result
+
+    async def acomplete(self, connection: Any, result: T = None) -> T:  # type: ignore[assignment]
+        """`complete`, for async connections."""
+        await self._known().acomplete(self, connection, self._encoded(result))
+        return result
+
+    def _known(self) -> Completions:
+        if self._completions is None:
+            raise DefinitionError("a job completes in a transaction only in a worker, on PostgreSQL")
+        return self._completions
+
+    def _encoded(self, result: Any) -> str:
+        try:
+            return payload.encode(result, "the result", self._known().most_bytes)
+        except RotaError as error:
+            raise ResultRefused(str(error)) from None
 
     def _ask_to_stop(self) -> None:
         self._asked = True

@@ -13,7 +13,7 @@ from rota.domain.errors import ArgumentsError, FailForGood, RetryIn, RotaError, 
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.context import Completions, Context, ResultRefused
 from rota.executors.signature import Signature
 
 _NOTHING = Succeeded("null")
@@ -30,10 +30,12 @@ class FunctionTarget:
         *,
         is_async: bool,
         most_result_bytes: int,
+        completions: Completions | None = None,
     ) -> None:
         self.function = function
         self.rules = rules
         self.is_async = is_async
+        self.completions = completions
         self._signature = signature
         self._context_parameter = signature.context_parameter
         self._most_result_bytes = most_result_bytes
@@ -77,6 +79,8 @@ class FunctionTarget:
                 return Snoozed(seconds(delay, "Snooze"))
             case RetryIn(delay=delay):
                 return Failed(described(error), retry_in_s=seconds(delay, "RetryIn"))
+            case ResultRefused():
+                return Failed(payload.error("ResultError", str(error)), Reason.BAD_RESULT, permanent=True)
             case FailForGood():
                 return Failed(described(error), permanent=True)
             case _:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain.errors import LeaseLost
 from rota.domain.lifecycle import Back, End, Held, Later, Rules, decide
 from rota.domain.outcome import (
     Cancelled,
@@ -33,7 +34,11 @@ DEFAULT_RULES = Rules()
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy; `job` is for logs."""
+    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy; `job` is for logs.
+
+    `written` is the result that a transaction of the job's own has, if there is one. Then `outcome` is what to write
+    if that transaction has come to nothing.
+    """
 
     id: str
     fence: int
@@ -41,12 +46,18 @@ class Finished(msgspec.Struct, frozen=True):
     rules: Rules = DEFAULT_RULES
     jitter: float = 0.5
     job: str = ""
+    written: str | None = None
 
 
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
+    written = [report for report in reports if report.written is not None]
+    if written:
+        reports = [report for report in reports if report.written is None]
     successes = [report for report in reports if type(report.outcome) is Succeeded]
     stale = _succeed(tx, successes) if successes else []
+    if written:
+        stale += _conclude(tx, written)
     others = [report for report in reports if type(report.outcome) is not Succeeded]
     if not others:
         return stale
@@ -80,6 +91,38 @@ def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     if ended:
         tx.tell(Ended(tuple(ended)))
     return stale
+
+
+def _conclude(tx: Tx, reports: Sequence[Finished]) -> list[str]:
+    """For jobs that completed in a transaction of their own: writes only what that transaction has not ended.
+
+    One that is still open is left alone, not waited for: it ends the execution, or a reconciliation gives it back.
+    """
+    rows = {row.id: row for row in tx.records("held_free", Held, ids=[report.id for report in reports])}
+    held = {row.id: row.fence for row in rows.values()}
+    settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
+    done = [report.id for report in reports if held.get(report.id) != report.fence]
+    if done:
+        tx.tell(Ended(tuple(done)))
+    return done
+
+
+def complete(tx: Tx, report: Finished) -> None:
+    """Ends one attempt in a transaction of its own job, or refuses: then that must not commit either."""
+    if finish(tx, [report]):
+        raise LeaseLost(
+            f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
+            "rolled back"
+        )
+
+
+def has_landed(tx: Tx, id: str, fence: int) -> bool | None:
+    """Whether an attempt has ended its execution with success; None while a transaction is open that may do so."""
+    found = tx.one("outcome_of", id=id, fence=fence)
+    if found is not None:
+        return bool(found[0] == Status.SUCCESS.value)
+    free = tx.records("held_free", Held, ids=[id])
+    return False if free and free[0].fence == fence else None
 
 
 def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
