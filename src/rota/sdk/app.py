@@ -15,6 +15,7 @@ from rota.domain.retry import Policy
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
 from rota.executors.signature import Signature
+from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead import DeadLetters
 from rota.sdk.handle import Handle
@@ -62,6 +63,7 @@ class App:
         self._definitions: list[Definition] = []
         self.connection = Connection(self.settings, self.name, self._declared)
         self.dead = DeadLetters(self.connection)
+        self._completions = JobCompletions(self.connection)
 
     def __repr__(self) -> str:
         return f"App({self.name!r}, url={shown(self.settings.url)!r})"
@@ -140,6 +142,7 @@ class App:
 
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
+        self._completions.close()
         self.connection.close()
 
     def _declared(self) -> tuple[list[Definition], list[Queue]]:
@@ -184,6 +187,7 @@ class App:
             rules,
             is_async=is_async(function),
             most_result_bytes=self.settings.max_payload_bytes,
+            completions=self._completions,
         )
         job: Job[..., Any, Any] = Job(function, signature, definition, target, self.connection, self.name)
         self.jobs[job_name] = job

@@ -26,6 +26,7 @@ from rota.ops.enqueue import Accepted, Header, Item
 from rota.sdk.connection import Connection
 from rota.sdk.handle import Handle
 from rota.sdk.options import Options, checked_tags
+from rota.sdk.transaction import Caller, atransact, transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class Job(Generic[P, T, R]):
         connection: Connection,
         app: str,
         options: Options | None = None,
+        caller: Caller | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -66,6 +68,9 @@ class Job(Generic[P, T, R]):
             )
         )
         self._result_type = _result_type(function)
+        # Keys may be refused when half of the work is done.
+        is_keyed = self._header.key is not None or self._header.unique is not None
+        self._caller = None if caller is None else msgspec.structs.replace(caller, guard=is_keyed)
 
     @property
     def name(self) -> str:
@@ -78,7 +83,7 @@ class Job(Generic[P, T, R]):
         """Calls the function here and now, without Rota."""
         context = self._signature.context_parameter
         if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
-            kwargs[context] = Context(_UNBOUND, None)
+            kwargs[context] = Context(_UNBOUND, None, self.target.completions)
         return self.function(*args, **kwargs)  # type: ignore[no-any-return]
 
     def options(
@@ -108,18 +113,33 @@ class Job(Generic[P, T, R]):
         }
         changed = {name: value for name, value in given.items() if value is not None}
         options = msgspec.structs.replace(self._options, **changed)
-        return Job(self.function, self._signature, self.definition, self.target, self._connection, self._app, options)
+        return self._with(options, self._caller)
+
+    def within(self, connection: Any, *, notify: bool = False) -> Job[P, T, R]:
+        """The same job, enqueued in the transaction of `connection`: rolled back there means never enqueued.
+
+        The connection is yours, to the app's PostgreSQL database: a connection, cursor or session of psycopg,
+        SQLAlchemy or Django, sync for `enqueue` and async for `aenqueue`. It is committed by you. `notify` wakes
+        workers with your commit; that costs, and without it they look every second.
+        """
+        return self._with(self._options, Caller(connection, notify))
+
+    def _with(self, options: Options, caller: Caller | None) -> Job[P, T, R]:
+        parts = (self.function, self._signature, self.definition, self.target, self._connection, self._app)
+        return Job(*parts, options, caller)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Accepts one execution: when this returns, it is on the disk."""
-        item = self._item(args, kwargs)
-        (accepted,) = self._connection.store().transact(enqueue.enqueue, self._header, [item])
+        (accepted,) = self._accept([self._item(args, kwargs)])
         return self._handle(accepted)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """`enqueue`, without blocking the event loop."""
         item = self._item(args, kwargs)
-        (accepted,) = await self._connection.transact(enqueue.enqueue, self._header, [item])
+        if self._caller is None:
+            (accepted,) = await self._connection.transact(enqueue.enqueue, self._header, [item])
+        else:
+            (accepted,) = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, [item])
         return self._handle(accepted)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
@@ -128,17 +148,24 @@ class Job(Generic[P, T, R]):
         Each call is a dict of arguments by name, a tuple of positional ones, or a single argument.
         """
         items = self._items(calls)
-        if not items:
-            return []
-        accepted = self._connection.store().transact(enqueue.enqueue, self._header, items)
-        return [self._handle(one) for one in accepted]
+        return [self._handle(one) for one in self._accept(items)] if items else []
 
     async def aenqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
-        return await asyncio.to_thread(self.enqueue_many, calls)
+        if self._caller is None:
+            return await asyncio.to_thread(self.enqueue_many, calls)
+        if not (items := self._items(calls)):
+            return []
+        accepted = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, items)
+        return [self._handle(one) for one in accepted]
 
     def check(self, arguments: str) -> None:
         """Refuses arguments (as JSON text) that the function could not be called with."""
         self._signature.check(arguments)
+
+    def _accept(self, items: list[Item]) -> list[Accepted]:
+        if self._caller is None:
+            return self._connection.store().transact(enqueue.enqueue, self._header, items)
+        return transact(self._connection, self._caller, enqueue.enqueue, self._header, items)
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
         if self._header.key is not None:

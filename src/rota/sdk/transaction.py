@@ -1,0 +1,279 @@
+"""Operations in a transaction of the caller's own: rolled back there means never happened here.
+
+The libraries whose connections are understood are not needed to run Rota: they are known by their names, and whoever
+hands us a connection has loaded its library already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+
+from rota.domain.errors import DefinitionError
+from rota.sdk.connection import Connection
+from rota.store import postgres_url
+from rota.store.hints import Hint
+from rota.store.port import Row, Store, Tx
+
+if TYPE_CHECKING:
+    from rota.store.postgres_borrowed import History, Voice
+
+P = ParamSpec("P")
+T = TypeVar("T")
+After = Callable[[Callable[[], None]], object]
+
+_DRIVERS = ("psycopg", "psycopg2")
+_UNDERSTOOD = "psycopg, SQLAlchemy (with psycopg) or Django"
+_HINTS = "rota_hints"
+_ours: weakref.WeakKeyDictionary[Store, History] = weakref.WeakKeyDictionary()
+_checked: weakref.WeakKeyDictionary[Any, History] = weakref.WeakKeyDictionary()
+after_commit: weakref.WeakKeyDictionary[Any, list[Callable[[], None]]] = weakref.WeakKeyDictionary()
+"""What to do after the commit, for connections whose commits we make ourselves."""
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Whose transaction an operation joins. `guard`: it may be refused half-way, so it runs in a savepoint."""
+
+    connection: Any
+    notify: bool = False
+    guard: bool = False
+    limit: bool = False
+
+
+class _Heard(msgspec.Struct, frozen=True):
+    """A caller's connection: how to speak on it, and how to hear of its commit, where that can be heard."""
+
+    voice: Voice
+    after: After | None = None
+
+
+def transact(
+    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Runs `op` in the caller's transaction. What `op` needs to be registered is so before that is touched."""
+    ours = _known(link)
+    with _heard(caller.connection) as heard:
+        return _run(link, ours, caller, heard, op, *args, **kwargs)
+
+
+async def atransact(
+    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """`transact`, for async connections."""
+    ours = await asyncio.to_thread(_known, link)
+    connection = caller.connection
+    if "sqlalchemy" in _libraries(connection) and hasattr(connection, "run_sync"):
+
+        def within(sync: Any) -> T:
+            with _heard(sync) as heard:
+                return _run(link, ours, caller, heard, op, *args, **kwargs)
+
+        return await connection.run_sync(within)  # type: ignore[no-any-return]
+    voice = _AsyncVoice(_async_psycopg(connection))
+    heard = _Heard(voice, _own(connection))
+    work = asyncio.ensure_future(asyncio.to_thread(_run, link, ours, caller, heard, op, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        # Nothing more may be said: the caller is about to roll back, and what came later would be another transaction.
+        voice.hush()
+        await asyncio.wait([work])
+        raise
+
+
+def _run(
+    link: Connection,
+    ours: History,
+    caller: Caller,
+    heard: _Heard,
+    op: Callable[Concatenate[Tx, P], T],
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+
+    address = postgres_url.parse(link.settings.url)
+    voice = heard.voice
+    borrowed.check_transaction(voice)
+    driver = voice.driver()
+    if _checked.get(driver) != ours:
+        borrowed.check(voice, address, ours)
+        _checked[driver] = ours
+    if caller.limit:
+        borrowed.limit_idling(voice)
+    with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
+        answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
+    if caller.notify:
+        borrowed.notify(voice, address, hints)
+    elif hints and heard.after is not None:
+        heard.after(_sender(link, hints))
+    return answer
+
+
+def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
+    def send() -> None:
+        with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
+            link.store().bus.send(hints)
+
+    return send
+
+
+def _known(link: Connection) -> History:
+    """The app's own database, opened, with the app's jobs registered in it."""
+    store = link.store()
+    history = _ours.get(store)
+    if history is None:
+        if not postgres_url.is_postgres(link.settings.url):
+            raise DefinitionError(
+                f"only PostgreSQL can be worked on in a transaction of your own; the app is on {link.settings.url}"
+            )
+        from rota.store.postgres import PostgresStore  # lazy: only with PostgreSQL
+        from rota.store.postgres_borrowed import history as read  # lazy: only with PostgreSQL
+
+        if not isinstance(store, PostgresStore):
+            raise DefinitionError(
+                "a transaction of your own needs the app's PostgreSQL database: the test harness has none"
+            )
+        history = _ours[store] = store.read(read)
+    return history
+
+
+# --- Whose connection it is -----------------------------------------------------------------------
+
+
+def _libraries(thing: object) -> set[str]:
+    return {kind.__module__.partition(".")[0] for kind in type(thing).__mro__}
+
+
+@contextlib.contextmanager
+def _heard(connection: Any) -> Iterator[_Heard]:
+    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+
+    libraries = _libraries(connection)
+    if "psycopg" in libraries:
+        connection = getattr(connection, "connection", connection)  # A cursor is as good as its connection.
+        if hasattr(connection, "__aenter__"):
+            raise DefinitionError("this connection is async: use `await job.within(connection).aenqueue(…)`")
+        yield _Heard(borrowed.PsycopgVoice(connection), _own(connection))
+    elif "sqlalchemy" in libraries:
+        yield _of_alchemy(connection)
+    elif "django" in libraries:
+        if connection.vendor != "postgresql":
+            raise DefinitionError(f"the app is on PostgreSQL, the Django connection is to {connection.vendor}")
+        with connection.cursor() as cursor:
+            voice = borrowed.CursorVoice(cursor, connection.connection)
+            # Where a program commits by hand, Django knows no hooks.
+            hooks = connection.in_atomic_block
+            yield _Heard(voice, (lambda send: connection.on_commit(send, robust=True)) if hooks else None)
+    elif "psycopg2" in libraries:
+        with connection.cursor(cursor_factory=sys.modules["psycopg2.extensions"].cursor) as cursor:
+            yield _Heard(borrowed.CursorVoice(cursor, connection))
+    else:
+        raise _not_understood(connection)
+
+
+def _of_alchemy(connection: Any) -> _Heard:
+    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+
+    if hasattr(connection, "run_sync"):
+        raise DefinitionError("this connection is async: use `await job.within(connection).aenqueue(…)`")
+    if hasattr(connection, "registry"):  # A scoped_session stands for the one of this thread.
+        connection = connection()
+    session = connection if hasattr(connection, "get_bind") else None
+    if session is not None:
+        connection = session.connection()
+    if not hasattr(connection, "exec_driver_sql"):
+        raise _not_understood(connection)
+    dialect = connection.dialect
+    if dialect.name != "postgresql" or dialect.driver.removesuffix("_async") not in _DRIVERS:
+        raise DefinitionError(
+            f"SQLAlchemy is connected by {dialect.name}+{dialect.driver}; Rota can join transactions of "
+            "postgresql+psycopg and postgresql+psycopg2"
+        )
+    after = None if session is None else lambda send: _after_session(session, send)
+    return _Heard(borrowed.AlchemyVoice(connection), after)
+
+
+def _after_session(session: Any, send: Callable[[], None]) -> None:
+    """Once a session has listeners they stay: SQLAlchemy cannot take one away while it calls it."""
+    waiting = session.info.get(_HINTS)
+    if waiting is None:
+        waiting = session.info[_HINTS] = []
+        event = sys.modules["sqlalchemy.event"]
+        event.listen(session, "after_commit", _session_committed)
+        event.listen(session, "after_rollback", _session_rolled_back)
+    waiting.append(send)
+
+
+def _session_committed(session: Any) -> None:
+    if not session.in_nested_transaction():  # The release of a savepoint is no commit yet.
+        sends, session.info[_HINTS] = session.info[_HINTS], []
+        for send in sends:
+            send()
+
+
+def _session_rolled_back(session: Any) -> None:
+    if not session.in_nested_transaction():
+        session.info[_HINTS] = []
+
+
+def _own(connection: Any) -> After | None:
+    hooks = after_commit.get(getattr(connection, "connection", connection))
+    return None if hooks is None else hooks.append
+
+
+def _async_psycopg(connection: Any) -> Any:
+    if "psycopg" in _libraries(connection):
+        connection = getattr(connection, "connection", connection)
+        if hasattr(connection, "__aenter__"):
+            return connection
+    if _libraries(connection) & {"psycopg", "psycopg2", "sqlalchemy", "django"}:
+        raise DefinitionError(
+            "this connection is not async: use enqueue() instead of aenqueue(), in Django behind sync_to_async"
+        )
+    raise _not_understood(connection)
+
+
+def _not_understood(connection: Any) -> DefinitionError:
+    kind = type(connection)
+    return DefinitionError(
+        f"a {kind.__module__}.{kind.__qualname__} is no connection that Rota can work on: give a connection, cursor "
+        f"or session of {_UNDERSTOOD}"
+    )
+
+
+class _AsyncVoice:
+    """An async connection of psycopg, as operations need it: they run in a thread, and speak on the event loop."""
+
+    def __init__(self, connection: Any) -> None:
+        import psycopg  # lazy: only with PostgreSQL
+        from psycopg.rows import tuple_row  # lazy: only with PostgreSQL
+        from psycopg.types.numeric import Int8Dumper  # lazy: only with PostgreSQL
+
+        self._connection = connection
+        self._cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
+        self._cursor.adapters.register_dumper(int, Int8Dumper)
+        self._loop = asyncio.get_running_loop()
+        self._is_hushed = False
+
+    def say(self, text: str, params: Mapping[str, Any] | None = None) -> tuple[list[Row], int]:
+        return asyncio.run_coroutine_threadsafe(self._say(text, params), self._loop).result()
+
+    def driver(self) -> Any:
+        return self._connection
+
+    def hush(self) -> None:
+        self._is_hushed = True
+
+    async def _say(self, text: str, params: Mapping[str, Any] | None) -> tuple[list[Row], int]:
+        if self._is_hushed:
+            raise asyncio.CancelledError
+        cursor = await self._cursor.execute(text.encode(), params)
+        return (await cursor.fetchall() if cursor.description else []), cursor.rowcount
