@@ -1,0 +1,133 @@
+"""Migrations on PostgreSQL: once, all or nothing, and the same whichever way a database came to them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from rota.clock import SystemClock
+from rota.domain.errors import StoreMismatch
+from rota.store import migrate, postgres_migrate, postgres_url
+from rota.store.postgres import PostgresStore
+from rota.store.postgres_link import Link
+from tests.support import postgres
+from tests.support.waiting import PATIENCE_S, eventually
+
+_OPEN = "import sys; from rota.store.postgres import PostgresStore; PostgresStore(sys.argv[1]).close()"
+
+
+def test_ten_nodes_that_start_at_once_migrate_an_empty_database_once(url: str) -> None:
+    nodes = [_opener(url) for _ in range(10)]
+    assert [node.wait(PATIENCE_S * 2) for node in nodes] == [0] * 10
+    assert _applied(url) == [migration.number for migration in migrate.known("postgres")]
+
+
+def test_a_node_that_is_killed_in_the_middle_leaves_nothing(url: str) -> None:
+    """Somebody else is about to make what the migration makes late: it waits for how that ends, half-way done."""
+    _execute(url, "CREATE SCHEMA rota")
+    with psycopg.connect(url) as other:
+        other.execute("CREATE TABLE rota.state ()")
+        node = _opener(url)
+        eventually(lambda: _waits(url), what="a migration that waits")
+        node.kill()
+        assert node.wait(PATIENCE_S) == -signal.SIGKILL
+        other.rollback()
+    eventually(lambda: not _sessions(url), what="the end of its session")
+    assert _execute(url, "SELECT relname FROM pg_class WHERE relnamespace = 'rota'::regnamespace") == []
+    PostgresStore(url).close()
+    assert _applied(url) == [migration.number for migration in migrate.known("postgres")]
+
+
+def test_an_upgrade_step_by_step_ends_where_a_fresh_database_begins(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrate.known("postgres")
+    with postgres.shared().database() as other:
+        PostgresStore(other).close()
+        for count in range(1, len(known) + 1):
+            monkeypatch.setattr(migrate, "known", lambda dialect, count=count: known[:count])
+            link = Link(postgres_url.parse(url), "test", planner=False)
+            assert len(postgres_migrate.apply(link, "rota", SystemClock())) == 1
+            link.close()
+        monkeypatch.undo()
+        assert _catalogue(url) == _catalogue(other)
+        assert len(_catalogue(url)) > 100
+
+
+def test_an_old_node_refuses_a_newer_schema_and_touches_nothing(url: str) -> None:
+    PostgresStore(url).close()
+    _execute(url, "INSERT INTO rota.migration VALUES (999, 'tomorrow', 'x', 0)")
+    before = _catalogue(url)
+    with pytest.raises(StoreMismatch, match="upgrade Rota"):
+        PostgresStore(url)
+    assert _catalogue(url) == before
+
+
+def test_a_dry_run_prints_the_sql_and_changes_nothing(url: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rota", "--url", url, "migrate"]
+    shown = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0, shown.stderr
+    assert all(migration.text.strip() in shown.stdout for migration in migrate.known("postgres"))
+    assert not _has_schema(url)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [migration.name for migration in migrate.known("postgres")]
+    again = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert again.stdout == ""
+    assert "is up to date" in again.stderr
+
+
+def _opener(url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _OPEN, url])
+
+
+def _waits(url: str) -> bool:
+    query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(_execute(url, query))
+
+
+def _sessions(url: str) -> list[tuple[Any, ...]]:
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    return _execute(url, query)
+
+
+def _applied(url: str) -> list[int]:
+    return [row[0] for row in _execute(url, "SELECT number FROM rota.migration ORDER BY number")]
+
+
+def _has_schema(url: str) -> bool:
+    return bool(_execute(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'rota'"))
+
+
+def _catalogue(url: str) -> list[tuple[Any, ...]]:
+    """Everything that a schema consists of, without numbers and times that differ between any two databases."""
+    return sorted(
+        row
+        for query in (
+            """SELECT 'column', c.relname, c.relkind, a.attname, a.attnum, format_type(a.atttypid, a.atttypmod),
+                      a.attnotnull, a.attidentity, pg_get_expr(d.adbin, d.adrelid), c.reloptions::text
+               FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+               LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+               WHERE c.relnamespace = 'rota'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped""",
+            "SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'rota'",
+            """SELECT 'constraint', conname, conrelid::regclass::text, pg_get_constraintdef(oid)
+               FROM pg_constraint WHERE connamespace = 'rota'::regnamespace""",
+            """SELECT 'function', proname, pg_get_functiondef(oid) FROM pg_proc
+               WHERE pronamespace = 'rota'::regnamespace""",
+            "SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'rota'",
+            "SELECT 'partition', c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_class c"
+            " WHERE c.relnamespace = 'rota'::regnamespace AND c.relispartition",
+            """SELECT 'trigger', tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+               WHERE c.relnamespace = 'rota'::regnamespace AND NOT tgisinternal""",
+        )
+        for row in [tuple(map(str, found)) for found in _execute(url, query)]
+    )
+
+
+def _execute(url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(query.encode())
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,94 @@
+"""Starting against a database that is not there yet, or will never have us."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from psycopg import sql
+
+from rota.domain.errors import StoreUnavailable
+from rota.store.postgres import PostgresStore
+from tests.faults.scene import Scene, Worker
+from tests.faults.test_urls import require_password
+from tests.support.postgres import PostgresServer
+from tests.support.waiting import eventually
+
+SECRET = "open-sesame"
+
+
+def test_a_worker_waits_for_a_server_that_is_down_and_says_so_once(server: PostgresServer, tmp_path: Path) -> None:
+    with Scene(tmp_path, server.create_database(), busy_s=1) as scene:
+        scene.fill(3)
+        server.stop()
+        worker = scene.worker("--concurrency", "4", wait=False)
+        eventually(lambda: "waiting for the database" in worker.log(), what="a word about it")
+        threading.Event().wait(2.5)  # Longer than a call waits: a worker has nothing better to do.
+        worker.check()
+        server.start()
+        scene.wait_until_all_ended()
+        assert len(worker.complaints()) == 1, worker.log()
+
+
+def test_a_program_waits_for_a_server_that_is_down(server: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:
+    url = server.create_database()
+    server.stop()
+    threading.Timer(1.5, server.start).start()
+    with caplog.at_level(logging.WARNING):
+        PostgresStore(url, busy_s=20).close()
+    assert len(caplog.records) == 1
+    assert "waiting for the database" in caplog.text
+
+
+def test_a_program_does_not_wait_for_ever(server: PostgresServer) -> None:
+    url = server.create_database()
+    server.stop()
+    with pytest.raises(StoreUnavailable, match=r"cannot be reached: .*refused"):
+        PostgresStore(url, busy_s=0.5)
+
+
+def test_a_server_that_will_not_have_us_is_not_asked_again(server: PostgresServer, tmp_path: Path) -> None:
+    """Wrong password, no such database, no right to make the schema, a schema from the future: said at once."""
+    url = server.create_database("shop")
+    server.execute(sql.SQL("CREATE ROLE guest LOGIN PASSWORD {}").format(sql.Literal(SECRET)))
+    server.execute("ALTER DATABASE shop OWNER TO postgres")
+    require_password(server, "guest")
+    place = url.partition("@")[2]
+    _refused(tmp_path, f"postgresql://guest:not-{SECRET}@{place}", "password authentication failed")
+    _refused(tmp_path, url.replace("/shop", "/nowhere"), 'database "nowhere" does not exist')
+    _refused(tmp_path, url.replace("rota@", "nobody@"), 'role "nobody" does not exist')
+    _refused(tmp_path, f"postgresql://guest:{SECRET}@{place}", "may not create the schema rota")
+    server.execute("ALTER DATABASE shop OWNER TO rota")
+    PostgresStore(url).close()
+    server.execute("INSERT INTO rota.migration VALUES (999, 'tomorrow', 'x', 0)", database="shop")
+    _refused(tmp_path, url, "migration 999, which this version of Rota does not know: upgrade Rota")
+
+
+def _refused(folder: Path, url: str, reason: str) -> None:
+    """A worker and a program say why, on one line, at once; nobody sees a password."""
+    scene = Scene.__new__(Scene)
+    scene.folder, scene.url, scene.settings = folder, url, {"busy_s": 60}
+    worker = Worker(folder, (), scene.environment())
+    try:
+        assert worker.wait() == 2, worker.log()
+    finally:
+        worker.close()
+    assert reason in worker.log()
+    assert "Traceback" not in worker.log()
+    assert SECRET not in worker.log()
+    assert len(worker.log().splitlines()) == 1, worker.log()
+    done = subprocess.run(
+        [sys.executable, "-m", "rota", "migrate"],
+        cwd=folder,
+        env=scene.environment(),
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert SECRET not in done.stderr
