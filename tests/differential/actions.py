@@ -1,0 +1,330 @@
+"""Everything that can be asked of a store, drawn from a seed. An action is the same for both sides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.clock import ManualClock
+from rota.domain.job import Definition, Queue
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Cancelled, Error, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
+from rota.domain.rank import Policy
+from rota.domain.retry import Fixed
+from rota.domain.status import Reason, Status
+from rota.domain.unique import OnConflict, Unique
+from rota.ids import LAST_ID, IdSource
+from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
+from rota.ops.enqueue import Header, Item
+from rota.store.port import Tx, together_of
+from rota.store.reader import Filter
+from tests.differential import looks
+from tests.differential.side import Side
+
+NAMESPACE = "default"
+APPS = ("shop", "post")
+JOBS = ("send", "count")
+QUEUES = ("default", "line", "tight", "new")
+NOTES = ("", "a note", 'quotes " and \\ and ä€𝄞')
+ERROR = Error("ValueError", 'boom "quoted" \\ {braces}', "Traceback …")
+LEASE_S = 10.0
+MICROSECONDS = 1_000_000
+Ask = Callable[[Side], Any]
+
+
+class Actions:
+    """Draws one action after the other. It remembers what was accepted and claimed, which is the same on both sides."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.clock = ManualClock(seed=chance.randrange(1000))
+        self._ids = IdSource(self.clock)
+        self.known: list[str] = ["00000000-0000-7000-8000-000000000000", "nonsense"]
+        self.attempts: list[tuple[str, int, int]] = []
+        """Id, fence and place of the worker of what was claimed, newest last."""
+        self._places = 0
+        self._suspects: list[tuple[str, int]] = []
+        self._kinds: list[tuple[Callable[[], tuple[str, Ask]], int]] = [
+            (self._register, 2),
+            (self._enqueue, 24),
+            (self._enqueue_together, 3),
+            (self._claim, 20),
+            (self._finish, 20),
+            (self._cancel, 5),
+            (self._tend_the_dead, 6),
+            (self._pause, 4),
+            (self._join, 6),
+            (self._fleet, 8),
+            (self._reconcile, 3),
+            (self._chore, 16),
+            (self._pass_time, 16),
+        ]
+
+    def first(self) -> list[tuple[str, Ask]]:
+        """Without these nothing else would be accepted."""
+        return [self._register_app(app) for app in APPS] + [self._join() for _ in range(2)]
+
+    def draw(self) -> tuple[str, Ask]:
+        """A description, and what to ask."""
+        kinds = [kind for kind, _ in self._kinds]
+        return self._chance.choices(kinds, [weight for _, weight in self._kinds])[0]()
+
+    def learn(self, answer: Any) -> None:
+        """Takes note of the answer that both gave."""
+        if isinstance(answer, dict) and "claims" in answer:
+            self.attempts += [(one["id"], one["fence"], self._claimer) for one in answer["claims"]]
+
+    # Definitions.
+
+    def _register(self) -> tuple[str, Ask]:
+        return self._register_app(self._chance.choice(APPS))
+
+    def _register_app(self, app: str) -> tuple[str, Ask]:
+        tries = self._chance.randint(1, 4)
+        definitions = [Definition(name=job, retry=Fixed(attempts=tries).describe()) for job in JOBS]
+        queues = [Queue(name="line", policy=Policy.FIFO), Queue(name="tight", max_depth=self._chance.randint(2, 5))]
+        return f"register {app} {tries}", lambda side: side.store.transact(
+            define.register, NAMESPACE, app, definitions, queues
+        )
+
+    def _pause(self) -> tuple[str, Ask]:
+        queue, note = self._chance.choice([*QUEUES, "nowhere"]), self._chance.choice(NOTES)
+        if self._chance.random() < 0.35:
+            return f"pause {queue}", lambda side: side.store.transact(define.pause_queue, NAMESPACE, queue, "ann", note)
+        return f"resume {queue}", lambda side: side.store.transact(define.resume_queue, NAMESPACE, queue, "ann")
+
+    # Enqueueing.
+
+    def _enqueue(self) -> tuple[str, Ask]:
+        header, items = self._submission()
+        return f"enqueue {header} {items}", lambda side: side.store.transact(enqueue.enqueue, header, items)
+
+    def _enqueue_together(self) -> tuple[str, Ask]:
+        header, _ = self._submission()
+        calls = [(header, self._items(1)), self._submission(), (header, self._items(2))]
+        together = together_of(enqueue.enqueue)
+        assert together is not None
+
+        def several(tx: Tx) -> Any:
+            return together(tx, calls)
+
+        return f"enqueue together {calls}", lambda side: side.store.transact(several)
+
+    def _submission(self) -> tuple[Header, list[Item]]:
+        header = Header(
+            namespace=NAMESPACE,
+            app=self._chance.choice(APPS),
+            job=self._chance.choice([*JOBS, *JOBS, *JOBS, *JOBS, "nothing"]),
+            queue=self._chance.choice(QUEUES),
+            actor="test",
+            priority=self._chance.choice([0, 0, 10, -10]),
+            tags=self._chance.choice([None, '["a"]']),
+            **self._when(),
+            **self._keys(),
+        )
+        return header, self._items(1 if header.key is not None else self._chance.choice([1, 1, 1, 2, 4]))
+
+    def _items(self, count: int) -> list[Item]:
+        ids = self._ids.many(count)
+        if self._chance.random() < 0.04:
+            ids[0] = self._chance.choice(self.known[2:] or ids)
+        self.known += ids
+        arguments: list[Any] = [
+            {},
+            {"n": 1},
+            {"text": 'ä€𝄞 "quoted" \\ \n {a,b} NULL'},
+            {"n": 1.0},
+            {"list": [None, []]},
+        ]
+        return [Item(id, msgspec.json.encode(self._chance.choice(arguments)).decode()) for id in ids]
+
+    def _when(self) -> dict[str, Any]:
+        now = self.clock.now()
+        when: list[dict[str, Any]] = [{}, {}, {"delay_s": 3.0}, {"at": now + 5 * MICROSECONDS}, {"at": now - 1}]
+        limits: list[dict[str, Any]] = [{}, {}, {}, {"start_within_s": 2.0}, {"start_by": now + 4 * MICROSECONDS}]
+        return {**self._chance.choice(when), **self._chance.choice(limits)}
+
+    def _keys(self) -> dict[str, Any]:
+        match self._chance.randrange(6):
+            case 0:
+                return {"key": self._chance.choice(["one", "two", 'odd " key \\'])}
+            case 1 | 2:
+                scopes: list[Any] = ["queued", "active", "forever", 5.0]
+                action = self._chance.choice(list(OnConflict)).value
+                key = self._chance.choice([None, "one", "two"])
+                return {"unique": Unique(key=key, scope=self._chance.choice(scopes), on_conflict=action)}
+            case _:
+                return {}
+
+    # Working.
+
+    def _claim(self) -> tuple[str, Ask]:
+        place, slots = self._place(), self._chance.choice([0, 1, 2, 5])
+        app = self._chance.choice(APPS)
+        queues = self._chance.choice([None, None, None, ["default"], ["line", "tight", "nowhere"], []])
+        marked = self._chance.random() < 0.5
+        self._claimer = place
+
+        def ask(side: Side) -> Any:
+            marks = side.marks_of(place) if marked else []
+            taken = side.store.transact(claim.claim, side.worker(place), NAMESPACE, app, queues, slots, marks)
+            side.marks.setdefault(place, {}).update({lane: (rank, id) for lane, rank, id in taken.marks})
+            return taken
+
+        return f"claim {place} {app} {queues} {slots} {'marked' if marked else ''}", ask
+
+    def _finish(self) -> tuple[str, Ask]:
+        recent = self.attempts[-12:]
+        reports = []
+        for _ in range(self._chance.choice([1, 1, 2, 5])):
+            if recent:
+                id, fence, _ = self._chance.choice(recent)
+                fence += self._chance.choice([0, 0, 0, 0, 0, 0, 0, 1, -1])
+                rules = Rules(
+                    retry=Fixed(attempts=3, delay=self._chance.choice([0, 2, 10])),
+                    total_timeout_s=self._chance.choice([None, None, 5.0]),
+                )
+                reports.append(finish.Finished(id, fence, self._outcome(), rules, jitter=0.25))
+        return f"finish {reports}", lambda side: side.store.transact(finish.finish, reports)
+
+    def _outcome(self) -> Outcome:
+        outcomes: Sequence[Outcome] = [
+            Succeeded('{"a":"ä€𝄞 \\" \\\\"}'),
+            Succeeded(),
+            Succeeded("[null]"),
+            Failed(ERROR),
+            Failed(ERROR),
+            Failed(ERROR, Reason.BAD_RESULT, permanent=True),
+            Failed(ERROR, retry_in_s=4.0),
+            TimedOut(ERROR),
+            TimedOut(ERROR, total=True),
+            Cancelled(),
+            Snoozed(3.0),
+            GivenBack(Reason.UNKNOWN_JOB, 2.0),
+            GivenBack(Reason.DRAINED),
+        ]
+        return self._chance.choice(outcomes)
+
+    # Operators.
+
+    def _cancel(self) -> tuple[str, Ask]:
+        id = self._id()
+        return f"cancel {id}", lambda side: side.store.transact(control.cancel, NAMESPACE, id, "ann")
+
+    def _tend_the_dead(self) -> tuple[str, Ask]:
+        # The dead are among those that were claimed.
+        some = [id for id, _, _ in self._chance.sample(self.attempts, min(6, len(self.attempts)))] + [self._id()]
+        match self._chance.randrange(3):
+            case 0:
+                return f"discard {some}", lambda side: side.store.transact(control.discard, NAMESPACE, some, "ann")
+            case 1:
+                ids = dict(zip(some, self._ids.many(len(some)), strict=True))
+                self.known += ids.values()
+                return f"replay {ids}", lambda side: side.store.transact(control.replay, NAMESPACE, ids, "ann")
+            case _:
+                new = self._ids.new()
+                self.known.append(new)
+                return f"repeat {some[0]} {new}", lambda side: side.store.transact(
+                    control.repeat, NAMESPACE, some[0], new, "ann"
+                )
+
+    # The fleet.
+
+    def _join(self) -> tuple[str, Ask]:
+        place, app = self._places, self._chance.choice(APPS)
+        self._places += 1
+        newcomer = fleet.Newcomer(
+            namespace=NAMESPACE,
+            app=app,
+            name=f"worker {place}",
+            host="test",
+            pid=place,
+            version="0",
+            queues=self._chance.choice([None, ["default", 'odd "'], []]),
+            concurrency=3,
+        )
+
+        def ask(side: Side) -> Any:
+            side.workers.append(side.store.transact(fleet.join, newcomer, LEASE_S))
+            return place
+
+        return f"join {place} {app}", ask
+
+    def _fleet(self) -> tuple[str, Ask]:
+        place, other = self._place(), self._place()
+        match self._chance.randrange(8):
+            case 0:
+                return f"drain {place}", lambda side: side.store.transact(fleet.drain, side.worker(place))
+            case 1:
+                return f"leave {place}", lambda side: side.store.transact(fleet.leave, side.worker(place))
+            case 2:
+                cause = self._chance.choice(NOTES)
+                return f"declare dead {place}", lambda side: side.store.transact(
+                    fleet.declare_dead, side.worker(place), cause
+                )
+            case _:
+
+                def beat(side: Side) -> Any:
+                    named = [side.worker(place), side.worker(other)]
+                    return sorted(map(side.workers.index, side.store.transact(fleet.beat, named, LEASE_S)))
+
+                return f"beat {place} {other}", beat
+
+    def _reconcile(self) -> tuple[str, Ask]:
+        place, suspects = self._place(), list(self._suspects)
+        named = [id for id, _, _ in self.attempts if self._chance.random() < 0.7]
+        self._suspects = [(id, fence) for id, fence, holder in self.attempts[-10:] if holder == place]
+        return f"reconcile {place} {len(named)} {suspects}", lambda side: side.store.transact(
+            fleet.reconcile, side.worker(place), named, suspects
+        )
+
+    # Time and chores.
+
+    def _chore(self) -> tuple[str, Ask]:
+        match self._chance.randrange(4):
+            case 0:
+                looked_at = self._chance.choice([None, None, self.clock.now(), self.clock.now() - 60 * MICROSECONDS])
+                return f"rescue {looked_at}", lambda side: side.store.transact(upkeep.rescue, LEASE_S, looked_at)
+            case 1:
+                return "expire", lambda side: side.store.transact(upkeep.expire)
+            case _:
+                return "promote", lambda side: side.store.transact(upkeep.promote)
+
+    def _pass_time(self) -> tuple[str, Ask]:
+        seconds = self._chance.choice([0.001, 0.1, 0.5, 0.5, 1.0, 1.0, 1.0, 2.0, 3.0, 12.0, -2.0])
+        self.clock.advance(seconds)
+        return f"{seconds} s pass", lambda side: side.clock.advance(seconds)
+
+    def every_look(self) -> list[tuple[str, Ask]]:
+        """Every way to look, each once."""
+        return [self._look(name, look) for name, look in looks.LOOKS]
+
+    def _look(self, name: str, look: Callable[[Side, looks.Asked], Any]) -> tuple[str, Ask]:
+        id, place = self._id(), self._place()
+        wanted = self._filter()
+        reason = self._chance.choice([None, None, "error", "crash_loop"])
+        asked = looks.Asked(id, place, [one for one in self.known[-20:] if self._chance.random() < 0.5], wanted, reason)
+        return f"look {name} {asked}", lambda side: look(side, asked)
+
+    def _filter(self) -> Filter:
+        pick = self._chance.choice
+        return Filter(
+            status=pick([None] * 6 + [*Status]),
+            job=pick([None] * 6 + [*JOBS]),
+            app=pick([None] * 6 + [*APPS]),
+            queue=pick([None] * 6 + [*QUEUES]),
+            since=pick([None] * 3 + [self.clock.now() - 5 * MICROSECONDS]),
+            error=pick([None, None, None, "BOOM", "%"]),
+            before=pick([LAST_ID, LAST_ID, "nonsense", *self.known[2:][-5:]]),
+            limit=pick([1, 3, 100]),
+        )
+
+    def _place(self) -> int:
+        """Mostly one of the youngest, who may still have a lease; now and then one who has not come yet."""
+        return self._places - self._chance.choice([0, 1, 1, 1, 1, 2, 2, 2, 3])
+
+    def _id(self) -> str:
+        return self._chance.choice(self.known[-40:] + self.known[:2])

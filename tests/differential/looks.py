@@ -1,0 +1,88 @@
+"""Every function of the reader, asked in the same way of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rota.ops import upkeep
+from rota.store import reader
+from rota.store.reader import Filter
+from tests.differential.side import Side
+
+NAMESPACE = "default"
+APPS = ("shop", "post")
+LEASE_S = 10.0
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a look may be about."""
+
+    id: str
+    place: int
+    ids: list[str]
+    wanted: Filter
+    reason: str | None
+
+
+def _read(query: Callable[..., Any], *fields: Callable[[Side, Asked], Any]) -> Callable[[Side, Asked], Any]:
+    return lambda side, asked: side.store.read(query, *(field(side, asked) for field in fields))
+
+
+def _namespace(_: Side, asked: Asked) -> str:
+    return NAMESPACE
+
+
+def _id(_: Side, asked: Asked) -> str:
+    return asked.id
+
+
+def _ids(_: Side, asked: Asked) -> list[str]:
+    return asked.ids
+
+
+def _worker(side: Side, asked: Asked) -> int:
+    return side.worker(asked.place)
+
+
+def _app(_: Side, asked: Asked) -> str:
+    return APPS[asked.place % 2]
+
+
+def _queues(_: Side, asked: Asked) -> list[str] | None:
+    return [None, ["default"], []][asked.place % 3]
+
+
+def _sorted(look: Callable[[Side, Asked], Any]) -> Callable[[Side, Asked], Any]:
+    """For answers without an order of their own."""
+    return lambda side, asked: sorted(look(side, asked))
+
+
+LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
+    ("execution", _read(reader.execution, _namespace, _id)),
+    ("attempts", _read(reader.attempts, _namespace, _id)),
+    ("ending", _read(reader.ending, _namespace, _id)),
+    ("status", _read(reader.status, _namespace, _id)),
+    ("standing", _read(reader.standing, _namespace, _id)),
+    ("resolve", _read(reader.resolve, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
+    ("executions", _read(reader.executions, _namespace, lambda _, asked: asked.wanted)),
+    ("dead", _read(reader.dead, _namespace, lambda _, asked: asked.wanted, lambda _, asked: asked.reason)),
+    ("dead count", _read(reader.dead_count, _namespace)),
+    ("are dead", _read(reader.are_dead, _namespace, lambda _, asked: [one for one in asked.ids if len(one) == 36])),
+    (
+        "has ready",
+        _read(reader.has_ready, _namespace, _app, lambda _, asked: (asked.place % 3 and ["default"]) or None),
+    ),
+    ("cancels", _sorted(_read(reader.cancels, _worker))),
+    ("holds more", _read(reader.holds_more, _worker, lambda _, asked: [one for one in asked.ids if len(one) == 36])),
+    ("queues", _read(reader.queues, _namespace)),
+    ("workers", _read(reader.workers, _namespace, lambda side, _: side.clock.now() - 30_000_000)),
+    ("jobs", _read(reader.jobs, _namespace)),
+    ("apps of job", _read(reader.apps_of_job, _namespace, lambda _, asked: "send")),
+    ("definition", _read(reader.definition, _namespace, _app, lambda _, asked: "count")),
+    ("stranded", _read(reader.stranded, _namespace)),
+    ("clock", _read(reader.clock)),
+    ("look", _read(upkeep.look, lambda *_: LEASE_S)),
+]
