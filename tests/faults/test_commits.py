@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from rota import Unique
 from rota.domain.errors import CommitUnknown, RotaError
+from rota.store import postgres_url
+from rota.store.postgres_link import Link
+from rota.store.postgres_url import Address
 from tests.faults.scene import Scene
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import Proxy, When
@@ -82,6 +89,55 @@ def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: Po
         proxy.heal()
         handle = call.result()
         assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
+
+
+def test_a_repeat_that_is_refused_because_of_itself_is_not_called_refused(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The first try had landed and holds the unique key; after the crash nobody can be asked, so it is repeated."""
+    url = server.create_database()
+    with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        job = scene.app.jobs["work"].options(unique=Unique(key="one", on_conflict="reject"))
+        scene.app.jobs["work"].enqueue("first")
+        proxy.refuse()
+        proxy.drop_commits("after", count=1)
+        call = _Call(lambda: job.enqueue("second"))
+        eventually(lambda: proxy.counts.dropped_after == 1, what="the lost commit")
+        server.restart("immediate")
+        proxy.heal()
+        with pytest.raises(CommitUnknown):
+            call.result()
+        assert scene.value("SELECT count(*) FROM execution") == 2
+
+
+def test_the_crash_of_one_process_is_the_end_of_a_life_of_the_server(server: PostgresServer) -> None:
+    """The server itself goes on, starts its processes again, and may give out numbers again."""
+    address = postgres_url.parse(server.create_database())
+    before, again, victim = (Link(address, "test") for _ in range(3))
+    assert before.life == again.life
+    os.kill(victim.connection.info.backend_pid, signal.SIGKILL)
+    eventually(lambda: _is_cut(before), what="the end of all connections")
+    after = eventually(lambda: _link(address), what="a server that is back")
+    assert after is not None
+    assert after.life != before.life
+    for link in (before, again, victim, after):
+        link.close()
+
+
+def _is_cut(link: Link) -> bool:
+    try:
+        link.begin_reading()
+        link.rollback()
+    except psycopg.Error:
+        return True
+    return False
+
+
+def _link(address: Address) -> Link | None:
+    try:
+        return Link(address, "test")
+    except psycopg.Error:
+        return None
 
 
 def test_a_commit_that_takes_long_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:

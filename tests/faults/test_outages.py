@@ -36,8 +36,11 @@ def test_a_restart_loses_nothing_and_doubles_nothing(server: PostgresServer, tmp
 
 
 def test_an_outage_longer_than_the_lease_costs_no_attempt_and_no_crash(server: PostgresServer, tmp_path: Path) -> None:
-    """The supervisor must end the child, which holds executions; that is not the fault of what they run."""
-    with Scene(tmp_path, server.create_database(), lease_s=2, busy_s=OUTAGE_S + 20) as scene:
+    """The supervisor must end the child, which holds executions; that is not the fault of what they run.
+
+    Calls give up before the server is back: the supervisor must go on trying to give back what the child held.
+    """
+    with Scene(tmp_path, server.create_database(), lease_s=2, busy_s=OUTAGE_S / 2) as scene:
         worker = scene.worker("--concurrency", "4")
         scene.fill(3, body_s=OUTAGE_S + 30)
         eventually(lambda: scene.value("SELECT count(*) FROM running") == 3, what="executions that run")

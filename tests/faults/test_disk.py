@@ -1,0 +1,62 @@
+"""A disk without room: what cannot be written is refused, what was accepted waits and goes on when there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from psycopg import sql
+
+from tests.faults.scene import Scene
+from tests.support import daemons
+from tests.support.daemons import OwnedFolder
+from tests.support.postgres import USER, PostgresServer
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A disk of a few megabytes, if we may make one."""
+    folder = OwnedFolder("disk")
+    room = folder.make("room")
+    servant = daemons.account()
+    options = f"size=40m,mode=0700,uid={servant.user},gid={servant.group}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(room)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        folder.close()
+        pytest.skip("only root may make a small disk")
+    yield room
+    subprocess.run(["umount", "--lazy", str(room)], check=True)
+    folder.close()
+
+
+def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path: Path) -> None:
+    place = disk / "tables"
+    place.mkdir(mode=0o700)
+    servant = daemons.account()
+    os.chown(place, servant.user or 0, servant.group or 0)
+    server.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(place))))
+    server.execute(sql.SQL("CREATE DATABASE shop OWNER {} TABLESPACE small").format(sql.Identifier(USER)))
+    with Scene(tmp_path, server.url("shop"), busy_s=3) as scene:
+        worker = scene.worker("--concurrency", "4")
+        scene.fill(300)
+        callers = scene.callers(4, pause_s=0.005)
+        _fill(disk / "filler")
+        eventually(lambda: len(callers.refusals) > 10, what="refusals")
+        threading.Event().wait(1)
+        assert all("no room left" in refusal for refusal in callers.refusals), callers.refusals
+        (disk / "filler").unlink()
+        scene.check()
+        assert len(worker.complaints()) <= 12, worker.log()
+    server.drop_database("shop")
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
