@@ -1,0 +1,409 @@
+"""What can happen at the same time on PostgreSQL, each in the order that hurts most."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rota.domain.errors import LeaseLost
+from rota.domain.job import Definition, Queue
+from rota.domain.lifecycle import Held
+from rota.domain.outcome import Failed, Outcome, Succeeded
+from rota.domain.retry import Fixed
+from rota.domain.status import Reason, Status
+from rota.domain.unique import Unique
+from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
+from rota.ops.claim import Claimed
+from rota.ops.finish import Finished
+from rota.store import reader
+from rota.store.port import Tx
+from rota.store.postgres import PostgresStore
+from tests.store.arena import Arena
+from tests.support.waiting import PATIENCE_S
+from tests.support.world import APP, ERROR, NAMESPACE, NO_RETRY, THREE_TRIES, World
+
+
+@pytest.fixture
+def arena() -> Iterator[Arena]:
+    arena = Arena()
+    yield arena
+    arena.close()
+
+
+@pytest.fixture
+def world(arena: Arena) -> World:
+    return arena.world
+
+
+def take(tx: Tx, worker: int, slots: int = 100) -> Claimed:
+    return claim.claim(tx, worker, NAMESPACE, APP, None, slots)
+
+
+def report(tx: Tx, id: str, outcome: Outcome, fence: int = 1) -> list[str]:
+    return finish.finish(tx, [Finished(id, fence, outcome, NO_RETRY)])
+
+
+def stop(tx: Tx, id: str) -> Status:
+    return control.cancel(tx, NAMESPACE, id, "test")
+
+
+# Claims.
+
+
+def test_two_claimers_never_get_the_same_row(arena: Arena, world: World) -> None:
+    ids = world.enqueue_many(600)
+    workers = [world.join(name=f"w{number}") for number in range(8)]
+    stores = [arena.store() for _ in workers]
+
+    def claim_all(place: int) -> list[str]:
+        taken: list[str] = []
+        while found := stores[place].transact(take, workers[place], 7).claims:
+            taken += [one.id for one in found]
+        return taken
+
+    shares = arena.all_at_once([partial(claim_all, place) for place in range(len(workers))])
+    assert sorted(id for share in shares for id in share) == sorted(ids)
+
+
+def test_a_claim_passes_over_what_another_is_taking(arena: Arena, world: World) -> None:
+    first, second = world.enqueue(), world.enqueue()
+    one, other = world.join(), world.join()
+    with arena.held_open(take, one, 1) as taken:
+        assert [claimed.id for claimed in world.claim(other)] == [second]
+    assert [claimed.id for claimed in taken.result().claims] == [first]
+
+
+def test_what_another_claim_did_not_keep_is_below_the_mark_until_somebody_sweeps(arena: Arena, world: World) -> None:
+    first, second = world.enqueue(), world.enqueue()
+    one, other = world.join(), world.join()
+    with arena.held_open(take, one, 1, undo=True):
+        passed = world.store.transact(take, other)
+        assert [claimed.id for claimed in passed.claims] == [second]
+    marked = world.store.transact(claim.claim, other, NAMESPACE, APP, None, 10, passed.marks)
+    assert marked.claims == []
+    assert [claimed.id for claimed in world.claim(other)] == [first]
+
+
+# Keys.
+
+
+@pytest.mark.parametrize("kind", ["key", "unique"])
+def test_fifty_callers_with_one_key_make_one_execution(arena: Arena, world: World, kind: str) -> None:
+    stores = [arena.store(inline=False) for _ in range(5)]
+    options: dict[str, Any] = {"key": "one"} if kind == "key" else {"unique": Unique(key="one")}
+    calls = [
+        partial(stores[number % 5].transact, enqueue.enqueue, world.header(**options), [world.item()])
+        for number in range(50)
+    ]
+    answers = [answer for (answer,) in arena.all_at_once(calls)]
+    assert len({answer.id for answer in answers}) == 1
+    assert sum(answer.created for answer in answers) == 1
+    assert world.executions() == [answers[0].id]
+
+
+def test_bulks_with_the_same_keys_in_another_order_do_not_stop_each_other(arena: Arena, world: World) -> None:
+    header = world.header(unique=Unique())
+    arguments = [{"n": number} for number in range(20)]
+    bulks = [[world.item(one) for one in arguments], [world.item(one) for one in reversed(arguments)]]
+    stores = [arena.store() for _ in range(6)]
+    calls = [partial(store.transact, enqueue.enqueue, header, bulks[at % 2]) for at, store in enumerate(stores)]
+    answers = arena.all_at_once(calls)
+    assert len({answer.id for bulk in answers for answer in bulk}) == len(arguments)
+    assert sum(answer.created for bulk in answers for answer in bulk) == len(arguments)
+
+
+def test_a_replaced_execution_that_is_being_claimed_is_asked_to_stop(arena: Arena, world: World) -> None:
+    options: dict[str, Any] = {"unique": Unique(key="one", on_conflict="replace")}
+    old = world.enqueue(**options)
+    worker = world.join()
+    with arena.held_open(take, worker):
+        newcomer = arena.start(enqueue.enqueue, world.header(**options), [world.item()])
+        arena.wait_until_blocked(newcomer)
+    (answer,) = newcomer.result(PATIENCE_S)
+    assert answer.created
+    row = world.execution(old)
+    assert (row.status, row.reason) == (Status.RUNNING, Reason.REPLACED)
+    assert row.cancel_at is not None
+    assert arena.place(old) == ["running"]
+    assert arena.place(answer.id) == ["ready"]
+
+
+def test_a_debounced_execution_that_is_being_claimed_gets_company(arena: Arena, world: World) -> None:
+    """The news would be lost if the newcomer counted on a start that has already happened."""
+    options: dict[str, Any] = {"unique": Unique(key="one", on_conflict="debounce"), "delay_s": 5.0}
+    old = world.enqueue(**options)
+    arena.clock.advance(5)
+    world.promote()
+    with arena.held_open(take, world.join()):
+        newcomer = arena.start(enqueue.enqueue, world.header(**options), [world.item()])
+        arena.wait_until_blocked(newcomer)
+    (answer,) = newcomer.result(PATIENCE_S)
+    assert (answer.created, answer.id != old) == (True, True)
+    assert arena.place(old) == ["running"]
+    assert arena.place(answer.id) == ["scheduled"]
+
+
+def test_what_a_debounce_is_pushing_back_is_not_claimed(arena: Arena, world: World) -> None:
+    options: dict[str, Any] = {"unique": Unique(key="one", on_conflict="debounce"), "delay_s": 5.0}
+    old = world.enqueue(**options)
+    worker = world.join()
+    arena.clock.advance(5)
+    world.promote()
+    with arena.held_open(enqueue.enqueue, world.header(**options), [world.item()]) as newcomer:
+        assert world.claim(worker) == []
+    assert [(answer.id, answer.created) for answer in newcomer.result()] == [(old, False)]
+    assert arena.place(old) == ["scheduled"]
+
+
+# Cancels.
+
+
+def test_a_cancel_finds_what_was_being_claimed_running(arena: Arena, world: World) -> None:
+    id = world.enqueue()
+    with arena.held_open(take, world.join()):
+        cancelled = arena.start(stop, id)
+        arena.wait_until_blocked(cancelled)
+    assert cancelled.result(PATIENCE_S) is Status.RUNNING
+    assert world.execution(id).cancel_at is not None
+    assert arena.place(id) == ["running"]
+
+
+def test_what_is_being_cancelled_is_not_claimed(arena: Arena, world: World) -> None:
+    id = world.enqueue()
+    worker = world.join()
+    with arena.held_open(stop, id) as cancelled:
+        assert world.claim(worker) == []
+    assert cancelled.result() is Status.CANCELLED
+    assert world.claim(worker) == []
+    assert arena.place(id) == ["cancelled"]
+
+
+def test_a_cancel_ends_what_was_being_promoted(arena: Arena, world: World) -> None:
+    id = world.enqueue(delay_s=5)
+    arena.clock.advance(5)
+    with arena.held_open(upkeep.promote):
+        cancelled = arena.start(stop, id)
+        arena.wait_until_blocked(cancelled)
+    assert cancelled.result(PATIENCE_S) is Status.CANCELLED
+    assert arena.place(id) == ["cancelled"]
+
+
+def test_what_is_being_cancelled_is_not_promoted(arena: Arena, world: World) -> None:
+    id = world.enqueue(delay_s=5)
+    arena.clock.advance(5)
+    with arena.held_open(stop, id):
+        assert world.promote() == 0
+    assert arena.place(id) == ["cancelled"]
+
+
+def test_a_cancel_that_meets_the_end_leaves_it_alone(arena: Arena, world: World) -> None:
+    _, attempt = world.start()
+    with arena.held_open(report, attempt.id, Succeeded("1")):
+        cancelled = arena.start(stop, attempt.id)
+        arena.wait_until_blocked(cancelled)
+    assert cancelled.result(PATIENCE_S) is Status.SUCCESS
+    assert arena.place(attempt.id) == ["success"]
+
+
+def test_a_failure_that_meets_a_cancel_is_not_retried(arena: Arena, world: World) -> None:
+    _, attempt = world.start()
+    failed = Finished(attempt.id, attempt.fence, Failed(ERROR), THREE_TRIES)
+    with arena.held_open(stop, attempt.id) as cancelled:
+        reported = arena.start(finish.finish, [failed])
+        arena.wait_until_blocked(reported)
+    assert cancelled.result() is Status.RUNNING
+    assert reported.result(PATIENCE_S) == []
+    assert arena.place(attempt.id) == ["cancelled"]
+
+
+# Dead letters.
+
+
+def test_two_replays_of_one_dead_letter_make_one_execution(arena: Arena, world: World) -> None:
+    (dead,) = world.fail()
+    news = world.ids.many(2)
+    with arena.held_open(control.replay, NAMESPACE, {dead: news[0]}, "ann") as first:
+        second = arena.start(control.replay, NAMESPACE, {dead: news[1]}, "ben")
+        arena.wait_until_blocked(second)
+    assert (first.result(), second.result(PATIENCE_S)) == ([news[0]], [])
+    assert world.executions() == [news[0], dead]
+    assert world.dead() == []
+
+
+def test_what_is_being_replayed_is_not_discarded_as_well(arena: Arena, world: World) -> None:
+    (dead,) = world.fail()
+    with arena.held_open(control.replay, NAMESPACE, {dead: world.ids.new()}, "ann"):
+        discarded = arena.start(control.discard, NAMESPACE, [dead], "ben")
+        arena.wait_until_blocked(discarded)
+    assert discarded.result(PATIENCE_S) == 0
+
+
+# The fleet.
+
+
+def test_a_rescue_waits_for_a_report_and_finds_nothing_to_rescue(arena: Arena, world: World) -> None:
+    _, attempt = world.start()
+    arena.clock.advance(60)
+    with arena.held_open(report, attempt.id, Succeeded("1")):
+        rescued = arena.start(upkeep.rescue, 10.0)
+        arena.wait_until_blocked(rescued)
+    assert rescued.result(PATIENCE_S) == 0
+    assert arena.place(attempt.id) == ["success"]
+    assert [one.status for one in world.attempts(attempt.id)] == ["success"]
+
+
+def test_a_report_that_comes_during_a_rescue_is_stale(arena: Arena, world: World) -> None:
+    _, attempt = world.start()
+    arena.clock.advance(60)
+    with arena.held_open(upkeep.rescue, 10.0) as rescued:
+        reported = arena.start(report, attempt.id, Succeeded("1"))
+        arena.wait_until_blocked(reported)
+    assert rescued.result() == 1
+    assert reported.result(PATIENCE_S) == [attempt.id]
+    assert arena.place(attempt.id) == ["ready"]
+    assert world.execution(attempt.id).crashes == 1
+
+
+def test_two_rescues_do_not_charge_the_same_death_twice(arena: Arena, world: World) -> None:
+    _, attempt = world.start()
+    arena.clock.advance(60)
+    with arena.held_open(upkeep.rescue, 10.0) as first:
+        assert world.store.transact(upkeep.rescue, 10.0) == 0
+    assert first.result() == 1
+    assert world.execution(attempt.id).crashes == 1
+
+
+@pytest.mark.parametrize(("op", "crashes"), [(fleet.declare_dead, 1), (fleet.leave, 0)], ids=["dead", "left"])
+def test_whoever_goes_in_the_middle_of_a_claim_leaves_nothing_behind(
+    arena: Arena, world: World, op: Callable[..., object], crashes: int
+) -> None:
+    id = world.enqueue()
+    worker = world.join()
+    last_words = ("killed",) if op is fleet.declare_dead else ()
+    with arena.held_open(take, worker):
+        gone = arena.start(op, worker, *last_words)
+        arena.wait_until_blocked(gone)
+    gone.result(PATIENCE_S)
+    assert arena.place(id) == ["ready"]
+    assert (world.execution(id).fence, world.execution(id).crashes) == (1, crashes)
+
+
+@pytest.mark.parametrize("op", [fleet.declare_dead, fleet.leave], ids=["dead", "left"])
+def test_whoever_is_going_claims_no_more(arena: Arena, world: World, op: Callable[..., object]) -> None:
+    id = world.enqueue()
+    worker = world.join()
+    last_words = ("killed",) if op is fleet.declare_dead else ()
+    with arena.held_open(op, worker, *last_words):
+        claimed = arena.start(take, worker)
+        arena.wait_until_blocked(claimed)
+    with pytest.raises(LeaseLost):
+        claimed.result(PATIENCE_S)
+    assert arena.place(id) == ["ready"]
+
+
+def test_a_heartbeat_does_not_wait_for_a_claim(arena: Arena, world: World) -> None:
+    world.enqueue()
+    worker = world.join()
+    with arena.held_open(take, worker):
+        assert world.store.transact(fleet.beat, [worker], 10.0) == [worker]
+
+
+# Deadlines.
+
+
+def test_what_is_being_promoted_when_its_deadline_is_looked_at_is_looked_at_again(arena: Arena, world: World) -> None:
+    id = world.enqueue(delay_s=5, start_within_s=1)
+    arena.clock.advance(10)
+    with arena.held_open(upkeep.promote):
+        expired = arena.start(upkeep.expire)
+        arena.wait_until_blocked(expired)
+    assert expired.result(PATIENCE_S) == 0
+    assert arena.place(id) == ["ready"]
+    assert world.store.transact(upkeep.expire) == 1
+    assert arena.place(id) == ["skipped"]
+
+
+def test_what_is_being_skipped_is_neither_promoted_nor_claimed(arena: Arena, world: World) -> None:
+    delayed, waiting = world.enqueue(delay_s=5, start_within_s=1), world.enqueue(start_within_s=1)
+    worker = world.join(lease_s=60)
+    arena.clock.advance(10)
+    with arena.held_open(upkeep.expire) as expired:
+        assert world.promote() == 0
+        assert world.claim(worker) == []
+    assert expired.result() == 2
+    assert (arena.place(delayed), arena.place(waiting)) == (["skipped"], ["skipped"])
+
+
+def test_two_look_at_deadlines_at_once(arena: Arena, world: World) -> None:
+    id = world.enqueue(start_within_s=1)
+    arena.clock.advance(10)
+    with arena.held_open(upkeep.expire):
+        assert world.store.transact(upkeep.expire) == 0
+    assert arena.place(id) == ["skipped"]
+
+
+# Definitions.
+
+
+def test_ten_nodes_register_at_once(arena: Arena, world: World) -> None:
+    """A rolling deploy: half of them have the new code, and all name their jobs and queues in an order of their own."""
+    names = [f"job{number}" for number in range(20)]
+
+    def register(place: int, store: PostgresStore) -> None:
+        retry = Fixed(attempts=2 + place % 2).describe()
+        definitions = [Definition(name=name, queue=f"q{name}", retry=retry) for name in names]
+        queues = [Queue(name=f"q{name}", max_depth=place + 1) for name in names]
+        if place % 3:
+            definitions.reverse()
+            queues.reverse()
+        store.transact(define.register, NAMESPACE, APP, definitions, queues)
+
+    arena.all_at_once([partial(register, place, arena.store()) for place in range(10)])
+    assert {row.name for row in world.store.read(reader.jobs, NAMESPACE)} >= set(names)
+    assert {row.name for row in world.store.read(reader.queues, NAMESPACE)} >= {f"q{name}" for name in names}
+
+
+# Deadlocks.
+
+
+def test_a_deadlock_is_nobodys_answer(arena: Arena, world: World) -> None:
+    """The server ends one of two that wait for each other; its operation is run again."""
+    ids = world.enqueue_many(2)
+    world.claim(world.join())
+    both_hold_one = threading.Barrier(2)
+    tries: list[str] = []
+
+    def lock(tx: Tx, first: str, second: str) -> int:
+        tries.append(first)
+        tx.records("held", Held, ids=[first])
+        if len(tries) <= 2:
+            both_hold_one.wait(PATIENCE_S)
+        return len(tx.records("held", Held, ids=[second]))
+
+    pair = [arena.start(lock, ids[0], ids[1]), arena.start(lock, ids[1], ids[0])]
+    assert [future.result(PATIENCE_S) for future in pair] == [1, 1]
+    assert len(tries) == 3
+
+
+def test_reports_rescues_and_cancels_of_the_same_rows_all_get_an_answer(arena: Arena, world: World) -> None:
+    ids = world.enqueue_many(40)
+    worker = world.join()
+    world.claim(worker, 40)
+    arena.clock.advance(60)
+    outcomes: list[Outcome] = [Succeeded("1"), Failed(ERROR)]
+    reports = [Finished(id, 1, outcomes[at % 2], NO_RETRY) for at, id in enumerate(ids)]
+    calls: list[Callable[[], object]] = [
+        partial(arena.store().transact, finish.finish, reports),
+        partial(arena.store().transact, finish.finish, reports[::-1]),
+        partial(arena.store().transact, upkeep.rescue, 10.0),
+        partial(arena.store().transact, fleet.reconcile, worker, [], [(id, 1) for id in ids]),
+        *(partial(arena.store().transact, stop, id) for id in ids[:8]),
+    ]
+    arena.all_at_once(calls)
+    for id in ids:
+        assert len(arena.place(id)) == 1
+        assert len([one for one in world.attempts(id) if one.fence == 1]) == 1
