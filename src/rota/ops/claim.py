@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import astuple
 
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
@@ -20,6 +21,30 @@ MOST_BYTES = 32 * 1024 * 1024
 FIRST_RANK, LAST_RANK = -(2**63), 2**63 - 1
 Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True):
+    """The first part of a claim: what was moved."""
+
+    id: str
+    lane: int
+    rank: int
+    fence: int
+    attempts: int
+    crashes: int
+    first_start_at: int
+    started_at: int
+
+
+class Task(msgspec.Struct, frozen=True, array_like=True):
+    """The second part: what there is to run."""
+
+    id: str
+    job: str
+    arguments: str
+    deadline: int | None
+    run_at: int
+    created_at: int
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -87,8 +112,8 @@ def _piece(tx: Tx, worker: int, waiting: dict[int, int], reached: dict[int, tupl
     del waiting[lane]
     highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
     rank, id = reached.get(lane, (FIRST_RANK, FIRST_ID))
-    found = tx.records("claim", Claim, worker=worker, lane=lane, rank=rank, id=id, highest=highest, most=most)
-    found.sort(key=lambda claim: (claim.rank, claim.id))
+    where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
+    found = _complete(tx, tx.records("claim", Taken, worker=worker, most=most, **where))
     kept = _bounded(found)
     if len(kept) < len(found):
         tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
@@ -97,6 +122,16 @@ def _piece(tx: Tx, worker: int, waiting: dict[int, int], reached: dict[int, tupl
         if waiting and len(kept) < most:
             waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane, rank=rank, id=id))
     return kept
+
+
+def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:
+    """What was taken, with what there is to run, in the order of the lane."""
+    if not taken:
+        return []
+    ids = [row.id for row in taken]
+    tasks = {task.id: task for task in tx.records("claimed", Task, ids=ids, lowest=min(ids), highest=max(ids))}
+    taken.sort(key=lambda row: (row.rank, row.id))
+    return [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
 
 
 def _bounded(claims: list[Claim]) -> list[Claim]:

@@ -21,11 +21,10 @@ SELECT lane, rank FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) OR
 
 -- name: claim @sqlite
 -- SQLite has no data-changing CTE: the first rows are read, then copied to running and deleted.
-SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
-       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at,
-       x.job, x.arguments, x.deadline, x.run_at, x.created_at
-FROM ready r CROSS JOIN execution x ON x.id = r.id
-WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest ORDER BY r.rank, r.id LIMIT :most;
+SELECT id, lane, rank, fence + 1 AS fence, attempts, crashes,
+       coalesce(first_start_at, :now) AS first_start_at, :now AS started_at
+FROM ready
+WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest ORDER BY rank, id LIMIT :most;
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
 FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest ORDER BY rank, id LIMIT :most;
@@ -39,14 +38,15 @@ WITH taken AS (
         SELECT r.ctid FROM ready r
         WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest
         ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED))
-    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at),
-held AS (
-    INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-    SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now FROM taken
-    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at)
-SELECT h.id, h.lane, h.rank, h.fence, h.attempts, h.crashes, h.first_start_at, h.started_at,
-       x.job, x.arguments, x.deadline, x.run_at, x.created_at
-FROM held h JOIN execution x ON x.id = h.id
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now FROM taken
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
+
+-- name: claimed
+-- By itself and with bounds, so that only the partitions are opened that may have them: a join would open them all.
+SELECT id, job, arguments, deadline, run_at, created_at FROM execution
+WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 
 -- name: unclaim
 -- In the transaction of the claim: nobody has seen the fence that is taken back.
