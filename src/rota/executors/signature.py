@@ -33,17 +33,40 @@ class Signature:
         self._struct = _struct(name, self._signature, hints)
         self._decoder = msgspec.json.Decoder(self._struct)
         self._fields = self._struct.__struct_fields__
-        self._is_plain = all(p.kind in _PLAIN for p in self._signature.parameters.values())
+        parameters = self._signature.parameters.values()
+        self._is_plain = all(p.kind in _PLAIN for p in parameters)
+        self._positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self._required = {p.name for p in parameters if p.default is p.empty}
+        self._known = {p.name: None for p in parameters}
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any], most_bytes: int) -> str:
         """The arguments of a call as JSON text; an ArgumentsError names what does not fit."""
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
-        text = payload.encode(bound.arguments, f"{self._name}(): the arguments", most_bytes)
+        arguments = self._bound(args, kwargs)
+        if arguments is None:
+            try:
+                arguments = self._signature.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
+        text = payload.encode(arguments, f"{self._name}(): the arguments", most_bytes)
         self.check(text)
         return text
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments by name, in the order of the parameters; None if that takes a closer look.
+
+        The same as `inspect` finds, for ordinary functions and calls that fit, in a fraction of the time.
+        """
+        if not self._is_plain or len(args) > len(self._positional):
+            return None
+        given = dict(zip(self._positional, args, strict=False))
+        if kwargs:
+            if not given.keys().isdisjoint(kwargs):
+                return None
+            given |= kwargs
+            given = {name: given[name] for name in self._known if name in given}
+            if len(given) < len(args) + len(kwargs):
+                return None
+        return given if self._required <= given.keys() and given.keys() <= self._known.keys() else None
 
     def check(self, text: str) -> None:
         """Refuses arguments that the function could not be called with."""
