@@ -63,7 +63,7 @@ class JobCompletions:
         if (report := _report(context, result)) is not None:
             context.written = result
             try:
-                transaction.transact(self.link, Caller(connection, limit=True), finish.complete, report)
+                transaction.transact(self.link, Caller(connection, ends=True), finish.complete, report)
             except BaseException:
                 context.written = None
                 raise
@@ -72,7 +72,7 @@ class JobCompletions:
         if (report := _report(context, result)) is not None:
             context.written = result
             try:
-                await transaction.atransact(self.link, Caller(connection, limit=True), finish.complete, report)
+                await transaction.atransact(self.link, Caller(connection, ends=True), finish.complete, report)
             except BaseException:
                 context.written = None
                 raise
@@ -138,7 +138,7 @@ class _Transaction:
 
     def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]:
         _check_free(self._context)
-        self._completions.link.store()  # Refuses what is not there before a connection is made.
+        transaction.known(self._completions.link)  # Refuses other databases before a connection is made.
         self._connection, self._block = self._completions.pool().begin()
         self._completions.opened(self._connection, self)
         return self._connection  # type: ignore[no-any-return]
@@ -172,7 +172,7 @@ class _Transaction:
 
     async def __aenter__(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
         _check_free(self._context)
-        await asyncio.to_thread(self._completions.link.store)
+        await asyncio.to_thread(transaction.known, self._completions.link)
         self._connection, self._block = await self._completions.async_pool().begin()
         self._completions.opened(self._connection, self)
         return self._connection  # type: ignore[no-any-return]

@@ -83,7 +83,11 @@ class Job(Generic[P, T, R]):
         """Calls the function here and now, without Rota."""
         context = self._signature.context_parameter
         if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
-            kwargs[context] = Context(_UNBOUND, None, self.target.completions)
+            imaginary = Context(_UNBOUND, None, self.target.completions)
+            position = list(inspect.signature(self.function).parameters).index(context)
+            if position < len(args):
+                return self.function(*args[:position], imaginary, *args[position:], **kwargs)  # type: ignore[no-any-return]
+            kwargs[context] = imaginary
         return self.function(*args, **kwargs)  # type: ignore[no-any-return]
 
     def options(

@@ -93,54 +93,63 @@ class AsyncPool:
 
     def __init__(self, url: str) -> None:
         self._address = parse(url)
-        self._loops: weakref.WeakKeyDictionary[Any, tuple[asyncio.Semaphore, list[AsyncConnection]]] = (
+        self._rooms: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
             weakref.WeakKeyDictionary()
         )
+        self._idle: list[tuple[asyncio.AbstractEventLoop, AsyncConnection]] = []
 
     async def begin(self) -> tuple[AsyncConnection, Any]:
-        room, idle = self._here()
-        await room.acquire()
+        await self._room().acquire()
         try:
-            while idle:
+            while (connection := self._take()) is not None:
                 with contextlib.suppress(psycopg.OperationalError):
-                    return await self._begun(idle.pop())
+                    return await self._begun(connection)
             return await self._begun(await self._connect())
         except BaseException:
-            room.release()
+            self._room().release()
             raise
 
     async def give(self, connection: AsyncConnection) -> None:
-        room, idle = self._here()
         try:
             connection.row_factory = tuple_row
             await connection.execute(RESET, prepare=False)
-            idle.append(connection)
+            self._idle.append((asyncio.get_running_loop(), connection))
         except psycopg.Error:
-            await connection.close()
+            _hang_up(connection)
         finally:
-            room.release()
+            self._room().release()
 
     async def drop(self, connection: AsyncConnection) -> bool:
-        room, _ = self._here()
         broken = connection.closed
-        connection.pgconn.finish()
-        room.release()
+        _hang_up(connection)
+        self._room().release()
         return broken
 
     def close(self) -> None:
-        for _, idle in list(self._loops.values()):
-            while idle:
-                idle.pop().pgconn.finish()
+        while self._idle:
+            _hang_up(self._idle.pop()[1])
 
-    def _here(self) -> tuple[asyncio.Semaphore, list[AsyncConnection]]:
-        return self._loops.setdefault(asyncio.get_running_loop(), (asyncio.Semaphore(MOST), []))
+    def _room(self) -> asyncio.Semaphore:
+        return self._rooms.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MOST))
+
+    def _take(self) -> AsyncConnection | None:
+        """One that was made on this loop; those of loops that are gone can be closed."""
+        loop = asyncio.get_running_loop()
+        for pair in [pair for pair in self._idle if pair[0].is_closed()]:
+            self._idle.remove(pair)
+            _hang_up(pair[1])
+        for index, (home, connection) in enumerate(self._idle):
+            if home is loop:
+                del self._idle[index]
+                return connection
+        return None
 
     async def _begun(self, connection: AsyncConnection) -> tuple[AsyncConnection, Any]:
         block = connection.transaction()
         try:
             await block.__aenter__()
         except BaseException:
-            connection.pgconn.finish()
+            _hang_up(connection)
             raise
         return connection, block
 
@@ -154,6 +163,12 @@ class AsyncPool:
             raise translated(error, self._address.shown) from error
         _heed_pooler(connection, pid)
         return connection
+
+
+def _hang_up(connection: AsyncConnection) -> None:
+    """Closes at once, also where the loop that it was made on is gone. To close waits for nothing."""
+    with contextlib.suppress(StopIteration):
+        connection.close().send(None)
 
 
 def _heed_pooler(connection: SyncConnection | AsyncConnection, pid: int) -> None:

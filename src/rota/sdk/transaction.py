@@ -38,12 +38,16 @@ after_commit: weakref.WeakKeyDictionary[Any, list[Callable[[], None]]] = weakref
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose transaction an operation joins. `guard`: it may be refused half-way, so it runs in a savepoint."""
+    """Whose transaction an operation joins.
+
+    `guard`: it may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the transaction may
+    not stand still afterwards, and nobody is told: the worker's report does that.
+    """
 
     connection: Any
     notify: bool = False
     guard: bool = False
-    limit: bool = False
+    ends: bool = False
 
 
 class _Heard(msgspec.Struct, frozen=True):
@@ -57,7 +61,7 @@ def transact(
     link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Runs `op` in the caller's transaction. What `op` needs to be registered is so before that is touched."""
-    ours = _known(link)
+    ours = known(link)
     with _heard(caller.connection) as heard:
         return _run(link, ours, caller, heard, op, *args, **kwargs)
 
@@ -66,7 +70,7 @@ async def atransact(
     link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """`transact`, for async connections."""
-    ours = await asyncio.to_thread(_known, link)
+    ours = await asyncio.to_thread(known, link)
     connection = caller.connection
     if "sqlalchemy" in _libraries(connection) and hasattr(connection, "run_sync"):
 
@@ -106,13 +110,13 @@ def _run(
     if _checked.get(driver) != ours:
         borrowed.check(voice, address, ours)
         _checked[driver] = ours
-    if caller.limit:
+    if caller.ends:
         borrowed.limit_idling(voice)
     with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
         answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
     if caller.notify:
         borrowed.notify(voice, address, hints)
-    elif hints and heard.after is not None:
+    elif hints and heard.after is not None and not caller.ends:
         heard.after(_sender(link, hints))
     return answer
 
@@ -125,7 +129,7 @@ def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
     return send
 
 
-def _known(link: Connection) -> History:
+def known(link: Connection) -> History:
     """The app's own database, opened, with the app's jobs registered in it."""
     store = link.store()
     history = _ours.get(store)
