@@ -77,7 +77,7 @@ class PostgresSimStore:
 
     def failure(self, fault: Fault) -> psycopg.Error:
         if fault is Fault.STATEMENT_FAILED:
-            return psycopg.errors.QueryCanceled("made to fail")
+            return psycopg.errors.DiskFull("made to fail")
         return psycopg.errors.InternalError_("made to fail")
 
     def close(self) -> None:
@@ -97,11 +97,11 @@ class PostgresSimStore:
 
 
 class _ProcessStore(PostgresStore):
-    """The store of one process. It tries nothing twice: patience would be waited out in real time."""
+    """The store of one process. It fails only with errors that it does not try again: its patience is in real time."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._fails = self.has_failed = self.has_committed = False
-        super().__init__(url, clock, inline=True, busy_s=0)
+        super().__init__(url, clock, inline=True)
         self.bus.close()
 
     def expect(self, *, fail: bool) -> None:
@@ -115,7 +115,7 @@ class _ProcessStore(PostgresStore):
         def observed(*args: Any) -> None:
             if self._fails:
                 self.has_failed = True
-                raise psycopg.errors.SerializationFailure("made to fail")
+                raise psycopg.errors.DiskFull("made to fail")
             commit(*args)
             self.has_committed = True
 

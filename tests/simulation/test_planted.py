@@ -8,8 +8,7 @@ from tests.simulation import planted
 from tests.simulation.planted import Bug
 
 ON_POSTGRES = (
-    "finish does not check the fence",
-    "a claim does not raise the fence",
+    "a failure leaves no dead letter",
     "an idempotency key is not recorded",
     "paused queues are claimed from",
     "nobody sweeps what lies below a mark",
