@@ -6,6 +6,7 @@ import sqlite3
 
 import rota
 from rota.clock import SystemClock
+from rota.domain.outcome import Succeeded
 from rota.ops import define
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
@@ -23,7 +24,7 @@ def test_a_healthy_database_is_ok(shell: Shell, seed: Seed) -> None:
     # How fast and how full the disk is, is not up to the test.
     assert {verdict for name, (verdict, _) in found.items() if name not in ("write", "disk")} == {"ok"}
     names = "settings write journal disk sqlite schema clock workers leases versions queues"
-    assert list(found) == [*names.split(), "dead letters"]
+    assert list(found) == [*names.split(), "dead letters", "retention"]
     assert found["sqlite"][1] == sqlite3.sqlite_version
     assert "journal mode wal" in found["journal"][1]
     assert shell.ok("doctor").out.splitlines()[1].split()[:2] == ["ok", "settings"]
@@ -85,3 +86,21 @@ def test_migrate_creates_and_then_has_nothing_to_do(shell: Shell) -> None:
     again = shell.ok("migrate")
     assert (again.out, again.err) == ("", f"{shell.folder / 'rota.db'} is up to date\n")
     assert shell.ok("migrate", "--dry-run").out == ""
+
+
+def test_history_that_should_be_gone_is_noticed(shell: Shell, seed: Seed) -> None:
+    assert verdicts(shell.ok("doctor", "--json"))["retention"] == (
+        "ok",
+        "history is kept 30 days; there is no history yet",
+    )
+    seed.enqueue(count=3)
+    seed.run(Succeeded("1"))
+    assert verdicts(shell.ok("doctor", "--json"))["retention"][0] == "ok"
+    connection = sqlite3.connect(seed.path)
+    connection.execute("UPDATE finished SET finished_at = finished_at - 33 * 86400000000")
+    connection.commit()
+    connection.close()
+    verdict, found = verdicts(shell.ok("doctor", "--json"))["retention"]
+    assert verdict == "warn"
+    assert "3 executions should have gone long ago" in found
+    assert verdicts(shell("doctor", "--json", env={"ROTA_RETENTION_DAYS": "0"}))["retention"][0] == "ok"

@@ -1,9 +1,8 @@
-"""What `rota doctor` looks at. A group of checks raises if the groups after it could not work either."""
+"""What `rota doctor` looks at on every database. A group raises if the groups after it could not work either."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +15,11 @@ from rota.cli.database import Database
 from rota.domain import duration
 
 if TYPE_CHECKING:
-    from rota.store.health import Health
+    from rota.store.history import History
     from rota.store.reader import WorkerRow
 
 MICROSECONDS = 1_000_000
-LARGE_WAL = 256 * 1024 * 1024
-LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
-SLOW_WRITE_S = 0.1
+MOST_BEHIND_S = 60.0
 CLOCK_SLACK_S = 0.5
 STOPPED_SINCE_NEVER = 2**62
 
@@ -58,24 +55,14 @@ def settings(database: Database) -> list[Finding]:
     return found
 
 
-def database(database: Database) -> list[Finding]:
-    from rota.domain.errors import StoreUnavailable
-    from rota.store import health, readonly
-
-    path = readonly.file_of(database.settings.url)
-    if not Path(path).exists():
-        raise StoreUnavailable(f"there is no database at {path} yet: start `rota dev MODULE:APP` or set ROTA_URL")
-    found = health.examine(database.settings.url, database.clock)
-    return [_write(found), _journal(found), _space(found), Finding("sqlite", Verdict.OK, found.sqlite_version)]
-
-
 def schema(database: Database) -> list[Finding]:
-    from rota.store import migrate, readonly
+    from rota.store import migrate, postgres_url, readonly
 
     behind = readonly.pending(database.settings.url)
     if behind:
         return [Finding("schema", Verdict.FAIL, f"lacks the migration {behind[0].name}", "run `rota migrate`")]
-    return [Finding("schema", Verdict.OK, f"up to date ({migrate.known('sqlite')[-1].name})")]
+    dialect = "postgres" if postgres_url.is_postgres(database.settings.url) else "sqlite"
+    return [Finding("schema", Verdict.OK, f"up to date ({migrate.known(dialect)[-1].name})")]
 
 
 def clock(database: Database) -> list[Finding]:
@@ -96,7 +83,20 @@ def clock(database: Database) -> list[Finding]:
     if apart_s > CLOCK_SLACK_S:
         words = f"{duration.words(apart_s)} between the database's clock and this machine's"
         return [Finding("clock", Verdict.WARN, words, "synchronise both with NTP")]
-    return [Finding("clock", Verdict.OK, "steady, and the database agrees")]
+    return _enqueuers(database) or [Finding("clock", Verdict.OK, "steady, and the database agrees")]
+
+
+def _enqueuers(database: Database) -> list[Finding]:
+    """An id says when it was made, by the clock of whoever enqueued: some of the newest show whose is off."""
+    from rota.store import history
+
+    found = []
+    for actor, ahead in database.read(history.enqueuers, database.namespace).items():
+        if ahead > CLOCK_SLACK_S * MICROSECONDS or ahead < -MOST_BEHIND_S * MICROSECONDS:
+            apart = f"{duration.words(abs(ahead) / MICROSECONDS)} {'ahead of' if ahead > 0 else 'behind'}"
+            words = f"what {actor or 'somebody'} enqueued lately was made by a clock {apart} the database's"
+            found.append(Finding("clock", Verdict.WARN, words, "synchronise that machine with NTP"))
+    return found
 
 
 def workers(database: Database) -> list[Finding]:
@@ -137,45 +137,31 @@ def dead_letters(database: Database) -> list[Finding]:
     return [Finding("dead letters", Verdict.OK, "none")]
 
 
-GROUPS: tuple[Callable[[Database], list[Finding]], ...] = (
-    settings,
-    database,
-    schema,
-    clock,
-    workers,
-    queues,
-    dead_letters,
-)
+def retention(database: Database) -> list[Finding]:
+    from rota.domain.retention import DAY, DAY_S, GRACE
+    from rota.ops.retention import CHORE
+    from rota.store import history
+
+    days = database.settings.retention_days
+    found = database.read(history.history, days * DAY_S, CHORE, GRACE + DAY)
+    kept = "for ever" if days == 0 else text.count(days, "day")
+    oldest = "there is no history yet" if found.oldest_at is None else f"the oldest is {_age(found)} old"
+    words = f"history is kept {kept}; {oldest}"
+    if found.overdue:
+        many = "1,000 or more" if found.overdue >= history.MOST_OVERDUE else f"{found.overdue:,}"
+        late = f"{words}; {many} executions should have gone long ago"
+        return [Finding("retention", Verdict.WARN, late, _advice(found))]
+    return [Finding("retention", Verdict.OK, words)]
 
 
-def _write(found: Health) -> Finding:
-    if found.write_s is None:
-        return Finding("write", Verdict.FAIL, found.write_error, "make the file and its folder writable")
-    took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
-    if found.write_s > SLOW_WRITE_S:
-        return Finding("write", Verdict.WARN, took, "use a faster disk, or see who else is writing")
-    return Finding("write", Verdict.OK, took)
+def _age(found: History) -> str:
+    return duration.words(max(0, found.now - (found.oldest_at or 0)) / MICROSECONDS)
 
 
-def _journal(found: Health) -> Finding:
-    words = (
-        f"journal mode {found.journal_mode}, WAL of {text.size(found.wal_bytes)}, database of {text.size(found.bytes)}"
-    )
-    if found.is_remote:
-        words = f"the database is on {found.file_system}, where SQLite's locks do not work between machines"
-        return Finding("journal", Verdict.FAIL, words, "move it to a local disk")
-    if found.journal_mode != "wal":
-        return Finding("journal", Verdict.WARN, words, "a worker sets it to wal when it starts")
-    if found.wal_bytes > LARGE_WAL:
-        return Finding("journal", Verdict.WARN, words, "find the program that keeps a read open on the database")
-    return Finding("journal", Verdict.OK, words)
-
-
-def _space(found: Health) -> Finding:
-    words = f"{text.size(found.free_bytes)} free"
-    if found.free_bytes < NO_SPACE:
-        return Finding("disk", Verdict.FAIL, words, "free some space: soon nothing can be accepted")
-    return Finding("disk", Verdict.WARN if found.free_bytes < LITTLE_SPACE else Verdict.OK, words)
+def _advice(found: History) -> str:
+    if found.last.done_at == 0:
+        return "no worker has ever pruned: start one, and look into its log"
+    return f"the last pass ended {text.ago(found.last.done_at, found.now)}: look for a worker and into its log"
 
 
 def _alive(live: list[WorkerRow]) -> Finding:

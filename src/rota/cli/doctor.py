@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from rota.cli import checks, output
@@ -39,10 +41,24 @@ def doctor(database: Database, as_json: bool) -> None:
 def _examined(database: Database) -> list[Finding]:
     """Every check in order; what cannot be asked because something before it failed is left out."""
     findings: list[Finding] = []
-    for group in checks.GROUPS:
+    for group in _groups(database):
         try:
             findings += group(database)
         except (RotaError, OSError) as error:
             name = group.__name__.replace("_", " ")
             return [*findings, Finding(name, Verdict.FAIL, str(error), "fix this first; the rest was not checked")]
     return findings
+
+
+def _groups(database: Database) -> list[Callable[[Database], list[Finding]]]:
+    """What to look at, in order: the most basic first."""
+    from rota.cli import checks_postgres, checks_sqlite
+    from rota.store import postgres_url
+
+    try:
+        is_postgres = postgres_url.is_postgres(database.settings.url)
+    except RotaError:
+        is_postgres = False  # The settings cannot be read, as the first check will say.
+    below = checks_postgres.GROUPS if is_postgres else (checks_sqlite.database,)
+    above = (checks.clock, checks.workers, checks.queues, checks.dead_letters, checks.retention)
+    return [checks.settings, *below, checks.schema, *above]

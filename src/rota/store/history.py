@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from rota.domain.retention import Record, Retention
+from rota.ids import made_at
 from rota.store.port import View
 
 MOST_OVERDUE = 1000
+MOST_NEWEST = 200
 
 
 class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
@@ -50,3 +52,15 @@ def history(view: View, default_s: int, chore: str, slack: int) -> History:
     if kept.shortest_s is not None:
         (overdue,) = view.one("overdue", cutoffs=kept.cutoffs(view.now - slack), most=MOST_OVERDUE) or (0,)
     return History(None if oldest is None else oldest[1], overdue, passes[0] if passes else Record(), view.now)
+
+
+def enqueuers(view: View, namespace: str) -> dict[str, int]:
+    """How far ahead of the database's clock those were who enqueued lately, by the times in their ids.
+
+    Negative is behind. An id may wait for its commit, so the one that waited least counts.
+    """
+    ahead: dict[str, int] = {}
+    for id, created_at, actor in view.rows("newest_ids", namespace=namespace, most=MOST_NEWEST):
+        off = made_at(id) - created_at
+        ahead[actor] = max(off, ahead.get(actor, off))
+    return ahead

@@ -116,6 +116,15 @@ def days(connection: Connection, schema: str) -> list[int]:
     return sorted(set.intersection(*names))
 
 
+def strays(connection: Connection, schema: str, most: int) -> tuple[int, list[str]]:
+    """How many executions no day's partition holds, up to a bound; and one id for each of some of their days."""
+    default = sql.Identifier(schema, "execution_default")
+    counted = "SELECT count(*) FROM (SELECT 1 FROM {default} LIMIT %(most)s) counted"
+    ((count,),) = _run(connection, counted, {"most": most}, default=default).fetchall()
+    sample = "SELECT DISTINCT ON (left(id::text, 6)) id FROM (SELECT id FROM {default} LIMIT 10000) some"
+    return count, [row[0] for row in _run(connection, sample, default=default).fetchall()] if count else []
+
+
 def make_ahead(
     connection: Connection, schema: str, now: int, waits_ms: Sequence[int], pause: Callable[[], None]
 ) -> Made:

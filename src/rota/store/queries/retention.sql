@@ -126,3 +126,6 @@ SELECT count(*) FROM (SELECT id, namespace FROM execution ORDER BY id LIMIT :mos
 JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
 JOIN finished f ON f.id = x.id AND f.final = 1
 WHERE f.finished_at < c.cutoff AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id)
+
+-- name: newest_ids
+SELECT id, created_at, actor FROM execution WHERE namespace = :namespace ORDER BY id DESC LIMIT :most
