@@ -192,6 +192,20 @@ def test_a_day_that_is_in_use_is_left_for_later(
     assert summary(world.store)[0].executions == 3
 
 
+def test_a_day_that_is_being_vacuumed_is_left_for_later_and_nobody_waits(
+    url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_partitions, "PAUSE_S", 0.001)
+    (id,) = world.enqueue_many(1)
+    finish_all(world)
+    move_on(world, keeper, 32)
+    table = f"rota.finished_p{domain.day_name(domain.day_of(made_at(id)))}"
+    with psycopg.connect(url) as vacuum:
+        vacuum.execute(f"LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE".encode())
+        assert [one.trouble for one in drop(world, keeper)] == ["", "busy"]
+    assert [one.removed for one in drop(world, keeper)] == [1]
+
+
 def test_ten_nodes_at_once_count_everything_once(url: str, world: World, keeper: PostgresKeeper) -> None:
     for _ in range(4):
         world.enqueue_many(25)

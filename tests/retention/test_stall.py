@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +23,7 @@ from rota.domain.retention import DAY
 from rota.ids import IdSource, first_at
 from rota.ops import claim, enqueue, finish, fleet, retention
 from rota.store import postgres_partitions
+from rota.store.keeping import Made
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_partitions import PostgresKeeper
 from tests.retention.passes import summary
@@ -78,9 +80,9 @@ class Traffic:
     def longest_s(self, since: float = 0.0) -> float:
         return max((took for began, took in list(self.calls) if began + took >= since), default=0.0)
 
-    def _call(self, op: object, *args: object) -> object:
+    def _call(self, op: Callable[..., Any], *args: Any) -> Any:
         began = time.monotonic()
-        answer = self.store.transact(op, *args)  # type: ignore[arg-type]
+        answer = self.store.transact(op, *args)
         self.calls.append((began, time.monotonic() - began))
         return answer
 
@@ -96,7 +98,6 @@ class Traffic:
         worker = self.store.transact(fleet.join, newcomer, 600.0)
         while not self._ended.is_set():
             claimed = self._call(claim.claim, worker, NAMESPACE, APP, None, 50)
-            assert isinstance(claimed, claim.Claimed)
             reports = [finish.Finished(one.id, one.fence, Succeeded("1"), Rules()) for one in claimed.claims]
             if reports:
                 assert self._call(finish.finish, reports) == []
@@ -131,7 +132,7 @@ def test_work_goes_on_while_days_are_dropped_and_made(traffic: tuple[str, Traffi
     began = time.monotonic()
     with psycopg.connect(url) as connection:
         for day in range(20, 26):
-            made = postgres_partitions.Made()
+            made = Made()
             waits, far = postgres_partitions.PATIENT_WAITS_MS, domain.day_of(now) + day * DAY
             connection.commit()
             connection.autocommit = True

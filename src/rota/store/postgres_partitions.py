@@ -219,7 +219,7 @@ def _drop(
             dropped = Dropped("crowded")
             raise psycopg.Rollback
         removed = _roll_up(connection, schema, day, parts, keep)
-        if not _locked(connection, schema, pause):
+        if not _locked(connection, schema, parts, pause):
             raise psycopg.Rollback
         _replace(connection, schema, parts, keep)
         dropped = Dropped("", removed, len(keep))
@@ -294,16 +294,23 @@ def _roll_up(connection: Connection, schema: str, day: int, parts: dict[str, sql
     return int(found[0]) if found else 0
 
 
-def _locked(connection: Connection, schema: str, pause: Callable[[], None]) -> bool:
-    """Gets the lock for which everybody stops; lets go and tries again if somebody is in the way."""
-    first, second = (sql.Identifier(schema, table) for table in TABLES)
-    command = "LOCK TABLE ONLY {first}, ONLY {second} IN ACCESS EXCLUSIVE MODE"
+def _locked(connection: Connection, schema: str, parts: dict[str, sql.Identifier], pause: Callable[[], None]) -> bool:
+    """Gets the locks for which everybody stops; lets go and tries again if somebody is in the way.
+
+    A vacuum of the day would not give way within our time. So first a lock is taken that it alone objects to, and
+    nobody stops for one that could not be had anyway.
+    """
+    parents = [sql.Identifier(schema, table) for table in TABLES]
+    children = [*parts.values(), *(sql.Identifier(schema, f"{table}_default") for table in TABLES)]
+    below = sql.SQL(", ").join(children)
+    above = sql.SQL("ONLY ") + sql.SQL(", ONLY ").join(parents)
     for attempt, wait_ms in enumerate(PATIENT_WAITS_MS):
         if attempt:
             pause()
         with contextlib.suppress(*_BUSY), connection.transaction():
+            _run(connection, "LOCK TABLE {below} IN SHARE UPDATE EXCLUSIVE MODE NOWAIT", below=below)
             _set_lock_timeout(connection, wait_ms)
-            _run(connection, command, first=first, second=second)
+            _run(connection, "LOCK TABLE {above}, {below} IN ACCESS EXCLUSIVE MODE", above=above, below=below)
             return True
     return False
 
