@@ -25,6 +25,7 @@ from tests.support.databases import fresh_database
 
 LANES, PER_LANE, DEAD, PARTITIONS = 4, 250_000, 100_000, 90
 TAKE = 100
+KINDS = ("bigint", "bigint", "uuid")
 DAY_MS = 86_400_000
 FIRST_DAY_MS = SystemClock().now() // 1000 // DAY_MS * DAY_MS - (PARTITIONS + 5) * DAY_MS
 
@@ -134,7 +135,7 @@ def test_a_claim_behind_its_mark_reads_what_it_takes(large: Large, lane: int) ->
 def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
     rows = large.admin.execute("SELECT id FROM rota.execution WHERE id < %s ORDER BY id LIMIT %s", (_first_id(1), TAKE))
     ids = [str(row[0]) for row in rows]
-    cost, plan = large.explain("claimed", ids=literal(ids), lowest=min(ids), highest=max(ids))
+    cost, plan = large.explain("claimed", ids=literal(ids, "uuid"), lowest=min(ids), highest=max(ids))
     parts = {node["Relation Name"] for node in _nodes(plan) if "Relation Name" in node}
     assert cost.rows == len(ids) > 1
     assert parts == {"execution_of_day_0"}
@@ -151,7 +152,10 @@ def test_without_a_mark_a_claim_wades_through_the_dead(large: Large) -> None:
 
 def test_the_look_before_a_claim_reads_one_row_of_each_lane(large: Large) -> None:
     marks = [(lane, DEAD * 3, FIRST_ID) for lane in range(1, LANES + 1)]
-    columns = {f"marks_{index}": literal(column) for index, column in enumerate(zip(*marks, strict=True))}
+    columns = {
+        f"marks_{index}": literal(column, kind)
+        for index, (column, kind) in enumerate(zip(zip(*marks, strict=True), KINDS, strict=True))
+    }
     _prepare_fleet(large)
     served = {"namespace": "default", "app": "shop", "all_queues": b"t", "queues": b"{}"}
     cost, _ = large.explain("claim_heads", worker=1, now=1, no_rank=FIRST_RANK, no_id=FIRST_ID, **served, **columns)
@@ -166,7 +170,11 @@ def test_a_finish_reads_what_it_ends(large: Large) -> None:
         "SELECT id, lane, rank, 1, 1, 0, 0, 1, 1 FROM rota.ready WHERE lane = 1 ORDER BY rank LIMIT 5000"
     )
     ids = [str(row[0]) for row in large.admin.execute("SELECT id FROM rota.running ORDER BY id LIMIT 100")]
-    columns = {"rows_0": literal(ids), "rows_1": literal([1] * 100), "rows_2": literal(["null"] * 100)}
+    columns = {
+        "rows_0": literal(ids, "uuid"),
+        "rows_1": literal([1] * 100, "bigint"),
+        "rows_2": literal(["null"] * 100, "text"),
+    }
     cost, _ = large.explain("finish_successes", status="success", reason="completed", now=2, **columns)
     assert cost.rows == 0
     assert cost.buffers < 35 * len(ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import astuple
@@ -18,6 +19,7 @@ SLACK = 100_000
 """Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
 MOST_PIECES = 16
 MOST_BYTES = 32 * 1024 * 1024
+_place, _arguments = attrgetter("rank", "id"), attrgetter("arguments")
 FIRST_RANK, LAST_RANK = -(2**63), 2**63 - 1
 Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
@@ -130,12 +132,14 @@ def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:
         return []
     ids = [row.id for row in taken]
     tasks = {task.id: task for task in tx.records("claimed", Task, ids=ids, lowest=min(ids), highest=max(ids))}
-    taken.sort(key=lambda row: (row.rank, row.id))
+    taken.sort(key=_place)
     return [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
 
 
 def _bounded(claims: list[Claim]) -> list[Claim]:
     """As many from the front as can be handed over in one piece; one at least, however large it is."""
+    if sum(map(len, map(_arguments, claims))) <= MOST_BYTES:
+        return claims
     total = 0
     for count, claim in enumerate(claims):
         total += len(claim.arguments)

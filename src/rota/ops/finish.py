@@ -7,6 +7,7 @@ worker's executions goes through the same decisions as a report of the living.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -31,6 +32,7 @@ from rota.store.port import Tx
 MOST = 200
 """Outcomes in one call: keeps the transaction short for everybody else."""
 DEFAULT_RULES = Rules()
+_id = attrgetter("id")
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -80,7 +82,7 @@ def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """
     rows: dict[str, tuple[str, int, str]] = {}
     stale = []
-    for report in sorted(reports, key=lambda report: report.id):
+    for report in sorted(reports, key=_id):
         if report.id in rows:
             stale.append(report.id)
         else:

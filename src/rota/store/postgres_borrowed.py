@@ -143,12 +143,16 @@ class BorrowedSession(Session):
             if type(value) is not list:
                 bound[name] = value
             elif name not in columns:
-                bound[name] = literal(value).decode()
+                bound[name] = _array(value)
             else:
                 rows = [row if isinstance(row, tuple) else msgspec.structs.astuple(row) for row in value]
                 for index in range(columns[name]):
-                    bound[f"{name}_{index}"] = literal([row[index] for row in rows]).decode()
+                    bound[f"{name}_{index}"] = _array([row[index] for row in rows])
         return bound
+
+
+def _array(values: list[Any]) -> str:
+    return literal([None if value is None else str(value) for value in values], "text").decode()
 
 
 @cache

@@ -193,7 +193,7 @@ class PostgresBus:
             self._outbox.append(Ended(tuple(lately)))
 
     def _flush(self) -> None:
-        """Sends what has gathered, then nothing for a moment: one NOTIFY costs the same for all that comes meanwhile."""
+        """Sends what has gathered, then nothing for a moment: one NOTIFY costs the same for all that comes then."""
         with self._lock:
             hints, self._outbox = self._outbox, []
         hints = self._worth_telling(hints)

@@ -8,6 +8,7 @@ statements.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -24,7 +25,8 @@ from rota.store.session import Session
 
 T = TypeVar("T")
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
-_COLUMN = re.compile(r":(\w+)_(\d+) AS")
+_COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
+_LIST = re.compile(r":(\w+) AS (\w+)\[\]")
 _NOW = re.compile(r":now\b")
 _CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
@@ -41,11 +43,12 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """The texts of one name, and how many columns each batch has."""
+    """The texts of one name; the types of the columns of each batch, and of the values of each list."""
 
     first: Text
     rest: tuple[Text, ...]
-    columns: dict[str, int]
+    columns: dict[str, tuple[str, ...]]
+    lists: dict[str, str]
 
 
 @cache
@@ -54,12 +57,15 @@ def load(schema: str) -> dict[str, Statement]:
 
 
 def _statement(name: str, texts: tuple[str, ...]) -> Statement:
-    columns: dict[str, int] = {}
+    kinds: dict[str, dict[int, str]] = {}
+    lists: dict[str, str] = {}
     for text in texts:
-        for batch, index in _COLUMN.findall(text):
-            columns[batch] = max(columns.get(batch, 0), int(index) + 1)
+        for batch, index, kind in _COLUMN.findall(text):
+            kinds.setdefault(batch, {})[int(index)] = kind
+        lists.update(_LIST.findall(text))
+    columns = {batch: tuple(kind for _, kind in sorted(indices.items())) for batch, indices in kinds.items()}
     first, *rest = (_with_alone(f"rota_{name}_{index}", text) for index, text in enumerate(texts))
-    return Statement(first, tuple(rest), columns)
+    return Statement(first, tuple(rest), columns, lists)
 
 
 def _with_alone(name: str, text: str) -> Text:
@@ -99,7 +105,7 @@ class PostgresSession(Session):
 
     def run(self, name: str, /, **params: Any) -> int:
         statement = self._statements[name]
-        bound = self._bound(params, statement.columns)
+        bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
         for text in statement.rest:
             result = self._execute(text, bound)
@@ -107,7 +113,7 @@ class PostgresSession(Session):
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
-        bound = self._bound(params, statement.columns)
+        bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
         self._transformer.set_pgresult(result)
         found = self._transformer.load_rows(0, result.ntuples, tuple)
@@ -129,20 +135,19 @@ class PostgresSession(Session):
             self._prepared.add(text.name)
         return _checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
 
-    def _bound(self, params: dict[str, Any], columns: dict[str, int]) -> dict[str, bytes | None]:
+    def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
         bound: dict[str, bytes | None] = {"now": str(self.now).encode()}
         for name, value in params.items():
             if type(value) is not list:
                 bound[name] = _plain(value)
-            elif name not in columns:
-                bound[name] = literal(value)
-            elif value:
-                rows = value if type(value[0]) is tuple else map(msgspec.structs.astuple, value)
-                for index, column in enumerate(zip(*rows, strict=True)):
-                    bound[f"{name}_{index}"] = literal(column)
+            elif name in statement.lists:
+                bound[name] = literal(value, statement.lists[name])
             else:
-                for index in range(columns[name]):
-                    bound[f"{name}_{index}"] = b"{}"
+                kinds = statement.columns[name]
+                rows = value if not value or type(value[0]) is tuple else map(msgspec.structs.astuple, value)
+                columns = zip(*rows, strict=True) if value else ((),) * len(kinds)
+                for index, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+                    bound[f"{name}_{index}"] = literal(column, kind)
         return bound
 
 
@@ -164,14 +169,18 @@ def _plain(value: Any) -> bytes | None:
             return str(value).encode()
 
 
-def literal(values: Any) -> bytes:
-    """Values as PostgreSQL writes an array."""
-    return "".join(("{", ",".join(map(_quoted, values)), "}")).encode()
+def literal(values: Sequence[Any], kind: str) -> bytes:
+    """Values as PostgreSQL writes an array. Most columns need no care at all, and care for each value is what costs."""
+    if None in values:
+        inside = ",".join("NULL" if value is None else _quoted(str(value)) for value in values)
+    elif kind != "text":
+        inside = ",".join(values if kind == "uuid" else map(str, values))
+    else:
+        inside = ",".join(map(_quoted, values))
+    return "".join(("{", inside, "}")).encode()
 
 
-def _quoted(value: Any) -> str:
-    if type(value) is str:
-        if "\\" in value or '"' in value:
-            value = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{value}"'
-    return "NULL" if value is None else str(value)
+def _quoted(value: str) -> str:
+    if "\\" in value or '"' in value:
+        value = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{value}"'
