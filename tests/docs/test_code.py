@@ -19,10 +19,11 @@ from rota.testing import harness
 from tests.docs.pages import blocks, inline_code, pages
 
 SHELL = ("console", "sh")
+ELSEWHERE = {"docs/transactions.md"}  # Needs PostgreSQL, and runs in tests/transaction.
 
 
 def with_python() -> list[str]:
-    return [page for page in pages() if blocks(page, "python")]
+    return [page for page in pages() if blocks(page, "python") and page not in ELSEWHERE]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ PUBLIC = """
     Conflict ClockSkew KeyConflict NotFinished NotUnique QueueFull
     ExecutionError ExecutionCancelled ExecutionFailed ExecutionSkipped
     StoreError CommitUnknown StoreMismatch StoreUnavailable
+    LeaseLost
 """
 
 TREE = {
