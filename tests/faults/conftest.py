@@ -1,4 +1,4 @@
-"""Servers for the faults: one for each test that stops it, the shared one for the others."""
+"""Servers for the faults: a durable one for tests that stop it, the shared one for the others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ from tests.support.postgres import PostgresServer
 from tests.support.proxy import Proxy
 
 
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """A durable server that belongs to one test, which may stop it."""
+@pytest.fixture(scope="session")
+def durable_server() -> Iterator[PostgresServer]:
+    """To make a server takes longer than most faults last, so the tests of a process have it one after the other."""
     if reason := postgres.missing():
         pytest.skip(reason)
     # Recovery begins by flushing every file of the cluster, which may take longer here than the whole fault.
     with PostgresServer(durable=True, settings={"recovery_init_sync_method": "syncfs"}) as server:
         yield server
+
+
+@pytest.fixture
+def server(durable_server: PostgresServer) -> Iterator[PostgresServer]:
+    """A durable server that belongs to one test, which may stop it and change its settings."""
+    yield durable_server
+    if not durable_server.is_running:
+        durable_server.start()
+    durable_server.execute("ALTER SYSTEM RESET ALL")
+    durable_server.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from tests.support.waiting import PATIENCE_S, eventually
 
 REPOSITORY = Path(__file__).parents[2]
 BODY_S = 0.01
+FIRST_CLAIM_S = 4.0
+"""How long after the server's return the first claim may come: two seconds, and as many for a machine that is busy."""
 _LINE = re.compile(r"^\S+ \S+ (?:WARNING|ERROR|CRITICAL) ")
 
 

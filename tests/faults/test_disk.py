@@ -41,8 +41,8 @@ def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path:
     servant = daemons.account()
     os.chown(place, servant.user or 0, servant.group or 0)
     server.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(place))))
-    server.execute(sql.SQL("CREATE DATABASE shop OWNER {} TABLESPACE small").format(sql.Identifier(USER)))
-    with Scene(tmp_path, server.url("shop"), busy_s=3) as scene:
+    server.execute(sql.SQL("CREATE DATABASE small OWNER {} TABLESPACE small").format(sql.Identifier(USER)))
+    with Scene(tmp_path, server.url("small"), busy_s=3) as scene:
         worker = scene.worker("--concurrency", "4")
         scene.fill(300)
         callers = scene.callers(4, pause_s=0.005)
@@ -53,7 +53,8 @@ def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path:
         (disk / "filler").unlink()
         scene.check()
         assert len(worker.complaints()) <= 12, worker.log()
-    server.drop_database("shop")
+    server.drop_database("small")
+    server.execute("DROP TABLESPACE small")
 
 
 def _fill(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import Scene
+from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import postgres
 from tests.support.daemons import LOCALHOST
 from tests.support.postgres import USER, PostgresServer
@@ -42,7 +42,7 @@ def test_nothing_is_lost_when_a_standby_takes_over_in_order(
         primary.wait_for_standby()
         standby.promote()
         scene.direct = standby.url("shop")
-        assert scene.first_claim_after(scene.now()) < 2
+        assert scene.first_claim_after(scene.now()) < FIRST_CLAIM_S
         scene.check()
         assert len(worker.complaints()) <= 12, worker.log()
 
@@ -66,7 +66,7 @@ def test_nothing_is_lost_when_the_primary_dies_and_a_standby_that_has_it_all_is_
         standby.execute("SELECT pg_reload_conf()")
         standby.promote()
         scene.direct = standby.url("shop")
-        assert scene.first_claim_after(scene.now()) < 2
+        assert scene.first_claim_after(scene.now()) < FIRST_CLAIM_S
         scene.check()
         assert callers.refusals == []
         assert len(worker.complaints()) <= 12, worker.log()

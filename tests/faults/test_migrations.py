@@ -75,9 +75,6 @@ def test_a_dry_run_prints_the_sql_and_changes_nothing(url: str, tmp_path: Path) 
     assert not _has_schema(url)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == [migration.name for migration in migrate.known("postgres")]
-    again = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert again.stdout == ""
-    assert "is up to date" in again.stderr
 
 
 def _opener(url: str) -> subprocess.Popen[bytes]:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import Scene
+from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import postgres
 from tests.support.postgres import PostgresServer, StopMode
 from tests.support.waiting import eventually
 
-OUTAGE_S = float(os.environ.get("ROTA_TESTS_OUTAGE_S", "6"))
+OUTAGE_S = float(os.environ.get("ROTA_TESTS_OUTAGE_S", "5"))
 """How long the long outage is; the issue asks for a minute, which is for those who have the time."""
-FIRST_CLAIM_S = 2.0
 LOOPS = 6
 """Loops that may each say once that the store is away and once that it is back."""
 
@@ -42,7 +41,7 @@ def test_an_outage_longer_than_the_lease_costs_no_attempt_and_no_crash(server: P
     """
     with Scene(tmp_path, server.create_database(), lease_s=2, busy_s=OUTAGE_S / 2) as scene:
         worker = scene.worker("--concurrency", "4")
-        scene.fill(3, body_s=OUTAGE_S + 30)
+        held = scene.app.jobs["endless"].enqueue_many([{}] * 3)
         eventually(lambda: scene.value("SELECT count(*) FROM running") == 3, what="executions that run")
         scene.fill(100)
         scene.callers(2)
@@ -52,27 +51,26 @@ def test_an_outage_longer_than_the_lease_costs_no_attempt_and_no_crash(server: P
         during = worker.complaints()
         server.start()
         assert scene.first_claim_after(scene.now()) < FIRST_CLAIM_S
-        gone = "SELECT count(*) FROM finished WHERE status = 'given_back' AND reason = 'lease_lost'"
-        eventually(lambda: scene.value(gone) >= 3, what="the executions that the child held")
+        eventually(lambda: all(handle.info().fence == 2 for handle in held), what="a second start")
+        for handle in held:
+            (attempt,) = handle.attempts()
+            assert (attempt.status, attempt.reason) == ("given_back", "lease_lost")
+            handle.cancel()
+        scene.check()
         assert scene.value("SELECT count(*) FROM finished WHERE status = 'lost' OR crashes > 0") == 0
         assert len(during) <= 2 * LOOPS, worker.log()
-        for (id,) in scene.rows("SELECT DISTINCT id::text FROM finished WHERE reason = 'lease_lost'"):
-            scene.app.handle(id).cancel()
-        scene.stop_calling()
-        scene.wait_until_all_ended()
-        assert not [*scene.stored_problems()]
 
 
 def test_an_outage_shorter_than_the_lease_costs_nothing(server: PostgresServer, tmp_path: Path) -> None:
     with Scene(tmp_path, server.create_database(), lease_s=20) as scene:
         worker = scene.worker("--concurrency", "4")
-        scene.fill(3, body_s=3)
+        scene.fill(3, body_s=1.5)
         eventually(lambda: scene.value("SELECT count(*) FROM running") == 3, what="executions that run")
         scene.fill(100)
         children = worker.children()
         scene.callers(2)
         server.stop()
-        _wait(3.5)
+        _wait(2)
         server.start()
         assert scene.first_claim_after(scene.now()) < FIRST_CLAIM_S
         scene.check()
@@ -89,10 +87,10 @@ def test_connections_that_are_cut_all_the_time_lose_nothing(url: str, tmp_path: 
         scene.callers(6, pause_s=0.01)
         scene.caller_process()
         cut = 0
-        for _ in range(60):
+        for _ in range(40):
             cut += server.terminate_backends(database)
             _wait(0.05)
-        assert cut > 60
+        assert cut > 40
         assert scene.first_claim_after(scene.now()) < FIRST_CLAIM_S
         scene.check()
         assert len(worker.complaints()) <= 2 * LOOPS, worker.log()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from rota import App
@@ -95,7 +96,7 @@ def test_no_command_shows_a_password(command: str, tmp_path: Path) -> None:
 
 def test_a_server_that_asks_for_a_password_gets_it_unharmed(server: postgres.PostgresServer) -> None:
     url = server.create_database("guarded")
-    server.execute(f"CREATE ROLE guest LOGIN PASSWORD '{SECRET.replace(chr(39), '')}'")
+    server.execute(sql.SQL("CREATE ROLE guest LOGIN PASSWORD {}").format(sql.Literal(SECRET)))
     server.execute("GRANT CREATE ON DATABASE guarded TO guest")
     require_password(server, "guest")
     place = url.partition("@")[2]

@@ -186,8 +186,13 @@ class Proxy:
 
     async def _stop_listening(self) -> None:
         if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+            listener, self._listener = self._listener, None
+            # asyncio drops a connection unclosed if its listener closes between the accept and the first call.
+            for listening in listener.sockets:
+                self._loop.remove_reader(listening)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            listener.close()
 
     def _hold(self, ways: Iterable[Way]) -> None:
         for way in ways:

@@ -69,6 +69,6 @@ class Loop:
             self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
             return self._backoff_s
         if self._backoff_s:
-            log.warning("%s: the store is back", self.name)
+            log.warning("%s: goes on", self.name)
             self._backoff_s = 0.0
         return delay

@@ -78,6 +78,8 @@ class Supervisor:
         self._open_store = open_store
         self._children: dict[int, ChildProcess] = {}
         self._lives: set[asyncio.Task[int]] = set()
+        self._ours: set[int] = set()
+        """Workers whose end is ours to report."""
         self._let_go: set[int] = set()
         """Workers that we ended ourselves, by no fault of what they ran."""
         self._stopping = asyncio.Event()
@@ -130,7 +132,8 @@ class Supervisor:
         assert self._store is not None
         loop = asyncio.get_running_loop()
         bridge = StoreBridge(self._store)
-        upkeep = Upkeep(bridge, self._clock, self._plan.lease_s, self._plan.poll_s, self._served, self._tell_ready)
+        lease_s, poll_s = self._plan.lease_s, self._plan.poll_s
+        upkeep = Upkeep(bridge, self._clock, lease_s, poll_s, self._served, self._tell_ready, lambda: [*self._ours])
         janitor = Janitor(bridge, self._clock, open_keeper(self._url, self._clock), self._plan.retention_days)
         listener = self._store.bus.listen(Due, Ready, CancelAsked)
 
@@ -197,6 +200,7 @@ class Supervisor:
             await self._end_at_once([child])
             raise
         self._children[worker] = child
+        self._ours.add(worker)
         child.send(msgspec.json.encode(self._place(worker, hello)))
         if self._stopping.is_set():
             child.send(DRAIN)
@@ -278,6 +282,7 @@ class Supervisor:
             await farewell(self._bridge, worker)
         else:
             await self._report_death(worker, code)
+        self._ours.discard(worker)
         return code
 
     async def _join(self, child: ChildProcess, hello: Hello) -> int:

@@ -6,7 +6,7 @@ scheduled for when.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rota.clock import Clock
 from rota.engine.bridge import Bridge
@@ -30,13 +30,16 @@ class Upkeep:
         poll_s: float,
         served: upkeep.Served | None = None,
         found: Callable[[dict[int, int]], None] = lambda _: None,
+        ours: Callable[[], Sequence[int]] = tuple,
     ) -> None:
+        """`ours` are the workers whose end the caller reports itself."""
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
         self._poll_s = poll_s
         self._served = served
         self._found = found
+        self._ours = ours
         self._look_for_ready_at = 0.0
         self._seen: tuple[int, float] | None = None
         self._rescue_after = 0.0
@@ -57,7 +60,7 @@ class Upkeep:
         if _is_past(chores.next_deadline, chores.now):
             done.append(await self._bridge.transact(upkeep.expire))
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
-            await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now)
+            await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now, self._ours())
         # What came due meanwhile is not in the look that was taken before: look again.
         return 0 if max(done) > 0 else self._delay_s(chores)
 

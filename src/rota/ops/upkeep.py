@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from rota.domain import rank
@@ -83,13 +85,15 @@ def expire(tx: Tx) -> int:
     return len(ids) - len(left)
 
 
-def rescue(tx: Tx, lease_s: float, looked_at: int | None = None) -> int:
+def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequence[int] = ()) -> int:
     """Declares dead the workers whose lease ran out, and gives their executions to others.
 
-    Does nothing if the clock has left the time at which the caller looked: after a jump every lease looks over.
+    Does nothing if the clock has left the time at which the caller looked: after a jump every lease looks over. The
+    caller spares its own: it knows better why they end, and says so itself.
     """
     lease = round(lease_s * MICROSECONDS)
     if looked_at is not None and not 0 <= tx.now - looked_at <= lease // 2:
         return 0
     workers = tx.rows("workers_expired", lease=lease, most=MOST_WORKERS)
-    return sum(fleet.declare_dead(tx, id, f"worker {name} sent no heartbeat within its lease") for id, name in workers)
+    cause = "worker {} sent no heartbeat within its lease"
+    return sum(fleet.declare_dead(tx, id, cause.format(name)) for id, name in workers if id not in spared)
