@@ -1,6 +1,6 @@
 """A seeded simulation of a whole fleet, in one thread and on a virtual clock.
 
-The code under test is real: the SQLite store, the operations, and every loop of the engine (dispatcher, worker,
+The code under test is real: the store (SQLite or PostgreSQL), the operations, and every loop of the engine (dispatcher, worker,
 completer, cancels, reconcile, heart, upkeep). What surrounds it is not:
 
     loop      an event loop whose time jumps to the next timer, and processes that can be stopped and killed
@@ -19,4 +19,5 @@ same seed is always the same run:
 
     python -m tests.simulation --seeds 1000
     python -m tests.simulation --seed 17
+    python -m tests.simulation --database postgres --seeds 25
 """
