@@ -1,7 +1,7 @@
 """A seeded simulation of a whole fleet, in one thread and on a virtual clock.
 
-The code under test is real: the store (SQLite or PostgreSQL), the operations, and every loop of the engine (dispatcher, worker,
-completer, cancels, reconcile, heart, upkeep). What surrounds it is not:
+The code under test is real: the store (SQLite or PostgreSQL), the operations, and every loop of the engine
+(dispatcher, worker, completer, cancels, reconcile, heart, upkeep). What surrounds it is not:
 
     loop      an event loop whose time jumps to the next timer, and processes that can be stopped and killed
     clocks    the database's clock, which jumps, and the machines' own, which are wrong
