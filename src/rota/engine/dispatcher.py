@@ -55,6 +55,7 @@ class Dispatcher:
         """Whether a claim may have brought something that we were not told of."""
         self._disowned: set[tuple[str, int]] = set()
         self._marks: dict[int, tuple[int, str]] = {}
+        self._heard: dict[int, int] = {}
         self._look_at = 0.0
         self._sweep_at = 0.0
         self._sweep_again_at = 0.0
@@ -64,6 +65,7 @@ class Dispatcher:
     def hear(self, hint: Ready) -> None:
         self._look_at = self._clock.monotonic() + TRUST * self._poll_s
         for lane, rank in hint.lanes.items():
+            self._heard[lane] = min(rank, self._heard.get(lane, rank))
             mark = self._marks.get(lane)
             if mark is not None and mark[0] >= rank:
                 # Back to where the news is, not to the start; but nothing is below the lowest rank.
@@ -129,7 +131,7 @@ class Dispatcher:
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
         asked_at = self._clock.monotonic()
         marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
-        before = dict(self._marks)
+        self._heard.clear()
         where = (self._worker, self._namespace, self._app, self._queues)
         try:
             taken = await self._bridge.transact(claim.claim, *where, free, marks)
@@ -141,7 +143,7 @@ class Dispatcher:
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)
             self._sweep_at = max(now + SWEEP_S, min(self._sweep_again_at, now + LONGEST_SWEEP_S))
         for lane, rank, id in taken.marks:
-            # A hint that came meanwhile knows better.
-            if self._marks.get(lane) == before.get(lane):
-                self._marks[lane] = (rank, id)
+            # News that came meanwhile may be below what was taken, and need not have been seen by the claim.
+            heard = self._heard.get(lane, claim.LAST_RANK)
+            self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
         return taken

@@ -22,7 +22,7 @@ from rota.store.postgres_url import Address
 
 STATEMENT_TIMEOUT_S = 60
 LOCK_TIMEOUT_S = 10
-IDLE_TIMEOUT_S = 20
+IDLE_TIMEOUT_S = 5
 SET_UP_S = 5.0
 ASK_S = 5.0
 _PLANNER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit")
