@@ -228,7 +228,7 @@ def _dead_rows(one: Table) -> str:
 
 def _largest(tables: list[Table]) -> str:
     largest = max(tables, key=lambda one: one.bytes, default=None)
-    return "no tables yet" if largest is None else f"the largest of the small tables is {_dead_rows(largest)}"
+    return "no tables yet" if largest is None else f"of the small tables, {_dead_rows(largest)}"
 
 
 def _strays(count: int, days: list[int]) -> list[Finding]:

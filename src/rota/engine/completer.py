@@ -22,7 +22,7 @@ from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
-BUSY, WORTHWHILE = 20, 100
+BUSY, WORTHWHILE = 20, 4 * finish.MOST
 GATHER_S = 0.002
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -35,6 +35,8 @@ class Completer:
         self._settled = settled
         self._pending: list[Finished] = []
         self._writing: list[Finished] = []
+        self._lent: list[Finished] = []
+        self._lends = True
         self._is_busy = False
         self._enough = Wake()
         self.loop = Loop("completer", self.step)
@@ -48,15 +50,34 @@ class Completer:
 
     @property
     def is_empty(self) -> bool:
-        return not self._pending and not self._writing
+        return not self._pending and not self._writing and not self._lent
 
     def held(self) -> list[str]:
         """Executions whose outcome is not yet in the store."""
-        return [report.id for report in self._writing] + [report.id for report in self._pending]
+        return [report.id for report in (*self._lent, *self._writing, *self._pending)]
+
+    def lend(self) -> list[Finished]:
+        """Outcomes that whoever is about to claim writes for us, in the same transaction. They must come back."""
+        if self._lent or not self._lends:
+            return []
+        count = self._piece()
+        self._lent, self._pending = self._pending[:count], self._pending[count:]
+        return self._lent
+
+    def take_back(self, stale: Sequence[str] | None, *, refused: bool = False) -> None:
+        """`stale` as the store said; None if nothing was written. What was refused is written here, by itself."""
+        lent, self._lent = self._lent, []
+        if stale is not None:
+            self._written(lent, stale)
+        elif lent:
+            self._pending[:0] = lent
+            self._lends = not refused
+            self.loop.wake.wake()
 
     async def step(self) -> float | None:
         if self._is_busy and len(self._pending) < WORTHWHILE and not self._writing:
-            # Many came while the last batch was written, so many more will: a short wait halves the commits.
+            # Many came while the last batch was written, so many more will, and a claim that takes them along is near:
+            # a short wait halves the commits.
             await self._enough.sleep(GATHER_S)
         if not self._writing:
             count = self._piece()
@@ -64,12 +85,16 @@ class Completer:
         if self._writing:
             stale = await self._write(self._writing)
             done, self._writing = self._writing, []
-            self._is_busy = len(done) >= BUSY
-            late = set(stale)
-            self._settled([_as_it_is(report) if report.id in late else report for report in done])
-            if missed := sum(report.written is None for report in done if report.id in late):
-                log.warning("%d outcomes came too late, their executions had been given to others", missed)
+            self._written(done, stale)
+        self._lends = self._lends or not self._pending
         return 0 if self._pending else None
+
+    def _written(self, done: list[Finished], stale: Sequence[str]) -> None:
+        self._is_busy = len(done) >= BUSY
+        late = set(stale)
+        self._settled([_as_it_is(report) if report.id in late else report for report in done])
+        if missed := sum(report.written is None for report in done if report.id in late):
+            log.warning("%d outcomes came too late, their executions had been given to others", missed)
 
     def _piece(self) -> int:
         """How many outcomes go into the next batch: not too many, and not too large together."""

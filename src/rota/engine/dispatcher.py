@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from rota.clock import Clock
 from rota.domain.claim import Claim
+from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.engine.bridge import Bridge
+from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
 from rota.ids import LAST_ID
-from rota.ops import claim
+from rota.ops import claim, turn
 from rota.ops.claim import Claimed
 from rota.store import reader
 from rota.store.hints import Ready
@@ -36,6 +39,7 @@ class Dispatcher:
         *,
         free: Callable[[], int],
         start: Callable[[Claim], None],
+        outcomes: Completer,
         concurrency: int,
         poll_s: float,
         clock: Clock,
@@ -45,7 +49,8 @@ class Dispatcher:
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
         self._free, self._start = free, start
-        self._worthwhile = max(1, concurrency * 3 // 4)
+        self._outcomes = outcomes
+        self._worthwhile = max(1, concurrency * 9 // 10)
         self._poll_s = poll_s
         self._lanes: frozenset[int] = frozenset()
         self._expects_work = True
@@ -128,16 +133,33 @@ class Dispatcher:
             taken = await self._ask(free, is_sweep=True)
         return taken
 
+    async def _transact(self, free: int, marks: list[claim.Mark]) -> Claimed:
+        """Takes along the outcomes that wait to be written, if there are any."""
+        where = (self._worker, self._namespace, self._app, self._queues)
+        reports = self._outcomes.lend()
+        try:
+            if not reports:
+                return await self._bridge.transact(claim.claim, *where, free, marks)
+            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks)
+        except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
+            self._outcomes.take_back(None)
+            self.is_in_doubt = True
+            raise
+        except Exception:
+            # One of the outcomes cannot be written. That is for the completer; the claim must not suffer.
+            self._outcomes.take_back(None, refused=True)
+            self.is_in_doubt = True
+            if not reports:
+                raise
+            return Claimed([], self._lanes)
+        self._outcomes.take_back(turned.stale)
+        return turned.claimed
+
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
         asked_at = self._clock.monotonic()
         marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
         self._heard.clear()
-        where = (self._worker, self._namespace, self._app, self._queues)
-        try:
-            taken = await self._bridge.transact(claim.claim, *where, free, marks)
-        except BaseException:
-            self.is_in_doubt = True
-            raise
+        taken = await self._transact(free, marks)
         if is_sweep:
             now = self._clock.monotonic()
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)

@@ -80,6 +80,7 @@ class Node:
             place.queues,
             free=lambda: self.worker.free,
             start=self.worker.start,
+            outcomes=self.completer,
             concurrency=place.concurrency,
             poll_s=place.poll_s,
             clock=clock,

@@ -21,13 +21,15 @@ from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, 
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
-from rota.ops import claim, finish, fleet
+from rota.ops import claim, finish, fleet, turn
 from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import DEFAULT_RULES, Finished
+from rota.ops.turn import Turned
 from rota.store import reader
 from rota.store.hints import Hint
 
 LENGTH = 4
+REPORTING = ("turn", "finish")
 NO_CALL = -1
 BUFFER = 1024 * 1024
 _FAILURES: dict[str, type[RotaError]] = {
@@ -71,6 +73,7 @@ class Verb(msgspec.Struct, frozen=True):
 Attempts = list[tuple[str, int]]
 VERBS: dict[str, Verb] = {
     "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
+    "turn": Verb(turn.turn, tuple[list[Report], int, str, str, list[str] | None, int, list[Mark]], Turned),
     "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
@@ -87,16 +90,16 @@ _answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw
 
 
 def call(number: int, name: str, arguments: tuple[Any, ...]) -> bytes:
-    if name == "finish":
-        arguments = ([_report(finished) for finished in arguments[0]],)
+    if name in REPORTING:
+        arguments = ([_report(finished) for finished in arguments[0]], *arguments[1:])
     return _framed(_encode((number, name, arguments)))
 
 
 def read_call(data: bytes) -> tuple[int, Verb, tuple[Any, ...]]:
     number, name, raw = _call.decode(data)
     arguments = _takes[name].decode(raw)
-    if name == "finish":
-        arguments = ([_finished(report) for report in arguments[0]],)
+    if name in REPORTING:
+        arguments = ([_finished(report) for report in arguments[0]], *arguments[1:])
     return number, VERBS[name], arguments
 
 
