@@ -56,6 +56,8 @@ class PostgresServer:
                 self._init()
                 self._start_somewhere()
                 self.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEDB").format(sql.Identifier(USER)))
+                # A role finds the schema of its own name without being told; statements must not depend on that.
+                self.execute(sql.SQL("ALTER ROLE {} SET search_path = public").format(sql.Identifier(USER)))
         except BaseException:
             self.close()
             raise

@@ -52,6 +52,10 @@ class Completer:
     def is_empty(self) -> bool:
         return not self._pending and not self._writing and not self._lent
 
+    @property
+    def count(self) -> int:
+        return len(self._pending) + len(self._writing) + len(self._lent)
+
     def held(self) -> list[str]:
         """Executions whose outcome is not yet in the store."""
         return [report.id for report in (*self._lent, *self._writing, *self._pending)]

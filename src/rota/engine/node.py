@@ -24,6 +24,8 @@ from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
 
+MOST_UNWRITTEN = 3
+"""For each slot, outcomes that may wait to be written."""
 LEASES_PER_RECONCILE = 0.5
 ROUNDS_PER_LOOK = 12
 """A claim whose reply is lost is known to be in doubt. Once in so many rounds we look without such a reason."""
@@ -78,7 +80,7 @@ class Node:
             place.namespace,
             place.app,
             place.queues,
-            free=lambda: self.worker.free,
+            free=self._free,
             start=self.worker.start,
             outcomes=self.completer,
             concurrency=place.concurrency,
@@ -143,6 +145,10 @@ class Node:
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             await self._change.sleep(0.05)
+
+    def _free(self) -> int:
+        """Slots to fill; fewer while outcomes cannot be written, or we would hold ever more that has ended long ago."""
+        return min(self.worker.free, MOST_UNWRITTEN * self._place.concurrency - self.completer.count)
 
     def _slot_freed(self) -> None:
         self.dispatcher.slot_freed()

@@ -81,6 +81,32 @@ def is_apart(op: Callable[..., Any]) -> bool:
     return op in _apart
 
 
+_at_once: dict[Callable[..., Any], tuple[Callable[..., bool], Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def runs_at_once(
+    op: Callable[..., Any], *, when: Callable[..., bool], landed: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares a form of `op` that is one statement, for calls `when` that may do.
+
+    A statement is a transaction by itself, so a store with a long way to its database saves all other words. The form
+    returns None if it did nothing and the whole operation must be run. Its ids are new: if it is carried out twice, the
+    second time is refused as a double, and `landed` is the answer.
+    """
+
+    def declare(form: Callable[..., Any]) -> Callable[..., Any]:
+        _at_once[op] = (when, form, landed)
+        return form
+
+    return declare
+
+
+def at_once_of(op: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """The form for this call, and its answer if it turns out to have landed before; None if there is none."""
+    known = _at_once.get(op)
+    return (known[1], known[2]) if known is not None and known[0](*args) else None
+
+
 _alone: set[Callable[..., Any]] = set()
 
 

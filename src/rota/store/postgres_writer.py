@@ -18,7 +18,7 @@ import psycopg
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import CommitUnknown, StoreError, StoreUnavailable
 from rota.store.hints import Hint
-from rota.store.port import is_alone, together_of
+from rota.store.port import at_once_of, is_alone, together_of
 from rota.store.postgres_errors import Remedy, first_line, remedy, translated
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
@@ -119,6 +119,8 @@ class Writer:
         link, session = self._timed(min(work.asked_at for work in group))
         if is_alone(group[0].op) and not link.is_pooled:
             return self._try_alone(session, group)
+        if len(group) == 1 and not link.is_pooled and self._try_at_once(session, group[0]):
+            return True
         xid = self._begin(link, session)
         works = [work for work in group if work.is_begun or work.begin()]
         hints: list[Hint] = []
@@ -147,6 +149,37 @@ class Writer:
             self._run(session, group)
             work.end()
         return True
+
+    def _try_at_once(self, session: PostgresSession, work: Work) -> bool:
+        """The operation as one statement, if it has such a form; False if it must be run in full."""
+        known = at_once_of(work.op, work.args)
+        if known is None or not (work.is_begun or work.begin()):
+            return known is not None
+        form, landed = known
+        session.begin_alone()
+        try:
+            work.result = form(session, *work.args)
+        except psycopg.errors.UniqueViolation as error:
+            if self._in_doubt:
+                work.result = landed(*work.args)
+            else:
+                work.error = translated(error, self._address.shown)
+        except psycopg.Error as error:
+            if remedy(error) is Remedy.NONE and not self._has_lost_link():
+                work.error = translated(error, self._address.shown)
+            else:
+                # It may have been carried out; the repeat will show.
+                self._in_doubt = self._in_doubt or self._has_lost_link()
+                raise
+        if work.result is None and work.error is None:
+            return False
+        with contextlib.suppress(Exception):
+            self._send(session.hints)
+        work.end()
+        return True
+
+    def _has_lost_link(self) -> bool:
+        return self._link is not None and self._link.is_broken
 
     def _timed(self, asked_at: float) -> tuple[Link, PostgresSession]:
         """The connection, which is cut if it takes longer than whoever asked can wait."""

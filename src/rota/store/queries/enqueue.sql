@@ -29,6 +29,31 @@ known AS (
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
 SELECT :lane, :rank, id, 0, 0, 0 FROM e
 
+-- name: insert_at_once @postgres
+-- The whole of an enqueue that may start now, in one statement. No row, and nothing done, if there is no such job or
+-- queue yet, the queue has a limit, or the id was made far from now.
+WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
+r AS MATERIALIZED (
+    SELECT t.now, j.version, l.id AS lane,
+           t.now + CASE q.policy WHEN 'fifo' THEN CAST(:fifo AS bigint) ELSE CAST(:priority_rank AS bigint) END AS rank
+    FROM job j JOIN t ON true
+    JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue AND l.requirements = ''
+    JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
+    WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
+      AND CAST(:made_at AS bigint) BETWEEN t.now - CAST(:skew AS bigint) AND t.now + CAST(:skew AS bigint)),
+e AS MATERIALIZED (SELECT * FROM EACH(:items, id uuid, arguments text) u),
+known AS (
+    INSERT INTO execution (
+        id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at,
+        parent, replay_of, tags, trace)
+    SELECT e.id, :namespace, :app, :job, r.version, :actor, :queue, r.lane, :priority, e.arguments, r.now, r.now,
+           :parent, :replay_of, :tags, :trace
+    FROM e, r),
+placed AS (
+    INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
+    SELECT r.lane, r.rank, e.id, 0, 0, 0 FROM e, r)
+SELECT lane, rank FROM r
+
 -- name: insert_scheduled
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
