@@ -64,7 +64,7 @@ def test_if_nobody_can_be_asked_the_caller_hears_that_nobody_knows(
         proxy.drop_commits(when, count=1)
         proxy.refuse()
         with pytest.raises(CommitUnknown, match="look before you try again"):
-            scene.app.jobs["work"].enqueue("second")
+            _in_a_transaction(scene).enqueue("second")
         proxy.heal()
         assert scene.value("SELECT count(*) FROM execution") == (1 if when == "before" else 2)
 
@@ -81,7 +81,7 @@ def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: Po
         ours = int(scene.value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
         proxy.refuse()
         proxy.drop_commits("before", count=1)
-        call = _Call(lambda: scene.app.jobs["work"].enqueue("second"))
+        call = _Call(lambda: _in_a_transaction(scene).enqueue("second"))
         eventually(lambda: proxy.counts.dropped_before == 1, what="the lost commit")
         server.restart("immediate")
         while int(scene.value("SELECT pg_current_xact_id()::text")) <= ours:
@@ -158,8 +158,13 @@ def test_a_commit_that_takes_too_long_is_ended_and_its_end_is_known(server: Post
         scene.app.jobs["work"].enqueue("first")
         with _commits_hang(server):
             # It is on the disk of the only server there is: the caller is told so, once the wait has been ended.
-            handle = scene.app.jobs["work"].enqueue("second")
+            handle = _in_a_transaction(scene).enqueue("second")
         assert scene.value("SELECT count(*) FROM execution WHERE id = %s", handle.id) == 1
+
+
+def _in_a_transaction(scene: Scene) -> Any:
+    """A plain enqueue is one statement and has no COMMIT of its own; one with a key has."""
+    return scene.app.jobs["work"].options(key="a key")
 
 
 class _Call:

@@ -271,7 +271,8 @@ class Writer:
     def _those_who_wait(self, group: list[Work], error: psycopg.Error, *, can_pass: bool) -> list[Work]:
         """The callers who have patience left. The others are told what went wrong: nothing was done for them."""
         now = _machine.monotonic()
-        left = [work for work in group if can_pass and now - work.asked_at < self._busy_s]
+        patience_s = self._busy_s + (LAST_LOOK_S if self._in_doubt else 0.0)
+        left = [work for work in group if can_pass and now - work.asked_at < patience_s]
         gone = [work for work in group if work not in left]
         if gone:
             known = self._unknown(first_line(error)) if self._in_doubt else self._explained(error)
