@@ -12,7 +12,7 @@ from rota.domain.outcome import Snoozed
 from rota.domain.status import Status
 from rota.domain.unique import Unique
 from rota.ids import FIRST_ID
-from rota.ops import control, fleet, retention
+from rota.ops import control, fleet, retention, upkeep
 from rota.store import history, reader
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, prune, summary, sweep_through
 from tests.support.world import FAILED, NAMESPACE, Boom, World, boom_after
@@ -198,7 +198,7 @@ def test_reminders_of_start_deadlines_go_with_their_executions(world: World) -> 
     finish_all(world)
     world.clock.advance(31 * DAY_S)
     assert prune(world.store) == 1
-    assert world.store.read(lambda view: view.one("look", lease=1))[2] is None  # type: ignore[index]
+    assert world.store.read(upkeep.look, 1.0).next_deadline is None
 
 
 def test_a_step_that_fails_changes_nothing_and_counts_nothing(world: World) -> None:

@@ -18,6 +18,7 @@ from rota.domain.lifecycle import Held, Later, Move
 from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import PENDING, Status
 from rota.domain.unique import Scope
+from rota.engine import node
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.heart import Heart
 from rota.engine.node import Node
@@ -156,12 +157,21 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
     return _replaced(Heart, "step", step)
 
 
-def _given_back_at_the_first_suspicion() -> AbstractContextManager[object]:
+@contextmanager
+def _always_asking() -> Iterator[None]:
+    """Nodes that ask what they hold in every round, and do not wait for an answer that is on its way."""
+    with _replaced(Node, "_expects_an_answer", _nothing(False)), mock.patch.object(node, "ROUNDS_PER_LOOK", 1):
+        yield
+
+
+@contextmanager
+def _given_back_at_the_first_suspicion() -> Iterator[None]:
     def reconcile(original: Callable[..., Any], tx: Tx, worker: int, named: Sequence[str], suspects: Any) -> Any:
         held = tx.records("held_by_worker", Held, worker=worker, most=1000)
         return original(tx, worker, named, [(row.id, row.fence) for row in held])
 
-    return _replaced(fleet, "reconcile", reconcile)
+    with _always_asking(), _replaced(fleet, "reconcile", reconcile):
+        yield
 
 
 def _decided(change: Callable[[Held, Outcome, Move], Move]) -> AbstractContextManager[object]:
@@ -275,6 +285,12 @@ def _nothing(result: Any = None) -> Callable[..., Any]:
     return lambda original, *args, **kwargs: result
 
 
+@contextmanager
+def _late_claims_are_not_disowned() -> Iterator[None]:
+    with _always_asking(), _replaced(Dispatcher, "disown", _nothing()):
+        yield
+
+
 BUGS: tuple[Bug, ...] = (
     Bug("finish does not check the fence", _any_fence_may_finish),
     Bug("a claim does not raise the fence", lambda: _rewritten("claim", "fence + 1", "fence")),
@@ -287,7 +303,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing())),
     Bug("a claim whose reply was lost is kept for ever", _reconcile_removed),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
-    Bug("late claims are not disowned", lambda: _replaced(Dispatcher, "disown", _nothing())),
+    Bug("late claims are not disowned", _late_claims_are_not_disowned),
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing())),
     Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9)),
     Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries),

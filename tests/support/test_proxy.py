@@ -161,12 +161,12 @@ def test_a_black_hole_answers_nobody_and_delivers_late(proxy: Proxy, client: psy
     proxy.black_hole()
     with pytest.raises(psycopg.errors.ConnectionTimeout):
         connect(proxy, database, timeout_s=2)
-    client.pgconn.send_query(b"INSERT INTO item VALUES (1)")
+    client.pgconn.send_query(b"INSERT INTO item VALUES (4711)")
     client.pgconn.flush()
     client.close()
-    assert items(database) == []
+    assert 4711 not in items(database)
     proxy.heal()
-    eventually(lambda: items(database) == [1], what="the statement that was held back")
+    eventually(lambda: 4711 in items(database), what="the statement that was held back")
 
 
 def test_a_black_hole_can_have_one_way(proxy: Proxy, client: psycopg.Connection, database: str) -> None:

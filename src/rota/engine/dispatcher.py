@@ -56,6 +56,8 @@ class Dispatcher:
         self._expects_work = True
         self._was_full = False
         self._is_open = True
+        self.claiming_since: float | None = None
+        """When the claim was sent whose answer is still to come."""
         self.is_in_doubt = False
         """Whether a claim may have brought something that we were not told of."""
         self._disowned: set[tuple[str, int]] = set()
@@ -137,6 +139,7 @@ class Dispatcher:
         """Takes along the outcomes that wait to be written, if there are any."""
         where = (self._worker, self._namespace, self._app, self._queues)
         reports = self._outcomes.lend()
+        self.claiming_since = self._clock.monotonic()
         try:
             if not reports:
                 return await self._bridge.transact(claim.claim, *where, free, marks)
@@ -152,6 +155,8 @@ class Dispatcher:
             if not reports:
                 raise
             return Claimed([], self._lanes)
+        finally:
+            self.claiming_since = None
         self._outcomes.take_back(turned.stale)
         return turned.claimed
 

@@ -27,6 +27,7 @@ from rota.store.hints import CancelAsked, Hint, Ready
 MOST_UNWRITTEN = 3
 """For each slot, outcomes that may wait to be written."""
 LEASES_PER_RECONCILE = 0.5
+LONG_ANSWER_S = 5.0
 ROUNDS_PER_LOOK = 12
 """A claim whose reply is lost is known to be in doubt. Once in so many rounds we look without such a reason."""
 
@@ -58,6 +59,7 @@ class Node:
         leaving: Callable[[], None] = lambda: None,
     ) -> None:
         self._bridge = bridge
+        self._clock = clock
         self._place = place
         self._leaving = leaving
         self._suspects: list[tuple[str, int]] = []
@@ -161,12 +163,17 @@ class Node:
                 self.worker.stop(id, Stop.CANCEL)
         return min(0.5, self._place.poll_s)
 
+    def _expects_an_answer(self) -> bool:
+        """What a claim brings that is still on its way would look as if we had never heard of it."""
+        since = self.dispatcher.claiming_since
+        return since is not None and self._clock.monotonic() - since < max(self._place.lease_s, LONG_ANSWER_S)
+
     async def _name_what_we_hold(self) -> float | None:
         """So that a claim whose reply was lost is not kept alive for ever by our heartbeats."""
-        if not self._suspects and not self.dispatcher.is_in_doubt and self._rounds % ROUNDS_PER_LOOK:
-            self._rounds += 1
-            return self._place.lease_s * LEASES_PER_RECONCILE
         self._rounds += 1
+        is_wanted = self._suspects or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
+        if not is_wanted or self._expects_an_answer():
+            return self._place.lease_s * LEASES_PER_RECONCILE
         self.dispatcher.is_in_doubt = False
         held = self.worker.held() + self.completer.held()
         unnamed = await self._bridge.read(reader.holds_more, self._place.worker, held)

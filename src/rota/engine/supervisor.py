@@ -39,7 +39,7 @@ from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
 from rota.ops import fleet
 from rota.ops.upkeep import Served
-from rota.store.hints import CancelAsked, Due, Ready
+from rota.store.hints import CancelAsked, Due, Hint, Ready
 from rota.store.keeping import open_keeper
 from rota.store.port import Store
 
@@ -49,6 +49,7 @@ QUICK_DEATH_S = 5.0
 LONGEST_PAUSE_S = 10.0
 LAST_WORD_S = 10.0
 STILL_OPEN_S = 0.5
+HEAD_START_S = 0.01
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +87,7 @@ class Supervisor:
         self._store: Store | None = None
         self._url = ""
         self._served: Served | None = None
+        self._turn = 0
         self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
         self._usable = asyncio.Event()
@@ -142,10 +144,7 @@ class Supervisor:
             for hint in news:
                 if isinstance(hint, Due):
                     upkeep.hear(hint)
-            for_children = [hint for hint in news if not isinstance(hint, Due)]
-            if for_children:
-                for child in self._children.values():
-                    child.tell(for_children)
+            self._pass_on([hint for hint in news if not isinstance(hint, Due)])
 
         loop.add_reader(listener.fileno(), hear)
         self._bridge = bridge
@@ -160,6 +159,18 @@ class Supervisor:
             loop.remove_reader(listener.fileno())
             listener.close()
             bridge.close()
+
+    def _pass_on(self, hints: list[Hint]) -> None:
+        """To one child at once, each in its turn, and to the others a moment later: a single arrival needs only one."""
+        if not hints or not self._children:
+            return
+        children = list(self._children.values())
+        self._turn = (self._turn + 1) % len(children)
+        for child in children:
+            if child is children[self._turn] or any(isinstance(hint, CancelAsked) for hint in hints):
+                child.tell(hints)
+            else:
+                asyncio.get_running_loop().call_later(HEAD_START_S, child.tell, hints)
 
     def _tell_ready(self, lanes: dict[int, int]) -> None:
         """Also if there is nothing: a child that hears that somebody looks need not look itself."""

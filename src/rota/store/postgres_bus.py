@@ -15,7 +15,6 @@ import select
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import LiteralString
 
 import msgspec
 import psycopg
@@ -23,7 +22,7 @@ import psycopg
 from rota.clock import SystemClock
 from rota.store import postgres_watch
 from rota.store.hints import Ended, Hint, Listener, Wanted, merged
-from rota.store.postgres_link import Link
+from rota.store.postgres_link import Link, checked
 from rota.store.postgres_url import Address
 
 log = logging.getLogger("rota.store")
@@ -65,10 +64,10 @@ class PostgresBus:
 
     def send(self, hints: Sequence[Hint]) -> None:
         if hints:
-            self._deliver(hints)
             with self._lock:
                 is_first = not self._outbox
                 self._outbox.extend(hints)
+            self._deliver(hints)
             if is_first:
                 self._start()
 
@@ -130,19 +129,23 @@ class PostgresBus:
         now = self._clock.monotonic()
         if now >= self._send_at:
             self._flush()
+            self._receive(link)  # What came with the answer does not make the socket readable.
         wait_s = max(0.0, self._send_at - now) if self._outbox else LONGEST_WAIT_S
         readable, _, _ = select.select([link.connection.pgconn.socket, self._wake_out], [], [], wait_s)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
         if not readable and wait_s == LONGEST_WAIT_S:
             # Silence may mean that nothing happens, or that nothing reaches us any more.
-            self._ask(link, "SELECT 1")
+            self._ask(link, b"SELECT 1")
         self._receive(link)
 
-    def _ask(self, link: Link, query: LiteralString, parameters: Sequence[str] = ()) -> None:
-        """Hints are for now or never: a server that does not answer soon is left."""
+    def _ask(self, link: Link, query: bytes, *parameters: str) -> None:
+        """Hints are for now or never: a server that does not answer soon is left.
+
+        Through libpq, because a cursor would take the notifications that come along with the answer for itself.
+        """
         link.give_up_at = postgres_watch.in_seconds(ANSWER_S)
-        link.connection.execute(query, parameters or None, prepare=False)
+        checked(link.connection.pgconn.exec_params(query, [value.encode() for value in parameters]))
         link.give_up_at = None
 
     def _open(self) -> Link:
@@ -202,7 +205,7 @@ class PostgresBus:
         assert self._link is not None
         try:
             for payload in _payloads(merged(hints)):
-                self._ask(self._link, "SELECT pg_notify(%s, %s)", (self._channel, payload))
+                self._ask(self._link, b"SELECT pg_notify($1, $2)", self._channel, payload)
         except psycopg.Error:
             with self._lock:
                 self._outbox = hints[-1000:] + self._outbox

@@ -154,11 +154,14 @@ class Link:
 
     def _say(self, words: bytes) -> pq.abc.PGresult:
         """Several statements in one round trip; the result of the last one."""
-        pgconn = self.connection.pgconn
-        result = pgconn.exec_(words)
-        if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
-        return result
+        return checked(self.connection.pgconn.exec_(words))
+
+
+def checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    """`result`, unless it is an error."""
+    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    return result
 
 
 def _text_loader(connection: psycopg.Connection[tuple[object, ...]]) -> type[psycopg.abc.Loader]:

@@ -13,14 +13,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
-import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
 from rota.clock import Clock, SystemClock
 from rota.store import statements
 from rota.store.port import Row
-from rota.store.postgres_link import Link
+from rota.store.postgres_link import Link, checked
 from rota.store.session import Session
 
 T = TypeVar("T")
@@ -29,7 +28,6 @@ _COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
 _LIST = re.compile(r":(\w+) AS (\w+)\[\]")
 _NOW = re.compile(r":now\b")
 _CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_GOOD = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -129,11 +127,11 @@ class PostgresSession(Session):
             text = text.alone
         values = [bound[name] for name in text.parameters]
         if self._is_pooled:
-            return _checked(self._pgconn.exec_params(text.words, values))
+            return checked(self._pgconn.exec_params(text.words, values))
         if text.name not in self._prepared:
-            _checked(self._pgconn.prepare(text.name, text.words))
+            checked(self._pgconn.prepare(text.name, text.words))
             self._prepared.add(text.name)
-        return _checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
+        return checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
 
     def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
         bound: dict[str, bytes | None] = {"now": str(self.now).encode()}
@@ -149,12 +147,6 @@ class PostgresSession(Session):
                 for index, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
                     bound[f"{name}_{index}"] = literal(column, kind)
         return bound
-
-
-def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
-    if result.status not in _GOOD:
-        raise psycopg.errors.error_from_result(result, encoding="utf-8")
-    return result
 
 
 def _plain(value: Any) -> bytes | None:
