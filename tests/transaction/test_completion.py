@@ -182,7 +182,7 @@ def test_a_connection_comes_back_as_new(shop: Shop) -> None:
     other = shop.start(shop.send, "b")
     with other.transaction() as conn:
         assert conn.info.backend_pid == first
-        assert conn.execute("SHOW search_path").fetchone() == ('"$user", public',)
+        assert conn.execute("SHOW search_path").fetchone() == ("public",)
 
 
 def test_a_connection_that_broke_while_it_was_idle(shop: Shop) -> None:

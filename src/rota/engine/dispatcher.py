@@ -70,7 +70,8 @@ class Dispatcher:
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
-        self._look_at = self._clock.monotonic() + TRUST * self._poll_s
+        if hint.is_look:
+            self._look_at = self._clock.monotonic() + TRUST * self._poll_s
         for lane, rank in hint.lanes.items():
             self._heard[lane] = min(rank, self._heard.get(lane, rank))
             mark = self._marks.get(lane)

@@ -175,7 +175,7 @@ class Supervisor:
     def _tell_ready(self, lanes: dict[int, int]) -> None:
         """Also if there is nothing: a child that hears that somebody looks need not look itself."""
         for child in self._children.values():
-            child.tell([Ready(lanes)])
+            child.tell([Ready(lanes, is_look=True)])
 
     async def _look_at_store(self) -> float:
         """A database that was deleted goes on to take writes that nobody will ever read: better to stop."""

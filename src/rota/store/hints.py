@@ -17,6 +17,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Something in these lanes may be claimed; for each lane, the lowest rank that is new in it."""
 
     lanes: dict[int, int]
+    is_look: bool = False
+    """Whether this is what a supervisor found when it looked, as it does again and again."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]]) -> Ready:
