@@ -50,8 +50,13 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 @cache
-def load(schema: str) -> dict[str, Statement]:
-    return {name: _statement(name, texts) for name, texts in statements.load("postgres", schema).items()}
+def load(schema: str, *, is_live: bool = True) -> dict[str, Statement]:
+    """By name. `:clock` is the database's clock while the statement runs; a test's time stands still meanwhile."""
+    clock = _CLOCK if is_live else ":now"
+    return {
+        name: _statement(name, tuple(text.replace(":clock", clock) for text in texts))
+        for name, texts in statements.load("postgres", schema).items()
+    }
 
 
 def _statement(name: str, texts: tuple[str, ...]) -> Statement:
@@ -85,10 +90,10 @@ class PostgresSession(Session):
         self._is_pooled = link.is_pooled
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(link.connection)
-        self._statements = load(schema)
         self._is_alone = False
         # Production goes by the database's clock; a test goes by its own.
         self._clock = None if isinstance(clock, SystemClock) else clock
+        self._statements = load(schema, is_live=self._clock is None)
 
     def begin(self, now: int) -> None:
         """To be called once per operation: `now` is what the database said when the transaction began."""

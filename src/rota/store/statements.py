@@ -7,6 +7,7 @@ One text serves both databases, because a batch has a notation of its own:
 
     EACH(:rows, id uuid, fence bigint)   a table made from a list of tuples, with these columns
     x.id AMONG(:ids, uuid)               whether a value is in a list
+    :now, :clock                         when the transaction began; while the statement runs, where that can be told
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
     FOUND(text, part)                    where a part of a text begins, from 1; 0 if nowhere
     LISTING(x), PAIR(x, y)               a JSON array of all rows' values, and of two values

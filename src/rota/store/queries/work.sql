@@ -33,14 +33,16 @@ DELETE FROM ready WHERE id IN (
     ORDER BY rank, id LIMIT :most)
 
 -- name: claim @postgres
-WITH taken AS (
+-- The start is the time now, not when the transaction began: what was enqueued since then may be among the rows.
+WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
+taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM ready r
         WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest
         ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED))
     RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now FROM taken
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
 RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: claimed
