@@ -7,8 +7,8 @@ import msgspec
 from rota.domain.lifecycle import Held
 
 
-class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """What a worker is told of the attempt that it may run."""
+class Taken(msgspec.Struct, frozen=True, array_like=True):
+    """The part of a claim that moves from table to table."""
 
     id: str
     lane: int
@@ -18,6 +18,11 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     crashes: int
     first_start_at: int
     started_at: int
+
+
+class Claim(Taken, frozen=True, array_like=True):
+    """What a worker is told of the attempt that it may run."""
+
     job: str
     arguments: str
     deadline: int | None

@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import astuple
 
-from rota.domain.claim import Claim
+from rota.domain.claim import Claim, Taken
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.ids import FIRST_ID
@@ -25,21 +25,8 @@ Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
 
 
-class Taken(msgspec.Struct, frozen=True, array_like=True):
-    """The first part of a claim: what was moved."""
-
-    id: str
-    lane: int
-    rank: int
-    fence: int
-    attempts: int
-    crashes: int
-    first_start_at: int
-    started_at: int
-
-
 class Task(msgspec.Struct, frozen=True, array_like=True):
-    """The second part: what there is to run."""
+    """The other part of a claim: what there is to run."""
 
     id: str
     job: str
