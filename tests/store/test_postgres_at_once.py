@@ -11,11 +11,14 @@ import pytest
 from rota.clock import ManualClock, SystemClock
 from rota.domain.errors import ClockSkew, QueueFull, StoreError, UnknownJob
 from rota.domain.job import Definition, Queue
+from rota.domain.unique import Unique
 from rota.ids import IdSource
 from rota.ops import define, enqueue
 from rota.ops.enqueue import Header, Item
 from rota.store.postgres import PostgresStore
+from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
+from rota.store.work import Work
 from tests.support.databases import fresh_database
 from tests.support.postgres import shared
 
@@ -92,11 +95,114 @@ def test_an_id_that_is_taken_is_refused(store: PostgresStore) -> None:
 def test_a_connection_that_breaks_around_the_statement_costs_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
+    breaks = _break(monkeypatch, "insert_at_once", is_late=is_late)
+    item = Item(ids.new(), "{}")
+    (accepted,) = store.transact(enqueue.enqueue, _header(), [item])
+    assert (accepted.id, accepted.created) == (item.id, True)
+    assert [str(row[0]) for row in _rows(store, "SELECT id FROM rota.execution")] == [item.id]
+    assert next(breaks, None) is None
+
+
+def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = _count(monkeypatch)
+    header, items = _header(), [Item(ids.new(), f'{{"n":{n}}}') for n in range(50)]
+    group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
+    _perform(store, group)
+    assert seen == ["insert_at_once"]
+    assert [work.answer() for work in group] == [[enqueue.Accepted(item.id, True)] for item in items]
+    assert _stored(store) == [(item.id, item.arguments) for item in items]
+
+
+def test_callers_that_do_not_go_together_go_the_long_way(store: PostgresStore) -> None:
+    calls = [(_header(), "a"), (_header(delay_s=5.0), "b"), (_header(key="k"), "c"), (_header(job="nothing"), "d")]
+    group = [Work(enqueue.enqueue, (header, [Item(ids.new(), f'"{name}"')]), {}) for header, name in calls]
+    _perform(store, group)
+    for work in group[:3]:
+        assert work.answer() == [enqueue.Accepted(work.args[1][0].id, True)]
+    with pytest.raises(UnknownJob):
+        group[3].answer()
+    assert [arguments for _, arguments in _stored(store)] == ['"a"', '"b"', '"c"']
+
+
+def test_one_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) -> None:
+    header, taken = _header(), Item(ids.new(), "{}")
+    store.transact(enqueue.enqueue, header, [taken])
+    group = [
+        Work(enqueue.enqueue, (header, [item]), {}) for item in (Item(ids.new(), "{}"), taken, Item(ids.new(), "{}"))
+    ]
+    _perform(store, group)
+    assert [work.error is None for work in group] == [True, False, True]
+    assert len(_stored(store)) == 3
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["after", "before"])
+def test_a_connection_that_breaks_around_a_group_costs_nobody_anything(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    breaks = _break(monkeypatch, "insert_at_once", is_late=is_late)
+    header, items = _header(), [Item(ids.new(), "{}") for _ in range(5)]
+    group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
+    _perform(store, group)
+    assert [work.answer() for work in group] == [[enqueue.Accepted(item.id, True)] for item in items]
+    assert [id for id, _ in _stored(store)] == [item.id for item in items]
+    assert next(breaks, None) is None
+
+
+@pytest.mark.parametrize(
+    "options", [{"delay_s": 60.0}, {"key": "k"}, {"unique": Unique(on_conflict="reject")}, {"unique": Unique()}]
+)
+def test_what_landed_although_nobody_said_so_is_answered_as_accepted(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """The COMMIT lands, its answer is lost, and the server that could tell is another one by now."""
+    original = Link.commit
+    breaks = iter([True])
+
+    def commit(self: Link) -> None:
+        original(self)
+        if next(breaks, False):
+            self.life = "that of a server before this one"
+            self.connection.pgconn.finish()
+            raise psycopg.OperationalError("the connection broke")
+
+    monkeypatch.setattr(Link, "commit", commit)
+    item = Item(ids.new(), "{}")
+    assert store.transact(enqueue.enqueue, _header(**options), [item]) == [enqueue.Accepted(item.id, True)]
+    assert [id for id, _ in _stored(store)] == [item.id]
+    assert next(breaks, None) is None
+
+
+def _perform(store: PostgresStore, group: list[Work]) -> None:
+    writer = store._new_writer()
+    try:
+        writer.perform(group)
+    finally:
+        writer.let_go()
+
+
+def _stored(store: PostgresStore) -> list[tuple[str, str]]:
+    return [(str(id), text) for id, text in _rows(store, "SELECT id, arguments FROM rota.execution ORDER BY id")]
+
+
+def _count(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    seen: list[str] = []
+    for method in ("rows", "run"):
+        original: Callable[..., Any] = getattr(PostgresSession, method)
+
+        def counted(self: PostgresSession, name: str, /, _original: Any = original, **params: Any) -> Any:
+            seen.append(name)
+            return _original(self, name, **params)
+
+        monkeypatch.setattr(PostgresSession, method, counted)
+    return seen
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, statement: str, *, is_late: bool) -> Iterator[bool]:
     original: Callable[..., Any] = PostgresSession.rows
     breaks = iter([True])
 
     def rows(self: PostgresSession, name: str, /, **params: Any) -> list[tuple[Any, ...]]:
-        if name != "insert_at_once" or not next(breaks, False):
+        if name != statement or not next(breaks, False):
             return original(self, name, **params)  # type: ignore[no-any-return]
         if is_late:
             original(self, name, **params)
@@ -104,8 +210,4 @@ def test_a_connection_that_breaks_around_the_statement_costs_nothing(
         raise psycopg.OperationalError("the connection broke")
 
     monkeypatch.setattr(PostgresSession, "rows", rows)
-    item = Item(ids.new(), "{}")
-    (accepted,) = store.transact(enqueue.enqueue, _header(), [item])
-    assert (accepted.id, accepted.created) == (item.id, True)
-    assert [str(row[0]) for row in _rows(store, "SELECT id FROM rota.execution")] == [item.id]
-    assert next(breaks, None) is None
+    return breaks

@@ -101,19 +101,26 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
     return answers
 
 
-def _is_simple(header: Header, items: list[Item]) -> bool:
-    """Whether nothing need be looked at and decided before the items are inserted."""
+def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | None:
+    """Calls with one header, if nothing need be looked at and decided before their items are inserted."""
+    header: Header = calls[0][0]
     at_once = not header.delay_s and header.at is None and header.start_by is None and header.start_within_s is None
-    return at_once and header.key is None and header.unique is None and bool(items)
+    if not at_once or header.key is not None or header.unique is not None:
+        return None
+    if any(other is not header for other, _ in calls):
+        return None
+    items = [item for _, items in calls for item in items]
+    return (header, items) if items else None
 
 
 def _all_created(header: Header, items: list[Item]) -> list[Accepted]:
     return [Accepted(item.id, True) for item in items]
 
 
-@runs_at_once(enqueue, when=_is_simple, landed=_all_created)
-def _enqueue_at_once(tx: Tx, header: Header, items: list[Item]) -> list[Accepted] | None:
+@runs_at_once(enqueue, answer=_all_created, joined=_joined)
+def _enqueue_at_once(tx: Tx, header: Header, items: list[Item]) -> bool:
     """The most common call as one statement. Every policy adds to the time, so its part can be told beforehand."""
+    ids = [item.id for item in items]
     placed = tx.one(
         "insert_at_once",
         items=items,
@@ -129,13 +136,13 @@ def _enqueue_at_once(tx: Tx, header: Header, items: list[Item]) -> list[Accepted
         trace=header.trace,
         fifo=rank.rank(rank.Policy.FIFO, 0, header.priority),
         priority_rank=rank.rank(rank.Policy.PRIORITY, 0, header.priority),
-        made_at=made_at(items[-1].id),
+        first_made=made_at(min(ids)),
+        last_made=made_at(max(ids)),
         skew=round(MOST_CLOCK_SKEW_S * MICROSECONDS),
     )
-    if placed is None:
-        return None
-    tx.tell(Ready({placed[0]: placed[1]}))
-    return _all_created(header, items)
+    if placed is not None:
+        tx.tell(Ready({placed[0]: placed[1]}))
+    return placed is not None
 
 
 def _lock_keys(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> None:
@@ -259,9 +266,9 @@ def _keyed(tx: Tx, header: Header, route: _Route, item: Item, run_at: int) -> Ac
             return _same_request(tx, header, item, hashed, known)
     if header.unique is not None:
         key = header.unique.key or hashed
-        existing = _conflict(tx, header, header.unique, key, run_at)
+        existing = _conflict(tx, header, header.unique, key, item.id, run_at)
         if existing is not None:
-            return Accepted(existing, False)
+            return Accepted(existing, existing == item.id)
         _take(tx, header, _unique_kind(header.unique), key, item.id, hashed)
     if header.key is not None:
         _take(tx, header, IDEMPOTENCY, header.key, item.id, hashed)
@@ -272,7 +279,8 @@ def _keyed(tx: Tx, header: Header, route: _Route, item: Item, run_at: int) -> Ac
 def _same_request(tx: Tx, header: Header, item: Item, hashed: str, known: tuple[str, str, int]) -> Accepted:
     holder, known_hash, _ = known
     if known_hash == hashed:
-        return Accepted(holder, False)
+        # If it is the holder's own, this is the repeat of a commit that was in doubt.
+        return Accepted(holder, holder == item.id)
     before = tx.one("arguments_of", id=holder)
     raise KeyConflict(
         f"the key {header.key!r} belongs to execution {holder} of job {header.job!r} with the arguments "
@@ -281,12 +289,14 @@ def _same_request(tx: Tx, header: Header, item: Item, hashed: str, known: tuple[
     )
 
 
-def _conflict(tx: Tx, header: Header, wanted: Unique, key: str, run_at: int) -> str | None:
+def _conflict(tx: Tx, header: Header, wanted: Unique, key: str, newcomer: str, run_at: int) -> str | None:
     """The execution that keeps the newcomer out, after the conflict action; None if the way is free."""
     known = _holder(tx, header, _unique_kind(wanted), key)
     if known is None:
         return None
     holder, _, taken_at = known
+    if holder == newcomer:
+        return holder  # The repeat of a commit that was in doubt, and has landed.
     found = tx.one("status_of", id=holder, namespace=header.namespace)
     status = Status(found[0]) if found else None
     if not unique.holds(wanted.kind(), wanted.window_s(), status, taken_at, tx.now):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from rota.store.hints import Bus, Hint
 
 P = ParamSpec("P")
@@ -81,30 +83,41 @@ def is_apart(op: Callable[..., Any]) -> bool:
     return op in _apart
 
 
-_at_once: dict[Callable[..., Any], tuple[Callable[..., bool], Callable[..., Any], Callable[..., Any]]] = {}
+class AtOnce(msgspec.Struct, frozen=True):
+    """The form of an operation that is one statement."""
+
+    form: Callable[..., bool]
+    """False if it did nothing, and the whole operation must be run."""
+    answer: Callable[..., Any]
+    """What a call is told when the form has done it; by its own arguments."""
+    joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
+    """The arguments for several calls in one; None if they do not go together, or need the whole operation."""
+
+
+_at_once: dict[Callable[..., Any], AtOnce] = {}
 
 
 def runs_at_once(
-    op: Callable[..., Any], *, when: Callable[..., bool], landed: Callable[..., Any]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares a form of `op` that is one statement, for calls `when` that may do.
+    op: Callable[..., Any],
+    *,
+    answer: Callable[..., Any],
+    joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None],
+) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
+    """Declares a form of `op` that is one statement, for one call or several.
 
-    A statement is a transaction by itself, so a store with a long way to its database saves all other words. The form
-    returns None if it did nothing and the whole operation must be run. Its ids are new: if it is carried out twice, the
-    second time is refused as a double, and `landed` is the answer.
+    A statement is a transaction by itself, so a store with a long way to its database saves all other words. What it
+    inserts has new ids: if it is carried out twice, the second time is refused as a double, and all of it has landed.
     """
 
-    def declare(form: Callable[..., Any]) -> Callable[..., Any]:
-        _at_once[op] = (when, form, landed)
+    def declare(form: Callable[..., bool]) -> Callable[..., bool]:
+        _at_once[op] = AtOnce(form, answer, joined)
         return form
 
     return declare
 
 
-def at_once_of(op: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """The form for this call, and its answer if it turns out to have landed before; None if there is none."""
-    known = _at_once.get(op)
-    return (known[1], known[2]) if known is not None and known[0](*args) else None
+def at_once_of(op: Callable[..., Any]) -> AtOnce | None:
+    return _at_once.get(op)
 
 
 _alone: set[Callable[..., Any]] = set()

@@ -119,7 +119,7 @@ class Writer:
         link, session = self._timed(min(work.asked_at for work in group))
         if is_alone(group[0].op) and not link.is_pooled:
             return self._try_alone(session, group)
-        if len(group) == 1 and not link.is_pooled and self._try_at_once(session, group[0]):
+        if not link.is_pooled and self._try_at_once(session, group):
             return True
         xid = self._begin(link, session)
         works = [work for work in group if work.is_begun or work.begin()]
@@ -135,6 +135,11 @@ class Writer:
             self._commit(xid, patience)
         except _LandedBefore:
             self._undo()
+            if len(works) > 1:
+                return False
+            # If it was one statement, nobody has kept its answer; else that of the first try stands.
+            if (known := at_once_of(works[0].op)) is not None:
+                works[0].result = known.answer(*works[0].args)
         with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
             self._send(hints)
         for work in works:
@@ -150,32 +155,32 @@ class Writer:
             work.end()
         return True
 
-    def _try_at_once(self, session: PostgresSession, work: Work) -> bool:
-        """The operation as one statement, if it has such a form; False if it must be run in full."""
-        known = at_once_of(work.op, work.args)
-        if known is None or not (work.is_begun or work.begin()):
-            return known is not None
-        form, landed = known
+    def _try_at_once(self, session: PostgresSession, group: list[Work]) -> bool:
+        """The whole group as one statement, if there is such a form; False if it must be run in full."""
+        known = at_once_of(group[0].op)
+        if known is None:
+            return False
+        works = [work for work in group if work.is_begun or work.begin()]
+        args = known.joined([work.args for work in works]) if works else None
+        if args is None:
+            return not works
         session.begin_alone()
         try:
-            work.result = form(session, *work.args)
-        except psycopg.errors.UniqueViolation as error:
-            if self._in_doubt:
-                work.result = landed(*work.args)
-            else:
-                work.error = translated(error, self._address.shown)
+            if not known.form(session, *args):
+                return False
         except psycopg.Error as error:
-            if remedy(error) is Remedy.NONE and not self._has_lost_link():
-                work.error = translated(error, self._address.shown)
-            else:
+            is_double = isinstance(error, psycopg.errors.UniqueViolation)
+            if not (is_double and self._in_doubt):
+                if remedy(error) is Remedy.NONE and not self._has_lost_link():
+                    return False  # The long way tells whose fault it is.
                 # It may have been carried out; the repeat will show.
                 self._in_doubt = self._in_doubt or self._has_lost_link()
                 raise
-        if work.result is None and work.error is None:
-            return False
         with contextlib.suppress(Exception):
             self._send(session.hints)
-        work.end()
+        for work in works:
+            work.result = known.answer(*work.args)
+            work.end()
         return True
 
     def _has_lost_link(self) -> bool:

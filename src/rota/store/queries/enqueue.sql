@@ -31,7 +31,7 @@ SELECT :lane, :rank, id, 0, 0, 0 FROM e
 
 -- name: insert_at_once @postgres
 -- The whole of an enqueue that may start now, in one statement. No row, and nothing done, if there is no such job or
--- queue yet, the queue has a limit, or the id was made far from now.
+-- queue yet, the queue has a limit, or an id was made far from now.
 WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
 r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
@@ -40,7 +40,8 @@ r AS MATERIALIZED (
     JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue AND l.requirements = ''
     JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
     WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
-      AND CAST(:made_at AS bigint) BETWEEN t.now - CAST(:skew AS bigint) AND t.now + CAST(:skew AS bigint)),
+      AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)
+      AND CAST(:last_made AS bigint) <= t.now + CAST(:skew AS bigint)),
 e AS MATERIALIZED (SELECT * FROM EACH(:items, id uuid, arguments text) u),
 known AS (
     INSERT INTO execution (
