@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 
 from rota.clock import Clock
 
 FIRST_ID = "00000000-0000-0000-0000-000000000000"
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_VERSION = 0x7 << 76
-_VARIANT = 0x2 << 62
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 _SEQUENCE_BITS = 12
 _SEQUENCE_MASK = (1 << _SEQUENCE_BITS) - 1
 
@@ -34,12 +34,12 @@ class IdSource:
     def many(self, count: int) -> list[str]:
         """`count` ids in increasing order, for one bulk enqueue."""
         now = self._clock.now() // 1000 << _SEQUENCE_BITS
-        bits = self._clock.random_bits
         with self._lock:
             # Milliseconds and sequence are one counter, which never falls behind the clock and never stands still.
             first = max(self._last + 1, now)
             self._last = first + count - 1
-        return [_text(tick, bits(62)) for tick in range(first, first + count)]
+        random = f"{self._clock.random_bits(64 * count):0{16 * count}x}"
+        return list(_texts(first, count, random))
 
 
 def is_id(text: str) -> bool:
@@ -64,7 +64,15 @@ def first_at(instant: int) -> str:
     return f"{text[:8]}-{text[8:]}{FIRST_ID[13:]}"
 
 
-def _text(tick: int, bits: int) -> str:
-    number = tick >> _SEQUENCE_BITS << 80 | _VERSION | (tick & _SEQUENCE_MASK) << 64 | _VARIANT | bits
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+def _texts(first: int, count: int, random: str) -> Iterator[str]:
+    """`random` has sixteen hexadecimal digits for each id, of which two bits make room for the variant."""
+    tick, place, end = first, 0, first + count
+    while tick < end:
+        millisecond = f"{tick >> _SEQUENCE_BITS:012x}"
+        head = f"{millisecond[:8]}-{millisecond[8:]}-7"
+        last = min(end, (tick | _SEQUENCE_MASK) + 1)
+        for sequence in range(tick & _SEQUENCE_MASK, (tick & _SEQUENCE_MASK) + last - tick):
+            tail = random[place : place + 16]
+            place += 16
+            yield f"{head}{sequence:03x}-{_VARIANT[tail[0]]}{tail[1:4]}-{tail[4:]}"
+        tick = last

@@ -128,12 +128,16 @@ def test_connections_that_are_all_taken_are_waited_for(tmp_path: Path) -> None:
 def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
     """Cuts everybody off until we have all the connections that there are for ordinary users."""
     with contextlib.ExitStack() as stack:
-        while True:
+        quiet_rounds = 0
+        while quiet_rounds < 3:  # One that was just ended gives its place back a little later.
+            taken = 0
             with contextlib.suppress(psycopg.OperationalError):
                 while True:
                     stack.enter_context(psycopg.connect(server.url("postgres", postgres.USER)))
-            if not server.terminate_backends(url.rpartition("/")[2]):
-                break
+                    taken += 1
+            is_quiet = not server.terminate_backends(url.rpartition("/")[2]) and not taken
+            quiet_rounds = quiet_rounds + 1 if is_quiet else 0
+            time.sleep(0.05)  # sleep: between two looks
         yield
 
 

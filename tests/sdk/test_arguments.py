@@ -236,6 +236,17 @@ def test_a_wrong_argument_is_an_error_at_the_caller_that_names_it(
         job.enqueue(*args, **kwargs)
 
 
+@pytest.mark.parametrize("raw", [b"nonsense", b"[1,", b"", b"1 2", b'{"a":1}{}', b'"\xff"', b"1e999"])
+def test_raw_json_is_read_before_it_is_stored(app: App, raw: bytes) -> None:
+    def anything(value: Any) -> None: ...
+
+    def as_it_is(value: msgspec.Raw) -> None: ...
+
+    for function in (anything, as_it_is):
+        with pytest.raises(ArgumentsError):
+            app.job(function).enqueue(msgspec.Raw(raw))
+
+
 def test_a_huge_wrong_value_does_not_make_a_huge_message(app: App) -> None:
     @app.job
     def send(to: int) -> None: ...

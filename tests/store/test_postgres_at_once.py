@@ -17,7 +17,7 @@ from rota.ops import define, enqueue
 from rota.ops.enqueue import Header, Item
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_link import Link
-from rota.store.postgres_session import PostgresSession
+from rota.store.postgres_session import PostgresSession, literal
 from rota.store.work import Work
 from tests.support.databases import fresh_database
 from tests.support.postgres import shared
@@ -170,6 +170,24 @@ def test_what_landed_although_nobody_said_so_is_answered_as_accepted(
     assert store.transact(enqueue.enqueue, _header(**options), [item]) == [enqueue.Accepted(item.id, True)]
     assert [id for id, _ in _stored(store)] == [item.id]
     assert next(breaks, None) is None
+
+
+TEXTS = ['"', "\\", '\\"', '"}', ",", "NULL", "", "{}", " ", "\n", "ä€🎈", '{"a":"\\\\\\"b,c"}']
+
+
+@pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], [""], ["NULL"], []], ids=len)
+def test_any_text_travels_unchanged(texts: list[str]) -> None:
+    with shared().connect("postgres") as session:
+        for values in (texts, [*texts, None]):
+            (found,) = session.execute("SELECT %s::text[]", (literal(values, "text").decode(),)).fetchone() or ()
+            assert found == values
+
+
+def test_a_text_that_no_database_holds_does_not_become_two(store: PostgresStore) -> None:
+    items = [Item(ids.new(), '"a\0b"'), Item(ids.new(), '"c"')]
+    with pytest.raises(StoreError):
+        store.transact(enqueue.enqueue, _header(), items)
+    assert _stored(store) == []
 
 
 def _perform(store: PostgresStore, group: list[Work]) -> None:

@@ -27,16 +27,19 @@ _ROOM_FOR_NOTE = 60
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 _REFUSED = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-_SUSPECTS = ("null", "\\u0000")
 
 
-def encode(value: Any, what: str, most_bytes: int = MOST_BYTES) -> str:
-    """`value` as JSON text, or an ArgumentsError that says what cannot be stored and where."""
+def encode(value: Any, what: str, most_bytes: int = MOST_BYTES, *, is_read_next: bool = False) -> str:
+    """`value` as JSON text, or an ArgumentsError that says what cannot be stored and where.
+
+    A msgspec.Raw goes into the text as it is, so what was written may be anything: it must also be readable, and that
+    is tried unless the caller is going to.
+    """
     try:
         data = _encoder.encode(value)
         text = data.decode()
-        # A msgspec.Raw goes into the text as it is, so what was written may be anything: it must also be readable.
-        _decoder.decode(data)
+        if not is_read_next:
+            _decoder.decode(data)
     except _REFUSED as error:
         raise ArgumentsError(f"{what} cannot be stored as JSON: {_plain(error)}") from None
     if len(data) > most_bytes:
@@ -46,7 +49,8 @@ def encode(value: Any, what: str, most_bytes: int = MOST_BYTES) -> str:
         )
     # The encoder writes NaN as null and NUL as an escape: only then, or where many brackets allow a deep nesting, is a
     # look at every value needed.
-    if any(mark in text for mark in _SUSPECTS) or text.count("[") + text.count("{") > DEEPEST:
+    is_deep = len(text) > DEEPEST and text.count("[") + text.count("{") > DEEPEST
+    if is_deep or "null" in text or "\\u0000" in text:
         _check(msgspec.to_builtins(value, str_keys=True, enc_hook=_decoder.decode), what, "", 0)
     return text
 

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     START_DEADLINE = "start_deadline"
     SNOOZED = "snoozed"
     DRAINED = "drained"
+    NOT_BEGUN = "not_begun"
     NOT_HELD = "not_held"
     LEASE_LOST = "lease_lost"
 

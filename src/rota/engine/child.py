@@ -7,6 +7,7 @@ replaced, or is no longer allowed to hold anything.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -41,7 +42,9 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 def say(fd: int, words: bytes) -> None:
-    os.write(fd, words + b"\n")
+    # If the supervisor is gone nobody hears it, and the tether ends us.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(fd, words + b"\n")
 
 
 def say_hello(fd: int, hello: Hello) -> None:

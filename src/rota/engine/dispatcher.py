@@ -11,13 +11,13 @@ from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.engine.bridge import Bridge
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
+from rota.engine.pace import Pace
 from rota.ids import LAST_ID
 from rota.ops import claim, turn
 from rota.ops.claim import Claimed
 from rota.store import reader
 from rota.store.hints import Ready
 
-GATHER_S = 0.003
 TRUST = 3
 """Polls for which a word from the supervisor is enough."""
 SWEEP_S = 1.0
@@ -40,7 +40,7 @@ class Dispatcher:
         free: Callable[[], int],
         start: Callable[[Claim], None],
         outcomes: Completer,
-        concurrency: int,
+        pace: Pace,
         poll_s: float,
         clock: Clock,
     ) -> None:
@@ -50,7 +50,7 @@ class Dispatcher:
         self._namespace, self._app, self._queues = namespace, app, queues
         self._free, self._start = free, start
         self._outcomes = outcomes
-        self._worthwhile = max(1, concurrency * 9 // 10)
+        self._pace = pace
         self._poll_s = poll_s
         self._lanes: frozenset[int] = frozenset()
         self._expects_work = True
@@ -85,7 +85,7 @@ class Dispatcher:
     def slot_freed(self) -> None:
         if self._expects_work:
             self.loop.wake.wake()
-            if self._free() >= self._worthwhile:
+            if self._free() >= self._pace.worthwhile:
                 self._enough.wake()
 
     def close(self) -> None:
@@ -99,9 +99,10 @@ class Dispatcher:
     async def step(self) -> float | None:
         if not self._is_open:
             return None
-        if self._was_full and self._free() < self._worthwhile:
+        if self._was_full and self._free() < self._pace.worthwhile:
             # Slots become free one by one: a short wait turns many small claims into one.
-            await self._enough.sleep(GATHER_S)
+            await self._enough.sleep(self._pace.gather_s)
+        self._pace.measure()
         free = self._free()
         if free <= 0:
             return self._poll_s

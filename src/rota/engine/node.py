@@ -17,6 +17,7 @@ from rota.engine.bridge import Bridge
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
+from rota.engine.pace import Pace
 from rota.engine.worker import Stop, Worker
 from rota.executors.function import FunctionTarget
 from rota.ops import fleet
@@ -25,7 +26,7 @@ from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
 
 MOST_UNWRITTEN = 3
-"""For each slot, outcomes that may wait to be written."""
+"""For each place, outcomes that may wait to be written."""
 LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
 ROUNDS_PER_LOOK = 12
@@ -68,11 +69,13 @@ class Node:
         self._hurried = asyncio.Event()
         self._draining = False
         self.completer = Completer(bridge, settled)
+        self._pace = Pace(clock, place.concurrency)
         self.worker = Worker(
             targets,
             self.completer,
             clock,
             place.concurrency,
+            self._pace,
             slot_freed=self._slot_freed,
             stop_grace_s=place.stop_grace_s,
         )
@@ -83,9 +86,9 @@ class Node:
             place.app,
             place.queues,
             free=self._free,
-            start=self.worker.start,
+            start=self.worker.take,
             outcomes=self.completer,
-            concurrency=place.concurrency,
+            pace=self._pace,
             poll_s=place.poll_s,
             clock=clock,
         )
@@ -125,6 +128,7 @@ class Node:
         while not self._draining and not self.worker.is_tainted:
             await self._change.sleep(self._place.poll_s)
         self.dispatcher.close()
+        self.worker.begin_no_more()
         if self.worker.is_tainted:
             self._leaving()
         with contextlib.suppress(StoreError):
@@ -150,7 +154,8 @@ class Node:
 
     def _free(self) -> int:
         """Slots to fill; fewer while outcomes cannot be written, or we would hold ever more that has ended long ago."""
-        return min(self.worker.free, MOST_UNWRITTEN * self._place.concurrency - self.completer.count)
+        places = self._place.concurrency + self._pace.ahead
+        return min(self.worker.free, MOST_UNWRITTEN * places - self.completer.count)
 
     def _slot_freed(self) -> None:
         self.dispatcher.slot_freed()

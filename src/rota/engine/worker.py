@@ -3,12 +3,15 @@
 Async functions run as tasks on the loop, sync ones in threads. Every attempt can be asked to stop, for one of four
 causes; a task is cancelled, a thread is only told. Whoever does not stop within the grace is written off: its outcome
 is recorded, its slot is free again, and the process asks to be replaced, because the code may still be running in it.
+
+What was claimed ahead waits for a slot, but not for long: then it is given back, for others may have one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import Enum
 
@@ -18,6 +21,7 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, TimedOut
 from rota.domain.status import Reason
 from rota.engine.completer import Completer
+from rota.engine.pace import Pace
 from rota.engine.threads import Threads
 from rota.engine.timers import Timers
 from rota.executors.context import Context
@@ -27,12 +31,15 @@ from rota.ops.finish import DEFAULT_RULES, Finished
 log = logging.getLogger("rota.engine")
 
 STOP_GRACE_S = 5.0
+WAIT_S = 0.1
+"""What has waited for a slot for so long, and at most twice that, is given back."""
 UNKNOWN_JOB_DELAY_S = 5.0
 LONGEST_UNKNOWN_DELAY_S = 300.0
 MICROSECONDS = 1_000_000
 _NOT_COMMITTED = Failed(
     payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
 )
+_NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
 
 
 class Stop(Enum):
@@ -69,6 +76,7 @@ class Worker:
         completer: Completer,
         clock: Clock,
         concurrency: int,
+        pace: Pace,
         *,
         slot_freed: Callable[[], None] = lambda: None,
         stop_grace_s: float = STOP_GRACE_S,
@@ -79,7 +87,12 @@ class Worker:
         self._concurrency = concurrency
         self._slot_freed = slot_freed
         self._stop_grace_s = stop_grace_s
+        self._pace = pace
         self._running: dict[str, _Running] = {}
+        self._waiting: OrderedDict[str, Claim] = OrderedDict()
+        self._came = 0
+        self._impatience: asyncio.TimerHandle | None = None
+        self._begins = True
         self._deadlines: Timers[str] = Timers(self._time_out)
         self._graces: Timers[str] = Timers(self._write_off)
         self._threads = Threads(concurrency)
@@ -89,18 +102,47 @@ class Worker:
 
     @property
     def free(self) -> int:
-        """Slots that may be filled: none in a process that must be replaced."""
-        return 0 if self.is_tainted else self._concurrency - len(self._running)
+        """Claims that it can take: none in a process that must be replaced."""
+        held = len(self._running) + len(self._waiting)
+        return 0 if self.is_tainted else self._concurrency + self._pace.ahead - held
 
     @property
     def is_idle(self) -> bool:
-        return not self._running
+        return not self._running and not self._waiting
 
     def held(self) -> list[str]:
-        return list(self._running)
+        return [*self._running, *self._waiting]
 
-    def start(self, claim: Claim) -> None:
-        """Begins an attempt in a free slot."""
+    def take(self, claim: Claim) -> None:
+        """Begins an attempt, or keeps it until a slot is free."""
+        if not self._begins:
+            self._report(claim, _NOT_BEGUN, None)
+        elif len(self._running) < self._concurrency:
+            self._start(claim)
+        else:
+            self._waiting[claim.id] = claim
+            self._came += 1
+            if self._impatience is None:
+                self._impatience = self._loop.call_later(WAIT_S, self._give_up_on, self._came)
+
+    def begin_no_more(self) -> None:
+        """What waits, and whatever comes, goes back to where it came from."""
+        self._begins = False
+        self._give_back(len(self._waiting))
+
+    def _give_up_on(self, came: int) -> None:
+        """Gives back what was among the first `came` that ever waited, and waits still."""
+        self._impatience = None
+        self._give_back(len(self._waiting) - (self._came - came))
+        if self._waiting:
+            self._impatience = self._loop.call_later(WAIT_S, self._give_up_on, self._came)
+
+    def _give_back(self, count: int) -> None:
+        for _ in range(count):
+            _, claim = self._waiting.popitem(last=False)
+            self._report(claim, _NOT_BEGUN, None)
+
+    def _start(self, claim: Claim) -> None:
         target = self._targets.get(claim.job)
         if target is None:
             self._report(claim, _unknown(claim), None)
@@ -128,6 +170,9 @@ class Worker:
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""
+        if (waiting := self._waiting.pop(id, None)) is not None:
+            self._report(waiting, Cancelled() if cause is Stop.CANCEL else _NOT_BEGUN, None)
+            return
         running = self._running.get(id)
         if running is None or running.stop is not None:
             return
@@ -138,13 +183,16 @@ class Worker:
             running.task.cancel()
 
     def stop_all(self, cause: Stop) -> None:
-        for id in list(self._running):
+        for id in self.held():
             self.stop(id, cause)
 
     def close(self) -> None:
         """Lets go of everything without a report: the lease is gone, others have it."""
         self._deadlines.close()
         self._graces.close()
+        if self._impatience is not None:
+            self._impatience.cancel()
+        self._waiting.clear()
         for running in list(self._running.values()):
             if running.task is not None:
                 running.task.cancel()
@@ -176,6 +224,9 @@ class Worker:
         if running.grace_bucket >= 0:
             self._graces.remove(running.grace_bucket, id)
         self._report(running.claim, outcome, running.target, running.context.written)
+        self._pace.ended += 1
+        while self._waiting and len(self._running) < self._concurrency:
+            self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
 
     def _time_out(self, id: str) -> None:
@@ -186,6 +237,7 @@ class Worker:
         if running is None:
             return
         self.is_tainted = True
+        self.begin_no_more()
         if running.task is None:
             self._threads.write_off()
         log.warning(

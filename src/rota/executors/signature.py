@@ -27,17 +27,22 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
+        self._what = f"{name}(): the arguments"
         self._signature = _without_context(function)
         self.context_parameter = _context_parameter(function)
         hints = _hints(function)
         self._struct = _struct(name, self._signature, hints)
         self._decoder = msgspec.json.Decoder(self._struct)
+        self._reads_all = "msgspec.Raw" not in repr(hints)  # Which the decoder would let through unread.
         self._fields = self._struct.__struct_fields__
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
         self._positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         self._required = {p.name for p in parameters if p.default is p.empty}
         self._known = {p.name: None for p in parameters}
+        by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        needs_names = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+        self._least = len(by_place) + 1 if needs_names else sum(p.default is p.empty for p in by_place)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any], most_bytes: int) -> str:
         """The arguments of a call as JSON text; an ArgumentsError names what does not fit."""
@@ -47,7 +52,7 @@ class Signature:
                 arguments = self._signature.bind(*args, **kwargs).arguments
             except TypeError as error:
                 raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
-        text = payload.encode(arguments, f"{self._name}(): the arguments", most_bytes)
+        text = payload.encode(arguments, self._what, most_bytes, is_read_next=self._reads_all)
         self.check(text)
         return text
 
@@ -59,6 +64,8 @@ class Signature:
         if not self._is_plain or len(args) > len(self._positional):
             return None
         given = dict(zip(self._positional, args, strict=False))
+        if not kwargs and len(args) >= self._least:
+            return given
         if kwargs:
             if not given.keys().isdisjoint(kwargs):
                 return None

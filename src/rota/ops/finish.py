@@ -193,7 +193,7 @@ def _never_began(row: Held, outcome: Outcome) -> bool:
     """Whether the execution's body has never run yet, in this attempt or before."""
     return (
         isinstance(outcome, GivenBack)
-        and outcome.reason in (Reason.UNKNOWN_JOB, Reason.NOT_HELD)
+        and outcome.reason in (Reason.UNKNOWN_JOB, Reason.NOT_HELD, Reason.NOT_BEGUN)
         and row.first_start_at == row.started_at
     )
 

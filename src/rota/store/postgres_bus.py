@@ -33,6 +33,7 @@ MOST_WANTED = 100_000
 WANTED_S = 30.0
 LATELY_S = 1.0
 GATHER_S = 0.003
+FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
 ANSWER_S = 5.0
@@ -109,19 +110,21 @@ class PostgresBus:
             os.write(self._wake_in, b"!")
 
     def _serve(self) -> None:
-        pause_s = 0.05
+        pause_s = FIRST_PAUSE_S
         while not self._is_closed:
             try:
                 self._work()
-                pause_s = 0.05
+                pause_s = FIRST_PAUSE_S
             except psycopg.Error as error:
                 log.debug("hints: %s", error)
                 self._drop()
                 # Whoever missed hints meanwhile polls; what waits to be sent is sent when the server is back.
                 select.select([], [], [], pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-        with contextlib.suppress(psycopg.Error):
-            self._flush()
+        if pause_s == FIRST_PAUSE_S:
+            # The last words, also of a program that was over before there was a connection.
+            with contextlib.suppress(psycopg.Error):
+                self._flush()
         self._drop()
 
     def _work(self) -> None:
@@ -202,10 +205,10 @@ class PostgresBus:
         hints = self._worth_telling(hints)
         if not hints:
             return
-        assert self._link is not None
         try:
+            link = self._open()
             for payload in _payloads(merged(hints)):
-                self._ask(self._link, b"SELECT pg_notify($1, $2)", self._channel, payload)
+                self._ask(link, b"SELECT pg_notify($1, $2)", self._channel, payload)
         except psycopg.Error:
             with self._lock:
                 self._outbox = hints[-1000:] + self._outbox

@@ -173,11 +173,21 @@ def literal(values: Sequence[Any], kind: str) -> bytes:
     elif kind != "text":
         inside = ",".join(values if kind == "uuid" else map(str, values))
     else:
-        inside = ",".join(map(_quoted, values))
+        inside = _all_quoted(values)
     return "".join(("{", inside, "}")).encode()
 
 
+def _all_quoted(values: Sequence[str]) -> str:
+    """All at once, between marks that no text has. One that has it is refused by the server, but by itself."""
+    joined = "\0".join(values)
+    if not values or joined.count("\0") >= len(values):
+        return ",".join(map(_quoted, values))
+    return f'"{_escaped(joined)}"'.replace("\0", '","')
+
+
 def _quoted(value: str) -> str:
-    if "\\" in value or '"' in value:
-        value = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{value}"'
+    return f'"{_escaped(value)}"'
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"') if "\\" in value or '"' in value else value

@@ -97,6 +97,8 @@ def _judge_unique(
         # One made by the same operation was not there before it.
         status = before.status(holder) or (Status.QUEUED if holder in after["execution"] else None)
         keeps_out = bool(holder) and _keeps_out(unique, status, taken_at, operation.now)
+        if answer.created and holder == item.id:
+            continue  # The repeat of a call that had landed.
         if answer.created:
             if keeps_out:
                 yield from _judge_newcomer(unique, holder, status, after)
