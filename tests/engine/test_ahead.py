@@ -139,7 +139,7 @@ async def test_a_worker_that_begins_no_more_gives_back_what_waits_and_what_comes
         (10, HORIZON_S, 10),
         (25, HORIZON_S, 25),
         (25, 2 * HORIZON_S, 12),
-        (1000, HORIZON_S, 30),
+        (1000, HORIZON_S, 60),
         (1000, HORIZON_S / 2, 0),  # Too soon to tell
     ],
 )

@@ -85,7 +85,7 @@ class Dispatcher:
     def slot_freed(self) -> None:
         if self._expects_work:
             self.loop.wake.wake()
-            if self._free() >= self._pace.worthwhile:
+            if self._enough.is_awaited and self._free() >= self._pace.worthwhile:
                 self._enough.wake()
 
     def close(self) -> None:

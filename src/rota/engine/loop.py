@@ -21,6 +21,10 @@ class Wake:
         self._woken = False
         self._sleeper: asyncio.Future[None] | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        return self._sleeper is not None
+
     def wake(self) -> None:
         self._woken = True
         if self._sleeper is not None and not self._sleeper.done():

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rota.clock import Clock
 
-HORIZON_S = 0.02
+HORIZON_S = 0.03
 GATHER_S = 0.003
-MOST_PER_SLOT = 3
+MOST_PER_SLOT = 6
 
 
 class Pace:

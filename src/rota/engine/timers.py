@@ -20,6 +20,7 @@ class Timers(Generic[K]):
 
     def __init__(self, fire: Callable[[K], None]) -> None:
         self._fire = fire
+        self._loop = asyncio.get_running_loop()  # Once: to ask costs a system call.
         self._buckets: dict[int, dict[K, None]] = {}
         self._order: list[int] = []
         self._handle: asyncio.TimerHandle | None = None
@@ -27,7 +28,7 @@ class Timers(Generic[K]):
 
     def add(self, after_s: float, key: K) -> int:
         """Sets a deadline; the returned bucket is what `remove` wants."""
-        bucket = ceil((asyncio.get_running_loop().time() + after_s) * PER_SECOND)
+        bucket = ceil((self._loop.time() + after_s) * PER_SECOND)
         keys = self._buckets.get(bucket)
         if keys is None:
             keys = self._buckets[bucket] = {}
@@ -52,11 +53,11 @@ class Timers(Generic[K]):
                 return
             self._handle.cancel()
         self._armed_for = first
-        self._handle = asyncio.get_running_loop().call_at(first / PER_SECOND, self._ring)
+        self._handle = self._loop.call_at(first / PER_SECOND, self._ring)
 
     def _ring(self) -> None:
         self._handle = None
-        now = asyncio.get_running_loop().time() * PER_SECOND
+        now = self._loop.time() * PER_SECOND
         while self._order and self._order[0] <= now + 0.001:
             for key in self._buckets.pop(heapq.heappop(self._order)):
                 self._fire(key)
