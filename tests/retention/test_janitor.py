@@ -87,7 +87,7 @@ async def a_round(janitor: Janitor) -> float:
 
 
 async def test_a_node_that_starts_looks_only_after_a_while(janitor: Janitor) -> None:
-    assert 5 <= await janitor.step() <= 15
+    assert 30 <= await janitor.step() <= 90
 
 
 async def test_history_goes_when_it_was_kept_long_enough(

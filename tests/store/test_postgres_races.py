@@ -108,9 +108,10 @@ def test_fifty_callers_with_one_key_make_one_execution(arena: Arena, world: Worl
 def test_bulks_with_the_same_keys_in_another_order_do_not_stop_each_other(arena: Arena, world: World) -> None:
     header = world.header(unique=Unique())
     arguments = [{"n": number} for number in range(20)]
-    bulks = [[world.item(one) for one in arguments], [world.item(one) for one in reversed(arguments)]]
     stores = [arena.store() for _ in range(6)]
-    calls = [partial(store.transact, enqueue.enqueue, header, bulks[at % 2]) for at, store in enumerate(stores)]
+    orders = [arguments, arguments[::-1]] * 3
+    bulks = [[world.item(one) for one in order] for order in orders]
+    calls = [partial(store.transact, enqueue.enqueue, header, bulk) for store, bulk in zip(stores, bulks, strict=True)]
     answers = arena.all_at_once(calls)
     assert len({answer.id for bulk in answers for answer in bulk}) == len(arguments)
     assert sum(answer.created for bulk in answers for answer in bulk) == len(arguments)

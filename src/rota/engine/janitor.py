@@ -28,7 +28,7 @@ from rota.store.keeping import Dropped, Keeper
 log = logging.getLogger("rota.engine")
 
 T = TypeVar("T")
-FIRST_LOOK_S = 10.0
+FIRST_LOOK_S = 60.0
 LOOK_S = 600.0
 PAUSE_S = 0.05
 

@@ -157,6 +157,8 @@ class PostgresBus:
             if not self._link.is_pooled:
                 self._link.give_up_at = postgres_watch.in_seconds(ANSWER_S)
                 self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')).encode(), prepare=False)
+                # To send a hint is a commit, but nothing would be lost with it.
+                self._link.connection.execute("SET synchronous_commit = off", prepare=False)
                 self._link.give_up_at = None
                 self.is_live = True
         return self._link

@@ -89,8 +89,11 @@ class Link:
         else:
             connection.prepare_threshold = 0
             connection.prepared_max = 500
-            for name, value in settings.items():
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value), prepare=False)
+            connection.execute(
+                "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS s (name, value)",
+                (list(settings), list(settings.values())),
+                prepare=False,
+            )
 
     @property
     def is_broken(self) -> bool:
