@@ -19,6 +19,8 @@ Section = Callable[[Site, Size], Samples]
 
 PACE_S = 0.02
 SETTLE_S = 1.0
+OPEN_S = 4.0
+"""By then a node has opened every connection that it keeps; the last one is for its heartbeats."""
 BATCH = 1_000
 
 
@@ -80,7 +82,7 @@ def idle(site: Site, size: Size) -> Samples:
         until(lambda: database.ended() >= size.drain, "the drain", size.limit_s)
         yield "rss_after", sum(tree.rss_mb())
     with site.fresh() as database, database.worker(processes=1, trace=True):
-        time.sleep(min(SETTLE_S, size.idle_s))
+        time.sleep(min(OPEN_S, size.idle_s))
         yield "idle_queries", statements_per_s(database, size.idle_s)
 
 
