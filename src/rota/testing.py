@@ -30,7 +30,8 @@ from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import Reason
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
-from rota.ops import claim, finish, fleet, upkeep
+from rota.ids import IdSource
+from rota.ops import claim, finish, firing, fleet, following, upkeep
 from rota.sdk.app import App
 from rota.store.sqlite import SqliteStore
 
@@ -58,6 +59,8 @@ class Harness:
             concurrency=1,
         )
         self._worker = store.transact(fleet.join, newcomer, FOREVER_S)
+        self._ids = IdSource(clock)
+        app.declare_schedules()
 
     def run_until_idle(self) -> int:
         """Runs everything that is due now, and what that enqueues; returns how many attempts there were."""
@@ -91,11 +94,16 @@ class Harness:
 
     def _next_at(self) -> int | None:
         chores = self._store.read(upkeep.look, FOREVER_S)
-        times = [at for at in (chores.next_due_at, chores.next_deadline) if at is not None]
+        times = [at for at in (chores.next_due_at, chores.next_deadline, chores.next_tick_at) if at is not None]
         return min(times, default=None)
 
     def _do_chores(self) -> None:
-        while self._store.transact(upkeep.promote) or self._store.transact(upkeep.expire):
+        while (
+            self._store.transact(firing.fire, upkeep.ALL_SHARDS, self._ids.many).schedules
+            or self._store.transact(following.catch_up)
+            or self._store.transact(upkeep.promote)
+            or self._store.transact(upkeep.expire)
+        ):
             pass
 
     async def _run(self, attempt: Claim) -> None:

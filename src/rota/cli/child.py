@@ -78,7 +78,7 @@ def _register(app: App) -> None:
     said = logging.getLogger("rota.store")
     while True:
         try:
-            app.connection.store()
+            app.declare_schedules()
         except StoreUnavailable as error:
             if not error.may_pass:
                 raise

@@ -30,6 +30,11 @@ SECTIONS = {
         "retry": "rota.cli.control:retry",
         "dead": "rota.cli.dead:dead",
     },
+    "Schedules": {
+        "schedules": "rota.cli.schedules:schedules",
+        "next": "rota.cli.upcoming:upcoming",
+        "backfill": "rota.cli.backfill:backfill",
+    },
     "What there is": {
         "jobs": "rota.cli.jobs:jobs",
         "queues": "rota.cli.queues:queues",

@@ -28,6 +28,8 @@ class Claim(Taken, frozen=True, array_like=True):
     deadline: int | None
     run_at: int
     created_at: int
+    tick: int | None = None
+    catch_up: int | None = None
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""

@@ -6,6 +6,7 @@
         DefinitionError             a job, queue, schedule or setting is declared wrongly
         UnknownJob
         UnknownExecution
+        UnknownSchedule
       Conflict                      right in itself, but not now
         KeyConflict                 an idempotency key came back with other arguments
         NotUnique                   a unique key is held and the action is to reject
@@ -54,6 +55,10 @@ class UnknownJob(UsageError):
 
 class UnknownExecution(UsageError):
     code = "unknown_execution"
+
+
+class UnknownSchedule(UsageError):
+    code = "unknown_schedule"
 
 
 class Conflict(RotaError):

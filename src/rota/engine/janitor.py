@@ -138,7 +138,7 @@ class Janitor:
             yield
 
     async def _remove_the_rest(self, begun: Pass, kept: Retention) -> AsyncIterator[None]:
-        """Keys, workers and the audit trail: all that is kept as long as the history, or longer."""
+        """Keys, workers, the ledger and the audit trail: all that is kept as long as the history, or longer."""
         after: tuple[int, str] | None = (0, FIRST_ID)
         while after is not None:
             after = await self._bridge.transact(retention.prune_keys, begun.begun_at, kept, after, FIRST_BATCH)
@@ -146,6 +146,10 @@ class Janitor:
         workers = await self._bridge.read(retention.old_workers, kept)
         if workers:
             await self._bridge.transact(retention.prune_workers, begun.begun_at, workers)
+        reached: int | None = 0
+        while reached is not None:
+            reached = await self._bridge.transact(retention.prune_ticks, begun.begun_at, kept, reached)
+            yield
         while await self._bridge.transact(retention.prune_audit, begun.begun_at, kept):
             yield
 

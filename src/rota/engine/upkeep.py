@@ -1,7 +1,8 @@
 """Chores for everybody's executions; every node does them, any one node is enough.
 
-A cheap read says whether there is anything to do, so idle nodes write nothing. Wake-ups come from hints about what was
-scheduled for when.
+A cheap read says whether there is anything to do and when there will be, so idle nodes write nothing, and nobody polls
+for what is due: the database's index holds the future, and each node sleeps until its first instant. Wake-ups come from
+hints about what was scheduled for when.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rota.clock import Clock
+from rota.domain import schedule
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
-from rota.ops import upkeep
+from rota.ids import IdSource
+from rota.ops import firing, following, upkeep
 from rota.store.hints import Due
 
 MICROSECONDS = 1_000_000
 LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
+FOLLOW_S = 5.0
 
 
 class Upkeep:
@@ -31,8 +35,9 @@ class Upkeep:
         served: upkeep.Served | None = None,
         found: Callable[[dict[int, int]], None] = lambda _: None,
         ours: Callable[[], Sequence[int]] = tuple,
+        leads_all: bool = False,
     ) -> None:
-        """`ours` are the workers whose end the caller reports itself."""
+        """`ours` are the workers whose end the caller reports itself. One that `leads_all` leaves no tick to others."""
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
@@ -40,6 +45,11 @@ class Upkeep:
         self._served = served
         self._found = found
         self._ours = ours
+        self._leads_all = leads_all
+        self._ids = IdSource(clock)
+        self._shards: Sequence[tuple[int, int]] = upkeep.ALL_SHARDS if leads_all else schedule.share(0, ())
+        self._follow_at = 0.0
+        self._turn = 0
         self._look_for_ready_at = 0.0
         self._seen: tuple[int, float] | None = None
         self._rescue_after = 0.0
@@ -59,6 +69,11 @@ class Upkeep:
             done.append(await self._bridge.transact(upkeep.promote))
         if _is_past(chores.next_deadline, chores.now):
             done.append(await self._bridge.transact(upkeep.expire))
+        if _is_past(chores.next_tick_at, chores.now):
+            done.append(await self._fire())
+        if chores.has_followers and self._clock.monotonic() >= self._follow_at:
+            self._follow_at = self._clock.monotonic() + FOLLOW_S
+            done.append(await self._bridge.transact(following.catch_up))
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
             await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now, self._ours())
         # What came due meanwhile is not in the look that was taken before: look again.
@@ -71,12 +86,20 @@ class Upkeep:
         """
         asked_at = self._clock.monotonic()
         served = self._served if asked_at >= self._look_for_ready_at else None
-        chores = await self._bridge.read(upkeep.look, self._lease_s, served)
+        chores = await self._bridge.read(upkeep.look, self._lease_s, served, self._shards, self._ours())
+        if not self._leads_all:
+            self._shards = schedule.share(chores.workers, chores.places)
         if served is not None:
             now = self._clock.monotonic()
             self._look_for_ready_at = now + min(LONGEST_PAUSE_S, LOOK_SHARE * (now - asked_at) - self._poll_s)
             self._found(chores.ready)
         return chores
+
+    async def _fire(self) -> int:
+        # Each time from another shard on, so that a crowd in one of them does not keep the others waiting.
+        self._turn = (self._turn + 1) % len(self._shards)
+        shards = [*self._shards[self._turn :], *self._shards[: self._turn]]
+        return (await self._bridge.transact(firing.fire, shards, self._ids.many)).schedules
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew.
@@ -93,7 +116,8 @@ class Upkeep:
         return jumped_s > self._lease_s / 2 or passed_s > self._lease_s / 2 + self._poll_s
 
     def _delay_s(self, chores: upkeep.Chores) -> float:
-        times = [at for at in (chores.next_due_at, chores.next_deadline) if at is not None and at > chores.now]
+        known = (chores.next_due_at, chores.next_deadline, chores.next_tick_at)
+        times = [at for at in known if at is not None and at > chores.now]
         self._next_at = min(times, default=None)
         if self._next_at is None:
             return self._poll_s

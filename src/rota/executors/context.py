@@ -81,8 +81,18 @@ class Context:
 
     @property
     def scheduled_for(self) -> int:
-        """The instant for which the execution was asked (microseconds since 1970 UTC)."""
-        return self._claim.run_at
+        """The instant for which the execution was asked, or the tick of its schedule (microseconds since 1970 UTC)."""
+        return self._claim.run_at if self._claim.tick is None else self._claim.tick
+
+    @property
+    def late_by(self) -> float:
+        """How many seconds after that instant this attempt has started."""
+        return max(0, self._claim.started_at - self.scheduled_for) / 1_000_000
+
+    @property
+    def catch_up(self) -> bool:
+        """Whether the tick of its schedule was missed, and is made up for now."""
+        return bool(self._claim.catch_up)
 
     @property
     def cancelled(self) -> bool:

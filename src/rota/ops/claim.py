@@ -34,6 +34,8 @@ class Task(msgspec.Struct, frozen=True, array_like=True):
     deadline: int | None
     run_at: int
     created_at: int
+    tick: int | None = None
+    catch_up: int | None = None
 
 
 class Claimed(msgspec.Struct, frozen=True):

@@ -6,8 +6,9 @@ import msgspec
 
 from rota.domain.errors import UnknownExecution
 from rota.domain.status import TERMINAL, Reason, Status
+from rota.ops import following
 from rota.store import reader
-from rota.store.hints import CancelAsked, Ended
+from rota.store.hints import CancelAsked
 from rota.store.port import Tx
 
 
@@ -54,5 +55,5 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
         tx.run("end_pending", rows=ends, ids=[row.id for row in rows], status=status.value, reason=reason.value)
-        tx.tell(Ended(tuple(row.id for row in rows)))
+        following.ended(tx, [row.id for row in rows])
     return rows

@@ -26,7 +26,8 @@ from rota.domain.outcome import (
     TimedOut,
 )
 from rota.domain.status import Reason, Status
-from rota.store.hints import Due, Ended, Ready
+from rota.ops import following
+from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
 MOST = 200
@@ -91,7 +92,7 @@ def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     stale += [row[0] for row in tx.rows("finish_successes", rows=list(rows.values()), status=status, reason=reason)]
     ended = rows.keys() - set(stale) if stale else rows
     if ended:
-        tx.tell(Ended(tuple(ended)))
+        following.ended(tx, list(ended))
     return stale
 
 
@@ -105,7 +106,7 @@ def _conclude(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
     done = [report.id for report in reports if held.get(report.id) != report.fence]
     if done:
-        tx.tell(Ended(tuple(done)))
+        following.ended(tx, done)
     return done
 
 
@@ -144,7 +145,7 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
     if batch.dead:
         tx.run("bury", rows=batch.dead)
     if batch.ended:
-        tx.tell(Ended(tuple(batch.ended)))
+        following.ended(tx, batch.ended)
 
 
 class _Batch:

@@ -20,6 +20,8 @@ MOST = 1000
 KEPT_KIND = "unique:forever"
 """A key that somebody wanted to be unique for ever outlives the execution that took it."""
 SHORTEST_S = 3600
+LEDGER_S = 400 * retention.DAY_S
+MOST_SCHEDULES = 200
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -204,6 +206,25 @@ def old_workers(view: View, kept: Retention) -> list[int]:
 def prune_workers(tx: Tx, begun_at: int, ids: list[int]) -> int:
     beat(tx, begun_at, 0)
     return tx.run("drop_workers", ids=ids, bound=tx.now)
+
+
+def prune_ticks(tx: Tx, begun_at: int, kept: Retention, after: int) -> int | None:
+    """Removes what is old of the ledger of some schedules, and those that are long gone. Returns how far it came."""
+    if kept.longest_s is None:
+        return None
+    bound = tx.now - max(LEDGER_S, kept.longest_s) * MICROSECONDS
+    rows = tx.rows("old_ticks", after=after, schedules=MOST_SCHEDULES, bound=bound, most=MOST)
+    going = [(id, at) for id, _, at in rows if at is not None]
+    if going:
+        tx.run("drop_ticks", rows=going)
+    gone = sorted({id for id, removed_at, _ in rows if removed_at is not None and removed_at < bound})
+    if gone:
+        tx.run("drop_schedules", ids=gone, bound=bound)
+    beat(tx, begun_at, 0)
+    if not rows:
+        return None
+    # The last of a full page may have more.
+    return int(rows[-1][0]) - (len(rows) == MOST)
 
 
 def prune_audit(tx: Tx, begun_at: int, kept: Retention) -> int:

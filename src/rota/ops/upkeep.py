@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain import rank
+from rota.domain import rank, schedule
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
 from rota.store.hints import Ready
@@ -15,6 +15,7 @@ from rota.store.port import Tx, View, asks_once
 MOST = 500
 MOST_WORKERS = 20
 MICROSECONDS = 1_000_000
+ALL_SHARDS = tuple((shard, 0) for shard in range(schedule.SHARDS))
 
 
 class _Due(msgspec.Struct, frozen=True, array_like=True):
@@ -32,6 +33,12 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_due_at: int | None
     next_deadline: int | None
     dead_workers: bool
+    next_tick_at: int | None = None
+    """When a schedule wants us: for those that others look after, a little after it is due."""
+    has_followers: bool = False
+    workers: int = 0
+    places: list[int] = []
+    """How many workers there are, and which ones among them are ours, counted from the oldest."""
     ready: dict[int, int] = {}
     """For each lane of the node's own that has work, the lowest rank in it."""
 
@@ -45,8 +52,17 @@ class Served(msgspec.Struct, frozen=True):
 
 
 @asks_once
-def look(view: View, lease_s: float, served: Served | None = None) -> Chores:
-    """A cheap read that says whether any chore needs a transaction, and what is ready for those who are `served`."""
+def look(
+    view: View,
+    lease_s: float,
+    served: Served | None = None,
+    shards: Sequence[tuple[int, int]] = ALL_SHARDS,
+    ours: Sequence[int] = (),
+) -> Chores:
+    """A cheap read that says whether any chore needs a transaction, and what is ready for those who are `served`.
+
+    `shards` are those of the schedules, each with the time for which its ticks are left to others.
+    """
     found = view.one(
         "look",
         lease=round(lease_s * MICROSECONDS),
@@ -55,11 +71,22 @@ def look(view: View, lease_s: float, served: Served | None = None) -> Chores:
         app=served.app if served else "",
         all_queues=served is None or served.queues is None,
         queues=list(served.queues or ()) if served else [],
+        shards=list(shards),
+        ours=list(ours),
     )
     assert found is not None, "a statement without FROM has one row"
-    now, next_due_at, next_deadline, dead_workers, ready = found
-    heads = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
-    return Chores(now, next_due_at, next_deadline, bool(dead_workers), heads)
+    now, next_due_at, next_deadline, dead_workers, next_tick_at, has_followers, workers, places, ready = found
+    return Chores(
+        now,
+        next_due_at,
+        next_deadline,
+        bool(dead_workers),
+        next_tick_at,
+        bool(has_followers),
+        workers,
+        sorted(msgspec.json.decode(places, type=list[int])) if places else [],
+        dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {},
+    )
 
 
 def promote(tx: Tx) -> int:

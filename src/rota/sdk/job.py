@@ -162,6 +162,10 @@ class Job(Generic[P, T, R]):
         accepted = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, items)
         return [self._handle(one) for one in accepted]
 
+    def encode(self, arguments: dict[str, Any]) -> str:
+        """Arguments by name as JSON text, if the function could be called with them."""
+        return self._signature.encode((), arguments, self._connection.settings.max_payload_bytes)
+
     def check(self, arguments: str) -> None:
         """Refuses arguments (as JSON text) that the function could not be called with."""
         self._signature.check(arguments)

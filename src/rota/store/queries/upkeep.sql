@@ -1,10 +1,19 @@
 -- name: look
 -- Everything that an idle node has to know, in one statement: whether there are chores, and the lowest rank that is
--- ready in each of its lanes. A heartbeat from the future means that the clock went back: its lease says nothing.
+-- ready in each of its lanes. A heartbeat from the future means that the clock went back: its lease says nothing. What
+-- place the node's workers have among all decides which schedules it looks after.
 SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_due_at,
        (SELECT min(deadline) FROM expiry) AS next_deadline,
        EXISTS (SELECT 1 FROM worker WHERE stopped_at IS NULL
                AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)) AS dead_workers,
+       (SELECT min(t.at) FROM (
+           SELECT (SELECT min(d.next_at) FROM schedule d WHERE d.shard = m.shard) + m.patience AS at
+           FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
+       EXISTS (SELECT 1 FROM schedule WHERE waits_for IS NOT NULL) AS has_followers,
+       (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
+       (SELECT CAST(LISTING(p.place) AS text) FROM (
+           SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place
+           FROM worker w WHERE w.id AMONG(:ours, bigint) AND w.stopped_at IS NULL) p) AS places,
        CASE WHEN :with_ready THEN (
            SELECT CAST(LISTING(PAIR(h.id, h.head)) AS text) FROM (
                SELECT l.id, (SELECT r.rank FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) AS head

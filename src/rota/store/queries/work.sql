@@ -47,7 +47,7 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: claimed
 -- By itself and with bounds, so that only the partitions are opened that may have them: a join would open them all.
-SELECT id, job, arguments, deadline, run_at, created_at FROM execution
+SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up FROM execution
 WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 
 -- name: unclaim

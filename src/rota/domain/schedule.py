@@ -1,0 +1,128 @@
+"""A schedule as data: which job, when, with what, and what to do when that is not possible."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from datetime import date
+from enum import StrEnum
+from functools import lru_cache
+
+import msgspec
+
+from rota.domain import names
+from rota.domain import trigger as triggers
+from rota.domain.errors import DefinitionError
+from rota.domain.trigger import Trigger
+from rota.domain.zone import zone
+
+MICROSECONDS = 1_000_000
+DAY_S = 86_400.0
+SHARDS = 64
+PATIENCE = 300_000
+MOST_CAUGHT_UP = 1000
+MOST_EXCLUDED = 1000
+
+
+class CatchUp(StrEnum):
+    """What to do about ticks that nobody was there for."""
+
+    NONE = "none"
+    LAST = "last"
+    ALL = "all"
+
+
+class Busy(StrEnum):
+    """What to do about a tick while the execution of the one before has not ended."""
+
+    SKIP = "skip"
+    QUEUE_ONE = "queue_one"
+    QUEUE_ALL = "queue_all"
+    CANCEL_PREVIOUS = "cancel_previous"
+    ALLOW = "allow"
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything about a schedule that its owner decides. Two equal texts are the same."""
+
+    job: str
+    trigger: Trigger
+    tz: str = "UTC"
+    arguments: str = "{}"
+    queue: str = "default"
+    priority: int = 0
+    start: int | None = None
+    end: int | None = None
+    excluded: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
+    catch_up: CatchUp = CatchUp.LAST
+    catch_up_most: int = 100
+    window_s: float | None = None
+    overlap: Busy = Busy.SKIP
+    jitter_s: float = 0.0
+
+    @property
+    def reach_s(self) -> float:
+        """How old a tick may be that is still caught up."""
+        return DAY_S if self.window_s is None else self.window_s
+
+
+def check(spec: Spec) -> Spec:
+    """The spec, or a DefinitionError that names the field which is wrong."""
+    triggers.check(spec.trigger)
+    zone(spec.tz)
+    if spec.start is not None and spec.end is not None and spec.end < spec.start:
+        raise DefinitionError("end: comes before the start")
+    if len(spec.excluded) > MOST_EXCLUDED:
+        raise DefinitionError(f"exclude: at most {MOST_EXCLUDED} dates; make a calendar of them")
+    days(spec.excluded)
+    for name in spec.calendars:
+        names.check(name, "a calendar's name")
+    if not 1 <= spec.catch_up_most <= MOST_CAUGHT_UP:
+        raise DefinitionError(f"catch_up: between 1 and {MOST_CAUGHT_UP} ticks")
+    if triggers.first(spec.trigger, (spec.start or 0) - 1, spec.end) is None and not _is_delay(spec):
+        raise DefinitionError("end: the schedule never fires between its start and its end")
+    return spec
+
+
+def _is_delay(spec: Spec) -> bool:
+    return isinstance(spec.trigger, triggers.After)
+
+
+@lru_cache(maxsize=65_536)
+def days(texts: tuple[str, ...]) -> frozenset[date]:
+    try:
+        return frozenset(date.fromisoformat(text) for text in texts)
+    except (TypeError, ValueError) as error:
+        raise DefinitionError(f"exclude: a date is written as 2026-12-24 ({error})") from None
+
+
+def encode(spec: Spec) -> str:
+    return msgspec.json.encode(spec, order="sorted").decode()
+
+
+@lru_cache(maxsize=65_536)
+def decode(text: str) -> Spec:
+    return msgspec.json.decode(text, type=Spec)
+
+
+def shard(namespace: str, job: str) -> int:
+    """Where a job's schedules are looked after: the same on every node."""
+    return int.from_bytes(hashlib.sha256(f"{namespace}\n{job}".encode()).digest()[:4]) % SHARDS
+
+
+def share(workers: int, places: Collection[int]) -> list[tuple[int, int]]:
+    """Every shard, and for how many microseconds its ticks are left to somebody else.
+
+    Each living worker has the shards that its place among the others gives it. Where two think so, or nobody does for a
+    moment, nothing is fired twice or lost: a tick that is late is everybody's.
+    """
+    return [(shard, 0 if workers and shard % workers in places else PATIENCE) for shard in range(SHARDS)]
+
+
+def jitter(spec: Spec, at: int) -> int:
+    """How long after its tick an execution may start: always the same for the same tick."""
+    if not spec.jitter_s:
+        return 0
+    spread = int.from_bytes(hashlib.sha256(f"{spec.job}\n{at}".encode()).digest()[:8])
+    return spread % max(1, round(spec.jitter_s * MICROSECONDS))

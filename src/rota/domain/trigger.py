@@ -1,0 +1,130 @@
+"""Triggers: what makes the ticks of a schedule. Instants are microseconds since 1970 UTC, as everywhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from rota.domain import cron, ticks
+from rota.domain.errors import DefinitionError
+from rota.domain.ticks import Gap, Overlap, Tick
+from rota.domain.zone import Zone, zone
+
+MICROSECONDS = 1_000_000
+SHORTEST = MICROSECONDS
+MOST_INSTANTS = 1000
+
+
+class Cron(msgspec.Struct, frozen=True, tag="cron", tag_field="kind"):
+    """A cron expression in a zone. `seed` decides what `H` stands for."""
+
+    expression: str
+    tz: str = "UTC"
+    gap: Gap = Gap.NEXT
+    repeat: Overlap = Overlap.FIRST
+    seed: str = ""
+
+
+class Every(msgspec.Struct, frozen=True, tag="every", tag_field="kind"):
+    """At a fixed rate: at `phase` after midnight of 1 January 1970 UTC and every `period` from there."""
+
+    period: int
+    phase: int = 0
+
+
+class After(msgspec.Struct, frozen=True, tag="after", tag_field="kind"):
+    """With a fixed delay: so long after the end of the execution before."""
+
+    delay: int
+
+
+class At(msgspec.Struct, frozen=True, tag="at", tag_field="kind"):
+    """Once at each of these instants."""
+
+    instants: tuple[int, ...]
+
+
+Trigger = Cron | Every | After | At
+
+
+def check(trigger: Trigger) -> None:
+    """Refuses what cannot fire, with a DefinitionError that names the field."""
+    match trigger:
+        case Cron():
+            _cron(trigger.expression, trigger.seed)
+            zone(trigger.tz)
+        case Every(period=period, phase=phase):
+            if period < SHORTEST:
+                raise DefinitionError("every: must be a second or longer")
+            if not 0 <= phase < period:
+                raise DefinitionError("phase: must be shorter than the interval")
+        case After(delay=delay):
+            if delay < SHORTEST:
+                raise DefinitionError("after: must be a second or longer")
+        case At(instants=instants):
+            if not 0 < len(instants) <= MOST_INSTANTS:
+                raise DefinitionError(f"at: between 1 and {MOST_INSTANTS} instants")
+
+
+def first(trigger: Trigger, after: int, until: int | None = None) -> Tick | None:
+    """The first nominal tick behind `after`, and not behind `until`. A fixed delay has none of its own."""
+    found = _first(trigger, after)
+    return None if found is None or (until is not None and found.at > until) else found
+
+
+@lru_cache(maxsize=65_536)
+def _first(trigger: Trigger, after: int) -> Tick | None:
+    """Remembered: schedules that are alike ask for the same."""
+    match trigger:
+        case Cron():
+            found = next(ticks.ticks(*parts(trigger), after // MICROSECONDS, trigger.repeat), None)
+            return None if found is None else Tick(found.at * MICROSECONDS, found.in_gap)
+        case Every(period=period, phase=phase):
+            return Tick(after + period - (after - phase) % period)
+        case At(instants=instants):
+            return next((Tick(instant) for instant in sorted(instants) if instant > after), None)
+        case After():
+            return None
+
+
+def last(trigger: Trigger, after: int, until: int) -> Tick | None:
+    """The last nominal tick in (after, until]."""
+    match trigger:
+        case Cron():
+            low, high = after // MICROSECONDS, until // MICROSECONDS
+            found = ticks.last(*parts(trigger), low, high, trigger.repeat)
+            return None if found is None else Tick(found.at * MICROSECONDS, found.in_gap)
+        case Every(period=period, phase=phase):
+            at = until - (until - phase) % period
+            return Tick(at) if at > after else None
+        case At(instants=instants):
+            return max((Tick(instant) for instant in instants if after < instant <= until), default=None)
+        case After():
+            return None
+
+
+def count(trigger: Trigger, after: int, until: int) -> int:
+    """How many nominal ticks there are in (after, until], without making each of them."""
+    if until <= after:
+        return 0
+    match trigger:
+        case Cron():
+            return ticks.count(*parts(trigger), after // MICROSECONDS, until // MICROSECONDS, trigger.repeat)
+        case Every(period=period, phase=phase):
+            return (until - phase) // period - (after - phase) // period
+        case At(instants=instants):
+            return sum(after < instant <= until for instant in set(instants))
+        case After():
+            return 0
+
+
+def parts(trigger: Cron) -> tuple[cron.Cron, Zone]:
+    """The expression and the zone, understood; each is read once."""
+    return _cron(trigger.expression, trigger.seed), zone(trigger.tz)
+
+
+@lru_cache(maxsize=65_536)
+def _cron(expression: str, seed: str) -> cron.Cron:
+    # Where there is nothing to spread, all seeds mean the same.
+    return cron.parse(expression, seed) if "h" in expression.lower() or not seed else _cron(expression, "")

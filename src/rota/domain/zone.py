@@ -1,0 +1,117 @@
+"""Zones: what local clocks show, and when they are changed.
+
+A zone's time is a row of spans in which local time is UTC plus a constant. `zoneinfo` does not tell where they end, so
+that is searched for, once for each zone and year. A span also ends with its year; the next may have the same offset.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zoneinfo
+from datetime import UTC, date, datetime
+from functools import lru_cache
+
+import msgspec
+
+from rota.domain.errors import DefinitionError
+
+DAY_S = 86_400
+LAST_SECOND = int(datetime(9990, 1, 1, tzinfo=UTC).timestamp())
+LONGEST_NAME = 100
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class Span(msgspec.Struct, frozen=True):
+    """UTC seconds [start, end) in which the local clock is `offset` ahead; and the offsets around it."""
+
+    start: int
+    end: int
+    offset: int
+    before: int
+    after: int
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> Zone:
+    """The zone of that IANA name, or a DefinitionError with the names that are like it."""
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise DefinitionError("tz: a zone is an IANA name such as 'Europe/Berlin'")
+    try:
+        return Zone(name, zoneinfo.ZoneInfo(name))
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise DefinitionError(f"tz: there is no zone {name!r}{_instead(name)}") from None
+
+
+def _instead(name: str) -> str:
+    known = {other.lower(): other for other in zoneinfo.available_timezones()}
+    near = known.get(name.lower()) or next(iter(difflib.get_close_matches(name, known.values(), n=1, cutoff=0.6)), None)
+    return f"; did you mean {near!r}?" if near else "; use an IANA name such as 'Europe/Berlin'"
+
+
+class Zone:
+    """One zone, and the spans that were looked up so far."""
+
+    def __init__(self, name: str, info: zoneinfo.ZoneInfo) -> None:
+        self.name = name
+        self._info = info
+        self._years: dict[int, tuple[Span, ...]] = {}
+
+    def span(self, instant: int) -> Span:
+        """The span that a UTC second is in."""
+        year = datetime.fromtimestamp(instant, UTC).year
+        spans = self._years.get(year)
+        if spans is None:
+            spans = self._years[year] = self._spans(year)
+        for span in spans:
+            if instant < span.end:
+                return span
+        raise AssertionError("the spans of a year reach its end")
+
+    def offset(self, instant: int) -> int:
+        """How far the local clock is ahead, in seconds."""
+        ahead = datetime.fromtimestamp(instant, self._info).utcoffset()
+        assert ahead is not None
+        return ahead.days * DAY_S + ahead.seconds
+
+    def _spans(self, year: int) -> tuple[Span, ...]:
+        start, end = _start_of(year), _start_of(year + 1)
+        starts = [
+            start,
+            *(edge for day in range(start, end, DAY_S) for edge in self._edges(day, min(day + DAY_S, end))),
+        ]
+        spans = []
+        for first, following in zip(starts, [*starts[1:], end], strict=True):
+            spans.append(Span(first, following, self.offset(first), self.offset(first - 1), self.offset(following)))
+        return tuple(spans)
+
+    def _edges(self, low: int, high: int) -> list[int]:
+        """The second in (low, high] from which on the offset is another one, if there is one."""
+        before, after = self.offset(low), self.offset(high)
+        if before == after:
+            return []
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.offset(middle) == before:
+                low = middle
+            else:
+                high = middle
+        return [high]
+
+
+def _start_of(year: int) -> int:
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
+
+
+def day_of(name: str, instant: int) -> date:
+    """The local date that a UTC second falls on."""
+    return date.fromordinal(_EPOCH + (instant + zone(name).offset(instant)) // DAY_S)
+
+
+def start_of_day(name: str, day: date) -> int:
+    """The first UTC second of a local date; also of one that a changed clock leaves out, or lets begin twice."""
+    where = zone(name)
+    local = (day.toordinal() - _EPOCH) * DAY_S
+    first = local - DAY_S
+    while (span := where.span(first)).end + span.offset <= local:
+        first = span.end
+    return max(span.start, local - span.offset)

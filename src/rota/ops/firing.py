@@ -1,0 +1,246 @@
+"""Ticks become executions: in one transaction with the key of the tick and the cursor of its schedule.
+
+Any node may do this for any schedule, and any number of them at once. A row that another node has is left to it, a tick
+that has its key in the ledger is not started again, and a schedule that was changed meanwhile is not moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from rota.domain import rank, ticking
+from rota.domain import schedule as schedules
+from rota.domain.errors import UnknownExecution
+from rota.domain.schedule import Spec
+from rota.domain.status import Reason, Status
+from rota.domain.ticking import Mark, Outcome, Round, Start
+from rota.domain.trigger import After
+from rota.ops import ending, schedule
+from rota.store.hints import Due, Ready
+from rota.store.port import Tx
+
+MOST = 1000
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule that is due."""
+
+    id: int
+    shard: int
+    namespace: str
+    app: str
+    name: str
+    spec: str
+    revision: int
+    cursor: int
+    next_at: int
+    last_execution: str | None
+    held: str
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Where executions of a job go."""
+
+    version: int
+    lane: int
+    policy: rank.Policy
+
+
+class Fired(msgspec.Struct, frozen=True):
+    """How many schedules were looked at, and how many executions began."""
+
+    schedules: int
+    started: int
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    row: Row
+    spec: Spec
+    start: Start
+    id: str
+
+
+def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Sequence[str]], most: int = MOST) -> Fired:
+    """Decides what is due in `shards`: pairs of a shard and how late a tick must be there before we take it."""
+    rows = _due(tx, [(shard, tx.now - patience) for shard, patience in shards], most)
+    if not rows:
+        return Fired(0, 0)
+    busy = _unfinished(tx, [row.last_execution for row in rows if row.last_execution is not None])
+    routes = Routes(tx)
+    rounds: list[tuple[Row, Spec, Round]] = []
+    for row in rows:
+        spec = schedules.decode(row.spec)
+        decided = _decide(tx, row, spec, row.last_execution in busy)
+        if decided.starts and routes.of(row.namespace, row.app, spec) is None:
+            decided = _without_job(decided)
+        rounds.append((row, spec, decided))
+    ids = iter(new_ids(sum(len(decided.starts) for _, _, decided in rounds)))
+    begun = [_Begun(row, spec, start, next(ids)) for row, spec, decided in rounds for start in decided.starts]
+    begun = _with_keys(tx, begun, [(row.id, mark) for row, _, decided in rounds for mark in decided.marks])
+    _cancel_previous(tx, begun)
+    start(
+        tx,
+        [Planned(one.id, one.row.namespace, one.row.app, one.row.name, one.spec, one.start) for one in begun],
+        routes,
+    )
+    _move(tx, rounds, begun)
+    return Fired(len(rounds), len(begun))
+
+
+def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
+    """As many from each shard; and where few shards have many, all that go into one transaction."""
+    each = max(1, most // max(1, len(until)))
+    rows = tx.records("due_schedules", Row, shards=until, most=most, each=each)
+    if len(rows) < most and any(number >= each for number in Counter(row.shard for row in rows).values()):
+        rows = tx.records("due_schedules", Row, shards=until, most=most, each=most)
+    return rows
+
+
+def _without_job(decided: Round) -> Round:
+    """No worker has ever declared the job: that is said, and the schedule goes on."""
+    marks = [Mark(start.at, start.at, 1, Outcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held]
+    return msgspec.structs.replace(decided, starts=[], marks=[*decided.marks, *marks])
+
+
+def _decide(tx: Tx, row: Row, spec: Spec, is_busy: bool) -> Round:
+    if isinstance(spec.trigger, After):
+        # It was due because its delay is over, and is due again when what starts now has ended.
+        over = spec.end is not None and row.next_at > spec.end
+        starts = [] if over else [Start(row.next_at, Outcome.FIRED)]
+        return Round([], starts, (), max(row.cursor, tx.now), None)
+    held = tuple(msgspec.json.decode(row.held, type=list[int])) if row.held != "[]" else ()
+    return ticking.decide(spec, row.cursor, held, tx.now, is_busy, schedule.holidays(tx, row.namespace, spec))
+
+
+def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
+    return frozenset(row[0] for row in tx.rows("unfinished", ids=[(id,) for id in ids])) if ids else frozenset()
+
+
+def _with_keys(tx: Tx, begun: list[_Begun], marks: Sequence[tuple[int, Mark]]) -> list[_Begun]:
+    """Those whose key was free; the ledger is written."""
+    held = [one for one in begun if one.start.was_held]
+    new = [one for one in begun if not one.start.was_held]
+    rows: list[tuple[object, ...]]
+    rows = [(one.row.id, one.start.at, one.start.at, 1, one.id, one.start.outcome.value) for one in new]
+    rows += [(id, mark.at, mark.until, mark.count, None, mark.outcome.value) for id, mark in marks]
+    taken = {tuple(row) for row in tx.rows("add_ticks", rows=rows)} if rows else set()
+    if held:
+        tx.run("release_ticks", rows=[(one.row.id, one.start.at, one.start.outcome.value, one.id) for one in held])
+    return [one for one in begun if one.start.was_held or (one.row.id, one.start.at) in taken]
+
+
+def _cancel_previous(tx: Tx, begun: Sequence[_Begun]) -> None:
+    previous = {one.row.id: one.row.last_execution for one in begun}
+    for one in begun:
+        before = previous[one.row.id]
+        if one.start.cancels_previous and before is not None:
+            with contextlib.suppress(UnknownExecution):  # It has ended and been pruned.
+                ending.end(tx, one.row.namespace, before, Status.CANCELLED, Reason.REPLACED)
+        previous[one.row.id] = one.id
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """An execution of a tick, before it is written."""
+
+    id: str
+    namespace: str
+    app: str
+    name: str
+    spec: Spec
+    start: Start
+
+
+class Routes:
+    """Where the executions of jobs go; each is looked up once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._known: dict[tuple[str, str, str, str], Route | None] = {}
+
+    def of(self, namespace: str, app: str, spec: Spec) -> Route | None:
+        """None for a job that no worker has ever declared. A limit of the queue is for callers, not for ticks."""
+        key = (namespace, app, spec.job, spec.queue)
+        if key not in self._known:
+            self._known[key] = self._look_up(*key)
+        return self._known[key]
+
+    def _look_up(self, namespace: str, app: str, job: str, queue: str) -> Route | None:
+        where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
+        found = self._tx.one("route", **where)
+        if found is None:
+            self._tx.run("add_queues", namespace=namespace, queues=[(queue,)])
+            self._tx.run("add_lanes", namespace=namespace, app=app, queues=[(queue,)])
+            found = self._tx.one("route", **where)
+        return None if found is None else Route(found[0], found[1], rank.Policy(found[2]))
+
+
+def start(tx: Tx, planned: Sequence[Planned], routes: Routes) -> None:
+    """Writes the executions: those whose jitter is over can be claimed, the others wait for it."""
+    rows, ready, later = [], [], []
+    for one in planned:
+        where = routes.of(one.namespace, one.app, one.spec)
+        assert where is not None, "only ticks of known jobs start"
+        run_at = one.start.at + schedules.jitter(one.spec, one.start.at)
+        rows.append(
+            (
+                one.id,
+                one.namespace,
+                one.app,
+                one.spec.job,
+                where.version,
+                one.spec.queue,
+                where.lane,
+                one.spec.priority,
+                one.spec.arguments,
+                run_at,
+                one.name,
+                one.start.at,
+                int(one.start.outcome is not Outcome.FIRED),
+            )
+        )
+        if run_at <= tx.now:
+            ready.append((one.id, where.lane, rank.rank(where.policy, run_at, one.spec.priority)))
+        else:
+            later.append((one.id, where.lane, one.spec.priority, run_at))
+    if rows:
+        tx.run("start_ticks", rows=rows)
+    if ready:
+        tx.run("ready_ticks", rows=ready)
+        tx.tell(Ready.of((lane, place) for _, lane, place in ready))
+    if later:
+        tx.run("later_ticks", rows=later)
+        tx.tell(Due(min(row[3] for row in later)))
+
+
+def _move(tx: Tx, rounds: Sequence[tuple[Row, Spec, Round]], begun: Sequence[_Begun]) -> None:
+    newest = {one.row.id: one for one in begun}
+    tx.run(
+        "move_schedules", rows=[_moved(tx.now, row, spec, decided, newest.get(row.id)) for row, spec, decided in rounds]
+    )
+
+
+def _moved(now: int, row: Row, spec: Spec, decided: Round, last: _Begun | None) -> tuple[object, ...]:
+    mark = decided.marks[-1] if decided.marks and last is None else None
+    waits_for, next_at = None, decided.next_at
+    if isinstance(spec.trigger, After):
+        waits_for = last.id if last else None
+        if last is None and (decided.starts or decided.marks):
+            next_at = now + spec.trigger.delay  # Nothing was started, so nothing will end.
+    elif decided.held:
+        waits_for = last.id if last else row.last_execution
+    return (
+        row.id,
+        row.revision,
+        decided.cursor,
+        next_at,
+        waits_for,
+        msgspec.json.encode(decided.held).decode(),
+        last.start.at if last else mark.until if mark else None,
+        now - last.start.at if last else None,
+        last.start.outcome.value if last else mark.outcome.value if mark else None,
+        last.id if last else None,
+    )

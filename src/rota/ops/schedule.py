@@ -1,0 +1,174 @@
+"""Schedules as their owners see them: declared with the code, or made, changed, paused and removed at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import msgspec
+
+from rota.domain import schedule as schedules
+from rota.domain import ticking
+from rota.domain.errors import DefinitionError, UnknownSchedule
+from rota.domain.schedule import Spec
+from rota.domain.ticking import Mark
+from rota.domain.trigger import After
+from rota.ops.audit import audit
+from rota.store.hints import Due
+from rota.store.port import Tx
+
+CODE, RUN_TIME = "code", "run_time"
+MOST_DAYS = 10_000
+
+
+class Known(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule as it stands."""
+
+    id: int
+    namespace: str
+    app: str
+    name: str
+    job: str
+    origin: str
+    spec: str
+    revision: int
+    cursor: int
+    next_at: int | None
+    last_execution: str | None
+    held: str
+    paused_at: int | None
+
+
+def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], actor: str = "worker") -> list[str]:
+    """Makes the app's declared schedules those that its code has. Returns what was done, in words.
+
+    What was made at run time is not touched, unless the code now declares a schedule of that name.
+    """
+    known = {name: spec for _, name, spec in tx.rows("declared_schedules", namespace=namespace, app=app)}
+    texts = {name: schedules.encode(spec) for name, spec in wanted}
+    gone = sorted(known.keys() - texts.keys())
+    changed = [(name, spec) for name, spec in wanted if known.get(name) != texts[name]]
+    if gone:
+        tx.run("remove_schedules", namespace=namespace, app=app, names=gone)
+    if changed:
+        _put(tx, namespace, app, changed, CODE)
+    done = [f"removed {name}" for name in gone]
+    done += [f"{'changed' if name in known else 'added'} {name}" for name, _ in changed]
+    for words in done:
+        audit(tx, actor, "schedule.declare", f"{app}.{words.split()[1]}", after={"what": words.split()[0]})
+    return done
+
+
+def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> bool:
+    """Adds a schedule at run time, or changes it; returns whether that changed anything."""
+    known = _named(tx, namespace, app, name)
+    text = schedules.encode(spec)
+    if known is not None and known.spec == text:
+        return False
+    if known is not None and known.origin == CODE:
+        raise DefinitionError(
+            f"schedule {name!r} is declared in the code of {app!r}: change it there, or choose a name"
+        )
+    _put(tx, namespace, app, [(name, spec)], RUN_TIME)
+    audit(tx, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
+    return True
+
+
+def remove(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
+    """Ends a schedule; its ledger stays, and what it has started goes on. False if there is none."""
+    known = _named(tx, namespace, app, name)
+    if known is None:
+        return False
+    tx.run("remove_schedules", namespace=namespace, app=app, names=[name])
+    audit(tx, actor, "schedule.remove", f"{app}.{name}", before=known.spec)
+    return True
+
+
+def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "") -> bool:
+    """No more ticks until it is resumed; False if it was paused already."""
+    found = known(tx, namespace, app, name)
+    if found.paused_at is not None:
+        return False
+    tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=max(found.cursor, tx.now))
+    audit(tx, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
+    return True
+
+
+def resume(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
+    """Goes on from now. What would have come meanwhile is in the ledger as paused."""
+    found = known(tx, namespace, app, name)
+    if found.paused_at is None:
+        return False
+    spec = schedules.decode(found.spec)
+    now = max(tx.now, found.cursor)
+    record(tx, found.id, ticking.paused(spec, found.cursor, now))
+    next_at = first_at(spec, now)
+    tx.run("resume_schedule", id=found.id, next_at=next_at, cursor=now)
+    audit(tx, actor, "schedule.resume", f"{app}.{name}")
+    _tell(tx, [next_at])
+    return True
+
+
+def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: str) -> None:
+    """A named set of dates that schedules may leave out."""
+    if len(days) > MOST_DAYS:
+        raise DefinitionError(f"a calendar has at most {MOST_DAYS:,} dates")
+    dates = sorted(schedules.days(tuple(days)))
+    text = msgspec.json.encode([day.isoformat() for day in dates]).decode()
+    tx.run("set_calendar", namespace=namespace, name=name, days=text)
+    audit(tx, actor, "calendar.set", name, after={"days": len(dates)})
+
+
+def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
+    """Every date that the schedule leaves out."""
+    found = schedules.days(spec.excluded)
+    for name in spec.calendars:
+        known = tx.recent("calendar_days", 1.0, namespace=namespace, name=name)
+        if known:
+            found |= schedules.days(tuple(msgspec.json.decode(known[0])))
+    return found
+
+
+def record(tx: Tx, schedule: int, marks: Sequence[Mark]) -> None:
+    """Writes to the ledger what did not start anything."""
+    if marks:
+        rows = [(schedule, mark.at, mark.until, mark.count, None, mark.outcome.value) for mark in marks]
+        tx.rows("add_ticks", rows=rows)
+
+
+def first_at(spec: Spec, now: int) -> int | None:
+    """When a schedule that begins now is due. One with a fixed delay begins at once."""
+    if isinstance(spec.trigger, After):
+        return max(now, spec.start or now)
+    return ticking.next_at(spec, now)
+
+
+def _put(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], origin: str) -> None:
+    rows = []
+    for name, spec in wanted:
+        delay = spec.trigger.delay if isinstance(spec.trigger, After) else None
+        shard = schedules.shard(namespace, spec.job)
+        rows.append((name, spec.job, schedules.encode(spec), shard, first_at(spec, tx.now), delay))
+    where = {"namespace": namespace, "app": app, "origin": origin}
+    tx.run("change_schedules", rows=rows, **where)
+    tx.run("add_schedules", rows=rows, **where)
+    _tell(tx, [row[4] for row in rows])
+
+
+def _tell(tx: Tx, times: Sequence[int | None]) -> None:
+    known = [at for at in times if at is not None]
+    if known:
+        tx.tell(Due(min(known)))
+
+
+def _named(tx: Tx, namespace: str, app: str, name: str) -> Known | None:
+    found = tx.records("schedule_named", Known, namespace=namespace, app=app, name=name)
+    return found[0] if found else None
+
+
+def known(tx: Tx, namespace: str, app: str, name: str) -> Known:
+    """The schedule of that name, locked."""
+    found = _named(tx, namespace, app, name)
+    if found is None:
+        raise UnknownSchedule(f"app {app!r} has no schedule {name!r}; `rota schedules` lists them")
+    return found

@@ -1,0 +1,90 @@
+"""Schedules and their ledger, as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain import schedule
+from rota.domain.schedule import Spec
+from rota.store.port import View
+
+MOST = 1_000_000
+LATELY = 20
+MICROSECONDS = 1_000_000
+
+
+class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
+    """A schedule and how it stands. `next_at` is null if it is paused, over, or waits for its last execution."""
+
+    id: int
+    namespace: str
+    app: str
+    name: str
+    job: str
+    origin: str
+    text: str
+    cursor: int
+    next_at: int | None
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    last_at: int | None
+    last_late: int | None
+    last_outcome: str | None
+    last_execution: str | None
+    waits_for: str | None
+    held: str
+    created_at: int
+    updated_at: int
+    removed_at: int | None
+
+    @property
+    def spec(self) -> Spec:
+        return schedule.decode(self.text)
+
+
+class TickRow(msgspec.Struct, frozen=True, array_like=True):
+    """What became of a tick, or of `count` ticks from `at` to `until`; and of the execution that it started."""
+
+    schedule: int
+    at: int
+    until: int
+    count: int
+    decided_at: int
+    execution: str | None
+    outcome: str
+    status: str | None
+    reason: str | None
+
+
+def schedules(
+    view: View, namespace: str, app: str | None = None, name: str | None = None, most: int = MOST
+) -> list[ScheduleRow]:
+    """By app and name; `name` may also be that of a job."""
+    return view.records(
+        "schedules",
+        ScheduleRow,
+        namespace=namespace,
+        all_apps=app is None,
+        app=app or "",
+        any_name=name is None,
+        name=name or "",
+        most=most,
+    )
+
+
+def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, most: int) -> list[TickRow]:
+    """The ledger between two instants, newest first; also of schedules of that name that were removed."""
+    return view.records("ticks_of", TickRow, namespace=namespace, app=app, name=name, low=low, high=high, most=most)
+
+
+def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """How long each of the jobs (app, name) took lately, in seconds."""
+    found: dict[tuple[str, str], float] = {}
+    for app, job in jobs:
+        row = view.one("run_time", namespace=namespace, app=app, job=job, most=LATELY)
+        if row is not None and row[0] is not None:
+            found[app, job] = float(row[0]) / MICROSECONDS
+    return found

@@ -1,0 +1,99 @@
+"""Nodes that are killed every few seconds while schedules tick every second, and what the ledger says of it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from rota.sdk.schedule import Schedule
+from rota.store.timetable import TickRow
+from tests.support.waiting import eventually
+from tests.support.workers import Site, Worker
+
+SECOND = 1_000_000
+NODES = 3
+SETTLE_S = 60.0
+
+
+class Report(msgspec.Struct):
+    """What happened."""
+
+    seed: int
+    kills: int = 0
+    ticks: int = 0
+    late_p99_s: float = 0.0
+    latest_s: float = 0.0
+    problems: list[str] = []
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed                 {self.seed}",
+            f"nodes killed         {self.kills}",
+            f"ticks                {self.ticks}",
+            f"late, p99 and worst  {self.late_p99_s:.3f} s, {self.latest_s:.3f} s",
+            f"problems             {len(self.problems)}",
+        ]
+        return "\n".join([*lines, *(f"  {problem}" for problem in self.problems[:20])])
+
+
+def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
+    """Kills one of the nodes every second or two, and now and then two; one is always left."""
+    entropy, report = random.Random(seed), Report(seed)
+    with Site(folder, url) as site:
+        nodes: list[Worker | None] = [site.worker() for _ in range(NODES)]
+        schedules = _schedules(site)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for place in entropy.sample(range(NODES), entropy.choice([1, 1, 1, 2])):
+                node = nodes[place]
+                if node is not None:
+                    node.signal(signal.SIGKILL)
+                    report.kills += 1
+                nodes[place] = None
+            time.sleep(entropy.uniform(0.2, 1.5))  # sleep: the time in which fewer nodes must do
+            nodes = [site.worker() if node is None else node for node in nodes]
+            time.sleep(entropy.uniform(0.2, 1.0))  # sleep: the time until the next kill
+        for schedule in schedules:
+            schedule.pause("the end")
+        ledgers = [schedule.ticks(most=100_000) for schedule in schedules]
+        eventually(lambda: all(_has_run(schedule) for schedule in schedules), SETTLE_S, "every tick's execution")
+        for schedule, ledger in zip(schedules, ledgers, strict=True):
+            _examine(schedule.name, ledger[::-1], report)
+    return report
+
+
+def _schedules(site: Site) -> list[Schedule]:
+    """Every second, by a rate and by the clock of a zone; runs may overlap, since nodes that run them are killed."""
+    app, arguments = site.app, {"value": 1}
+    return [
+        app.schedule("echo_async", name="rate", every="1s", overlap="allow", arguments=arguments),
+        app.schedule(
+            "echo", name="clock", cron="* * * * * *", tz="Asia/Kathmandu", overlap="allow", arguments=arguments
+        ),
+        app.schedule("echo_async", name="half", every="1s", phase="0.5s", overlap="allow", arguments=arguments),
+    ]
+
+
+def _has_run(schedule: Schedule) -> bool:
+    return all(tick.status == "success" for tick in schedule.ticks(most=100_000))
+
+
+def _examine(name: str, ledger: list[TickRow], report: Report) -> None:
+    for before, after in itertools.pairwise(ledger):
+        if after.at - before.until != SECOND:
+            report.problems.append(f"{name}: nothing is known of the ticks between {before.until} and {after.at}")
+    for tick in ledger:
+        if tick.outcome != "fired" or tick.count != 1 or tick.execution is None:
+            report.problems.append(f"{name}: the tick at {tick.at} has the outcome {tick.outcome}")
+    started = [tick.execution for tick in ledger]
+    if len(set(started)) != len(started):
+        report.problems.append(f"{name}: two ticks have one execution")
+    late = sorted((tick.decided_at - tick.at) / SECOND for tick in ledger)
+    report.ticks += len(ledger)
+    report.late_p99_s = max(report.late_p99_s, late[int(len(late) * 0.99)])
+    report.latest_s = max(report.latest_s, late[-1])
