@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import crowd, load, place, raw, report, sections, site
+from benchmarks import crowd, load, place, raw, report, sections, site, timetable
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
 from benchmarks.peers import compare
@@ -38,10 +38,14 @@ SECTIONS: dict[str, Section] = {
     "snapshot": load.snapshot,
     "crowd": crowd.crowd,
     "fleet": crowd.fleet,
+    "next": timetable.upcoming,
+    "steady": timetable.steady,
+    "herd": timetable.herd,
+    "timers": compare.timers,
     "growth": growth,
 }
-SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "growth"}
-WITH_PEERS = {"peers", "brokers"}
+SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "steady", "herd", "timers", "growth"}
+WITH_PEERS = {"peers", "brokers", "timers"}
 ALIASES = {"pickup": "latency", "memory": "idle"}
 DISK_S = 0.3
 MOST_ROUNDS = 20

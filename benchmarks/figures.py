@@ -54,7 +54,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 def catalogue(size: Size, kind: str) -> list[Figure]:
     """All figures for a kind of database, in the order of the table."""
     figures = [*_raw(kind), *_enqueue(size), *_drain(), *_latency(), *_load(size), *_idle(), *_crowd(size)]
-    figures += [*_growth(size), *_rota()]
+    figures += [*_timetable(size), *_growth(size), *_rota()]
     for peer in PEERS:
         if peer.section(kind):
             figures += _peer(peer, kind)
@@ -180,6 +180,37 @@ def _crowd(size: Size) -> list[Figure]:
             cost(f"fleet_{name}_oldest", f"{workers}, {what}: oldest heartbeat", "ms"),
         ]
     return figures
+
+
+def _timetable(size: Size) -> list[Figure]:
+    def delay(name: str, what: str) -> Figure:
+        return Figure(name=name, section=name.split("_")[0], what=what, unit="ms", grows=False)
+
+    def cost(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="steady", what=f"{many}: {what}", unit=unit, grows=False)
+
+    many = f"{size.schedules:,} schedules"
+    return [
+        Figure(name="next_alike", section="next", what="next ticks, expressions that are alike", unit="/s"),
+        Figure(name="next_fresh", section="next", what="next ticks, each for the first time", unit="/s"),
+        Figure(name="steady_fill", section="steady", what=f"{many}: added", unit="/s"),
+        cost("steady_start", "start of a worker", "s"),
+        cost("steady_rss", "memory of the worker", "MB"),
+        cost("steady_cpu", "processor of the worker", "% of a core"),
+        cost("steady_server_cpu", "processor of the server", "% of a core"),
+        Figure(name="steady_rate", section="steady", what=f"{many}: ticks", unit="/s"),
+        delay("steady_late_p50", f"{many}: decided after their tick, p50"),
+        delay("steady_late_p99", f"{many}: decided after their tick, p99"),
+        Figure(name="herd", section="herd", what=f"{many}, all due at once: ticks until done", unit="/s"),
+        delay("herd_others_p50", "others meanwhile: decided after their tick, p50"),
+        delay("herd_others_p99", "others meanwhile: decided after their tick, p99"),
+        *(
+            Figure(
+                name=f"{module}_herd", section="timers", what=f"{who}, in memory: due at once", unit="/s", ours="herd"
+            )
+            for module, who in (("apscheduler", "APScheduler"), ("celery", "Celery beat"))
+        ),
+    ]
 
 
 def _growth(size: Size) -> list[Figure]:

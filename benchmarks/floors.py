@@ -45,6 +45,9 @@ _POSTGRESQL: Floors = {
     "idle_queries": (1, None),
     **dict.fromkeys(_GROWN, (0.9, None)),
 }
+_TIMETABLE: Floors = {"next_alike": (200_000, None), "steady_late_p99": (100, None), "herd": (30_000, None)}
+_SQLITE |= _TIMETABLE
+_POSTGRESQL |= _TIMETABLE
 FLOORS: dict[str, Floors] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 # How many times better than a peer's figure Rota's must be.

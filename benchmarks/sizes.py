@@ -38,6 +38,10 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a server, which is meant to hold more than a file."""
     backlog: tuple[int, int, int]
     scheduled: int
+    upcoming: int
+    """Next ticks that are computed."""
+    schedules: int
+    steady_s: float
     cycles: int
     budget_s: float = 500.0
     """After so long no further round is begun."""
@@ -76,6 +80,9 @@ FULL = Size(
     server_history=(1_000_000, 10_000_000),
     backlog=(1_000, 100_000, 1_000_000),
     scheduled=1_000_000,
+    upcoming=1_000_000,
+    schedules=1_000_000,
+    steady_s=30.0,
     cycles=300,
 )
 QUICK = Size(
@@ -105,6 +112,9 @@ QUICK = Size(
     server_history=(10_000, 100_000),
     backlog=(1_000, 10_000, 100_000),
     scheduled=100_000,
+    upcoming=200_000,
+    schedules=50_000,
+    steady_s=8.0,
     cycles=100,
 )
 SMOKE = Size(
@@ -134,6 +144,9 @@ SMOKE = Size(
     server_history=(200, 2_000),
     backlog=(200, 400, 1_000),
     scheduled=1_000,
+    upcoming=2_000,
+    schedules=300,
+    steady_s=1.0,
     cycles=2,
     limit_s=30.0,
 )

@@ -28,6 +28,7 @@ from benchmarks.steady import percentile, rate, until
 VENV = ROOT / ".venv-peers"
 INSTALL_S = 300
 SINGLES = 2_000
+MOST_TIMERS = 10_000
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -65,6 +66,13 @@ def peers(site: Site, size: Size) -> Samples:
 def brokers(site: Site, size: Size) -> Samples:
     """Those that need another server, if the system has it."""
     return _in_turns(site, size, "brokers")
+
+
+def timers(site: Site, size: Size) -> Samples:
+    """Schedulers that keep their timers in memory, with as many as they are used with."""
+    command = [str(VENV / "bin" / "python"), "-m", "benchmarks.peers.timers", str(min(MOST_TIMERS, size.schedules))]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, timeout=600)
+    yield from json.loads(found.stdout).items()
 
 
 def left_out() -> Iterable[str]:

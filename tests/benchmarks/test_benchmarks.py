@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import WITH_PEERS
 from benchmarks.figures import Figure, catalogue
 from benchmarks.floors import FLOORS, TIMES
 from benchmarks.place import ROOT
@@ -33,7 +34,7 @@ def test_every_figure_is_reported(kind: str, tmp_path: Path) -> None:
     assert run["kind"] == "run"
     assert run["database"].lower().startswith(kind)
     assert [figure["name"] for figure in figures] == [
-        figure.name for figure in catalogue(SMOKE, kind) if figure.section not in {"peers", "brokers"}
+        figure.name for figure in catalogue(SMOKE, kind) if figure.section not in WITH_PEERS
     ]
     assert all(math.isfinite(figure["median"]) for figure in figures)
     assert output.read_text() == answer.stdout.removesuffix("\n")
