@@ -184,7 +184,7 @@ def parse(text: str, seed: str = "") -> Cron:
     words = text.split()
     if len(words) == 1 and words[0].startswith("@"):
         if words[0].lower() not in ALIASES:
-            raise DefinitionError(f"{words[0]!r} is none of {', '.join(ALIASES)}")
+            raise DefinitionError(f"cron: {words[0][:40]!r} is none of {', '.join(ALIASES)}")
         words = ALIASES[words[0].lower()].split()
     if len(words) not in (5, 6):
         raise DefinitionError(

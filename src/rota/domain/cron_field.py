@@ -109,10 +109,13 @@ def _numbers(item: str, kind: Kind, seed: str, draft: _Draft) -> int:
     if hashed := _HASH.fullmatch(base):
         return _hashed(hashed, kind, seed, step if slash else None)
     first, dash, last = base.partition("-")
+    if not first or (dash and not last):
+        raise _wrong(kind, f"a number is missing in {item[:40]!r}")
     start = _number(first, kind)
     end = _number(last, kind) if dash else (high if slash else start)
     if end < start:
-        raise _wrong(kind, f"{item!r} goes backwards: write it as two ranges, such as {start}-{high},{low}-{end}")
+        instead = f"as {start}-7" if kind is Kind.WEEKDAY and end == 0 else f"as {start}-{high},{low}-{end}"
+        raise _wrong(kind, f"{item!r} goes backwards: write it {instead}")
     return _bits(start, end, step)
 
 

@@ -52,6 +52,8 @@ def check(trigger: Trigger) -> None:
     """Refuses what cannot fire, with a DefinitionError that names the field."""
     match trigger:
         case Cron():
+            if not isinstance(trigger.expression, str):
+                raise DefinitionError(f"cron: must be a text, not {type(trigger.expression).__name__}")
             _cron(trigger.expression, trigger.seed)
             zone(trigger.tz)
         case Every(period=period, phase=phase):

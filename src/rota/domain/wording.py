@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 
-from rota.domain import cron, duration
+from rota.domain import cron
 from rota.domain.cron import Cron as Expression
 from rota.domain.cron_field import Field
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 
 MICROSECONDS = 1_000_000
 MOST_TIMES = 6
+SHORTEST_ROW = 5
 _MONTHS = [
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 ]
-_DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+_DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 
 def explain(trigger: Trigger) -> str:
@@ -30,11 +34,19 @@ def explain(trigger: Trigger) -> str:
         case After(delay=delay):
             return f"{_length(delay)} after the end of the run before"
         case At(instants=instants):
-            return "once" if len(instants) == 1 else f"once at each of {len(instants)} instants"
+            first, last = _instant(min(instants)), _instant(max(instants))
+            return f"once at {first}" if len(instants) == 1 else f"at {len(instants)} instants from {first} to {last}"
 
 
 def _cron(expression: Expression) -> str:
-    return " ".join(part for part in (_time(expression), _days(expression), _months(expression)) if part)
+    time, days, months = _time(expression), _days(expression), _months(expression)
+    if not days and time[-1].isdigit() and time.startswith("at "):
+        days = "every day"
+    if months and days.count(" of the month") == 1 and days.endswith(" of the month"):
+        return f"{time} {days.removesuffix('the month')}{months}"
+    if months and " and on " in days:
+        return f"{time} {days}, but only in {months}"
+    return " ".join(part for part in (time, days, months and f"in {months}") if part)
 
 
 def _time(expression: Expression) -> str:
@@ -44,53 +56,98 @@ def _time(expression: Expression) -> str:
         width = 2 if seconds == [0] else 3
         times = [shown % (hour, minute, second)[:width] for hour in hours for minute in minutes for second in seconds]
         return f"at {_list(times)}"
-    second = "" if seconds == [0] else f"at {_unit(seconds, 60, 'second')} of "
-    minute = _unit(minutes, 60, "minute")
-    if len(hours) == 24:
-        of_hour = "" if len(minutes) == 60 or minute.startswith("every") else " of every hour"
-    else:
-        of_hour = f" of {_unit(hours, 24, 'hour')}"
-    start = "" if minute.startswith("every") and not second else "at "
-    return f"{second}{'' if second else start}{minute}{of_hour}"
+    if seconds == minutes == [0] and (step := _step(hours)):
+        often = "every hour" if step == 1 else f"every {step} hours"
+        is_whole_day = hours[0] == 0 and len(hours) * step == 24
+        return often if is_whole_day else f"{often} from {hours[0]:02d}:00 to {hours[-1]:02d}:00"
+    units = [(minutes, 60, "minute"), (hours, 24, "hour")]
+    if seconds != [0]:
+        units.insert(0, (seconds, 60, "second"))
+    said = [_rhythm(*units[0]), *(_place(*unit) for unit in units[1:])]
+    while len(said) > 1 and said[-1] in ("every hour", "every minute") and _is_even(said[-2]):
+        said.pop()  # Every minute is one of every hour.
+    return f"{'' if said[0].startswith('every') else 'at '}{' of '.join(said)}"
 
 
-def _unit(numbers: Sequence[int], span: int, name: str) -> str:
+def _is_even(words: str) -> bool:
+    return words.startswith("every") and " from " not in words
+
+
+def _rhythm(numbers: Sequence[int], span: int, name: str) -> str:
+    """How the smallest unit goes on."""
+    step = _step(numbers)
+    if step > 1 and numbers[0] == 0 and span % step == 0 and len(numbers) == span // step:
+        return f"every {step} {name}s"
+    if step > 1 and len(numbers) >= SHORTEST_ROW:
+        return f"every {step} {name}s from {name} {numbers[0]} to {numbers[-1]}"
+    return _place(numbers, span, name)
+
+
+def _place(numbers: Sequence[int], span: int, name: str) -> str:
+    """Which ones of a larger unit."""
+    step = _step(numbers)
     if len(numbers) == span:
         return f"every {name}"
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
-    if numbers[0] == 0 and step > 1 and list(numbers) == list(range(0, span, step)):
-        return f"every {step} {name}s" if span % step == 0 else f"every {step} {name}s from 0 on"
-    return f"{name} {_list(_runs(numbers))}" if len(numbers) == 1 else f"{name}s {_list(_runs(numbers))}"
+    if step > 1 and numbers[0] == 0 and span % step == 0 and len(numbers) == span // step > 2:
+        return f"every {_nth(step)} {name}"
+    if step > 1 and len(numbers) >= SHORTEST_ROW:
+        return f"every {_nth(step)} {name} from {numbers[0]} to {numbers[-1]}"
+    return f"{name}{'s' if len(numbers) > 1 else ''} {_list(_runs(numbers))}"
+
+
+def _step(numbers: Sequence[int]) -> int:
+    """The distance that all of them have from the next; 0 if there is no such."""
+    steps = {after - before for before, after in pairwise(numbers)}
+    return steps.pop() if len(steps) == 1 else 0
+
+
+def _nth(number: int) -> str:
+    return f"{number}{'th' if number // 10 % 10 == 1 else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _days(expression: Expression) -> str:
-    by_day, by_weekday = _month_days(expression.day), _weekdays(expression.weekday)
-    if not by_day or not by_weekday:
-        return f"on {by_day or by_weekday}" if by_day or by_weekday else ""
-    both = expression.day.starts_with_star or expression.weekday.starts_with_star
-    return f"on {by_day}{' if it is ' if both else ' and on '}{by_weekday}"
+    must_fit_both = expression.day.starts_with_star or expression.weekday.starts_with_star
+    by_day, by_weekday = _month_days(expression.day), _weekdays(expression.weekday, "and")
+    if not must_fit_both:  # Then either will do, and one that is every day is enough.
+        return f"on {by_day} and on {by_weekday}" if by_day and by_weekday else ""
+    if by_day and by_weekday:
+        return f"on {by_day} if it is {_weekdays(expression.weekday, 'or')}"
+    return f"on {by_day or by_weekday}" if by_day or by_weekday else ""
 
 
 def _month_days(field: Field) -> str:
+    """Nothing if it is every day."""
     numbers = _numbers(field)
-    parts = [] if not numbers or len(numbers) == 31 else [f"day {_list(_runs(numbers))}"]
-    parts += ["the last day" if not offset else f"{offset} days before the last" for offset in sorted(field.from_last)]
-    parts += ["the last weekday"] if field.last_weekday else []
-    parts += [f"the weekday nearest to day {day}" for day in sorted(field.nearest)]
-    return f"{_list(parts)} of the month" if parts else ""
+    if len(numbers) == 31:
+        return ""
+    parts = [_place(numbers, 31, "day")] if numbers else []
+    for offset in sorted(field.from_last):
+        parts.append(
+            {0: "the last day", 1: "the day before the last"}.get(offset, f"the day {offset} days before the last")
+        )
+    parts += ["the last weekday (Monday to Friday)"] if field.last_weekday else []
+    if field.nearest:
+        nearest = [f"day {day}" for day in sorted(field.nearest)]
+        parts.append(f"the weekday (Monday to Friday) nearest to {_list(nearest)}")
+    return f"{_list(parts)} of the month"
 
 
-def _weekdays(field: Field) -> str:
+def _weekdays(field: Field, word: str) -> str:
+    """Nothing if it is every day."""
     numbers = _numbers(field)
-    parts = [] if len(numbers) == 7 else _runs(numbers, _DAYS)
-    parts += [f"the {_ORDINALS[place - 1]} {_DAYS[day]} of the month" for day, place in sorted(field.nth)]
-    parts += [f"the last {_DAYS[day]} of the month" for day in sorted(field.last)]
-    return _list(parts)
+    if len(numbers) == 7:
+        return ""
+    if 0 in numbers and 6 in numbers:  # Then Sunday ends the week.
+        numbers = [*numbers[1:], 7]
+    parts = _runs(numbers, _DAYS)
+    special = [f"the {_ORDINALS[place - 1]} {_DAYS[day]}" for day, place in sorted(field.nth)]
+    special += [f"the last {_DAYS[day]}" for day in sorted(field.last)]
+    return _list([*([f"{_list(special, word)} of the month"] if special else []), *parts], word)
 
 
 def _months(expression: Expression) -> str:
     numbers = _numbers(expression.month)
-    return "" if len(numbers) == 12 else f"in {_list(_runs(numbers, ['', *_MONTHS]))}"
+    return "" if len(numbers) == 12 else _list(_runs(numbers, ["", *_MONTHS]))
 
 
 def _numbers(field: Field) -> list[int]:
@@ -113,9 +170,20 @@ def _runs(numbers: Sequence[int], names: Sequence[str] | None = None) -> list[st
     ]
 
 
-def _list(words: Sequence[str]) -> str:
-    return " and ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + list(words[-1:]))
+def _list(words: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join(([", ".join(words[:-1])] if len(words) > 1 else []) + list(words[-1:]))
+
+
+def _instant(at: int) -> str:
+    return f"{datetime.fromtimestamp(at // MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _length(microseconds: int) -> str:
-    return duration.words(microseconds / MICROSECONDS).replace(".0s", "s")
+    """All of it: two intervals that differ are not said alike."""
+    rest, parts = microseconds, []
+    for unit, size in _UNITS:
+        number, rest = divmod(rest, size * MICROSECONDS)
+        parts += [f"{number}{unit}"] if number else []
+    if rest or not parts:
+        parts.append(f"{rest // MICROSECONDS}.{rest % MICROSECONDS:06d}".rstrip("0").rstrip(".") + "s")
+    return "".join(parts)

@@ -19,6 +19,7 @@ DAY_S = 86_400
 LAST_SECOND = int(datetime(9990, 1, 1, tzinfo=UTC).timestamp())
 LONGEST_NAME = 100
 _EPOCH = date(1970, 1, 1).toordinal()
+_OF_THE_MACHINE = ("localtime", "posixrules", "posix/", "right/")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -31,11 +32,19 @@ class Span(msgspec.Struct, frozen=True):
     after: int
 
 
-@lru_cache(maxsize=1024)
 def zone(name: str) -> Zone:
     """The zone of that IANA name, or a DefinitionError with the names that are like it."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
         raise DefinitionError("tz: a zone is an IANA name such as 'Europe/Berlin'")
+    return _zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> Zone:
+    if name.startswith(_OF_THE_MACHINE):
+        raise DefinitionError(
+            f"tz: {name!r} is not the same on every machine; use an IANA name such as 'Europe/Berlin'"
+        )
     try:
         return Zone(name, zoneinfo.ZoneInfo(name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -43,7 +52,7 @@ def zone(name: str) -> Zone:
 
 
 def _instead(name: str) -> str:
-    known = {other.lower(): other for other in zoneinfo.available_timezones()}
+    known = {other.lower(): other for other in zoneinfo.available_timezones() if other != "localtime"}
     near = known.get(name.lower()) or next(iter(difflib.get_close_matches(name, known.values(), n=1, cutoff=0.6)), None)
     return f"; did you mean {near!r}?" if near else "; use an IANA name such as 'Europe/Berlin'"
 
