@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
         UnknownExecution,
         UnknownJob,
+        UnknownSchedule,
         UsageError,
     )
     from rota.domain.retry import Custom, Exponential, Fixed, Linear
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rota.sdk.app import App
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
+    from rota.sdk.schedule import Schedule
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ __all__ = [
     "QueueFull",
     "RetryIn",
     "RotaError",
+    "Schedule",
     "Snooze",
     "Status",
     "StoreError",
@@ -76,6 +79,7 @@ __all__ = [
     "Unique",
     "UnknownExecution",
     "UnknownJob",
+    "UnknownSchedule",
     "UsageError",
 ]
 
@@ -88,6 +92,7 @@ _HOMES = {
     "rota.sdk.app": ("App",),
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
+    "rota.sdk.schedule": ("Schedule",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -92,13 +92,31 @@ def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: Po
         assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
 
 
-def test_a_repeat_that_is_refused_because_of_itself_is_not_called_refused(
-    server: PostgresServer, tmp_path: Path
-) -> None:
+def test_a_repeat_that_meets_itself_is_the_one_that_was_accepted(server: PostgresServer, tmp_path: Path) -> None:
     """The first try had landed and holds the unique key; after the crash nobody can be asked, so it is repeated."""
     url = server.create_database()
     with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
         job = scene.app.jobs["work"].options(unique=Unique(key="one", on_conflict="reject"))
+        scene.app.jobs["work"].enqueue("first")
+        proxy.refuse()
+        proxy.drop_commits("after", count=1)
+        call = _Call(lambda: job.enqueue("second"))
+        eventually(lambda: proxy.counts.dropped_after == 1, what="the lost commit")
+        server.restart("immediate")
+        proxy.heal()
+        handle = call.result()
+        assert handle.created
+        assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
+
+
+def test_a_repeat_that_is_refused_because_of_itself_is_not_called_refused(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The first try had landed and took the last place in the queue: whether it did, the repeat cannot tell."""
+    url = server.create_database()
+    with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        scene.app.queue("small", max_depth=1)
+        job = scene.app.jobs["work"].options(queue="small")
         scene.app.jobs["work"].enqueue("first")
         proxy.refuse()
         proxy.drop_commits("after", count=1)

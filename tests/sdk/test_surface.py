@@ -13,11 +13,11 @@ import rota
 from rota.domain import errors
 
 PUBLIC = """
-    App Context Handle Job Status Unique
+    App Context Handle Job Schedule Status Unique
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
-    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob
+    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule
     Conflict ClockSkew KeyConflict NotFinished NotUnique QueueFull
     ExecutionError ExecutionCancelled ExecutionFailed ExecutionSkipped
     StoreError CommitUnknown StoreMismatch StoreUnavailable
@@ -31,6 +31,7 @@ TREE = {
     "DefinitionError": "UsageError ValueError",
     "UnknownJob": "UsageError",
     "UnknownExecution": "UsageError",
+    "UnknownSchedule": "UsageError",
     "Conflict": "RotaError",
     "KeyConflict": "Conflict",
     "NotUnique": "Conflict",

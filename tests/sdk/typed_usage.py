@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, assert_type
 
-from rota import App, Context, Exponential, Handle, Status, Unique
+from rota import App, Context, Exponential, Handle, Schedule, Status, Unique
 
 app = App("typed", url="sqlite://:memory:")
 
@@ -44,7 +44,16 @@ async def bare_with_context(ctx: Context, n: int, *, loud: bool = False) -> str:
 def custom_retry() -> None: ...
 
 
+@app.job(cron=["0 9 * * 1-5", "0 12 * * 6"], tz="Europe/Berlin", catch_up=3, overlap="queue_one", jitter="30s")
+def by_itself(ctx: Context, n: int = 1) -> float:
+    return n * ctx.late_by
+
+
 def sync_code() -> None:
+    assert_type(by_itself.enqueue(2), Handle[float])
+    assert_type(app.schedule(by_itself, name="often", every="5m", arguments={"n": 2}), Schedule)
+    assert_type(app.schedules(), list[Schedule])
+    assert_type(app.schedules()[0].pause("a note"), bool)
     assert_type(send.enqueue("a", subject="x"), Handle[str])
     assert_type(send.enqueue("a"), Handle[str])
     assert_type(send.enqueue("a").result(timeout=10), str)

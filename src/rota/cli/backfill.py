@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli import output, params, text
 from rota.cli.database import Database, with_database
-from rota.cli.schedules import named
+from rota.cli.schedules import between, candidates, ledger, not_decided, the_only
+
+if TYPE_CHECKING:
+    from rota.store.timetable import ScheduleRow
 
 MOST = 10_000
 
@@ -33,7 +37,7 @@ MOST = 10_000
     show_default=True,
     help="Refuse if there would be more ticks.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say how many ticks there are.")
+@click.option("--dry-run", is_flag=True, help="Only say how many ticks there are, and how many have run.")
 @with_database
 def backfill(
     database: Database,
@@ -45,29 +49,41 @@ def backfill(
     most: int,
     dry_run: bool,
 ) -> None:
-    """Run the ticks of a past time that have not run; asked twice, nothing runs twice.
+    """Run the ticks of a past time that have not run, each once.
+
+    Asked twice, nothing runs twice: whoever is interrupted asks again, and it goes on.
 
     \b
     rota backfill report --from 2026-01-01T00:00Z --to 2026-02-01T00:00Z
     rota backfill report --from 2d --dry-run
     """
     from rota.domain.errors import UsageError
+    from rota.ops import backfill as ops
+
+    now = database.clock.now()
+    low, high = between(start, end, now)
+    row = _chosen(database, job, schedule, app)
+    open_ticks = not_decided(row, None, high, now)
+    high = min(high, row.cursor)  # What is not decided yet is not the past.
+    total = ops.count(row.spec, low - 1, high)
+    if total > most and not dry_run:
+        raise UsageError(
+            f"--from, --to: there are {total:,} ticks in that time; choose a shorter one, or allow more with --most"
+        )
+    if dry_run:
+        started = ledger(database, row.app, row.name, low, high, missed=False, limit=0).started
+        output.message(f"{text.count(total, 'tick')} of {row.name} in that time, of which {started:,} have run")
+    else:
+        _run(database, row, low, high, total)
+    for words in open_ticks:
+        output.message(words)
+
+
+def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) -> None:
+    """A piece at a time, each in a transaction of its own."""
     from rota.ids import IdSource
     from rota.ops import backfill as ops
 
-    row = named(database, schedule or job, app)
-    low = params.instant(start) or 0
-    high = params.instant(end) or database.clock.now()
-    if high < low:
-        raise UsageError("--to: comes before --from")
-    total = ops.count(row.spec, low - 1, high)
-    if dry_run:
-        output.message(f"{text.count(total, 'tick')} of {row.name} in that time")
-        return
-    if total > most:
-        raise UsageError(
-            f"there are {total:,} ticks in that time: choose a shorter one, or allow it with --most {total}"
-        )
     ids = IdSource(database.clock)
     started = known = left_out = 0
     after: int | None = low - 1
@@ -80,5 +96,25 @@ def backfill(
             started, known, left_out = started + step.started, known + step.known, left_out + step.left_out
             after = step.after
     more = f"; {known:,} had run before" if known else ""
-    more += f"; {left_out:,} are left out by their calendar" if left_out else ""
+    more += f"; {left_out:,} left out, as the schedule says" if left_out else ""
     output.message(f"started {text.count(started, 'tick')} of {row.name}{more}")
+
+
+def _chosen(database: Database, job: str, schedule: str | None, app: str | None) -> ScheduleRow:
+    """The schedule of the job; a schedule's own name will do instead of the job's."""
+    from rota.domain.errors import UnknownSchedule, UsageError
+    from rota.domain.trigger import After
+
+    rows = candidates(database, job, app)
+    rows = [row for row in rows if row.job == job] or rows
+    if not rows:
+        raise UnknownSchedule(f"there is no schedule of a job {job!r}; `rota schedules` lists them")
+    if schedule is not None:
+        known = ", ".join(sorted({row.name for row in rows})[:5])
+        rows = [row for row in rows if row.name == schedule]
+        if not rows:
+            raise UnknownSchedule(f"--schedule: job {job!r} has no schedule {schedule!r}, but {known}")
+    row = the_only(rows, job, "--schedule")
+    if isinstance(row.spec.trigger, After):
+        raise UsageError(f"schedule {row.name!r} has a fixed delay, and so no ticks of its own in the past")
+    return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import islice
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
@@ -11,9 +12,15 @@ import click
 from rota.cli import output, params
 from rota.clock import SystemClock
 
+if TYPE_CHECKING:
+    from rota.domain.trigger import Cron
+
 MICROSECONDS = 1_000_000
 MOST = 10_000
+MOST_WARNINGS = 3
 YEAR_S = 366 * 86_400
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+_TIMES = {"first": "once, the first time", "second": "once, the second time", "both": "both times"}
 
 
 @click.command("next")
@@ -26,14 +33,14 @@ YEAR_S = 366 * 86_400
     type=click.Choice(["next", "skip"]),
     default="next",
     show_default=True,
-    help="What a changed clock leaves out.",
+    help="What a changed clock leaves out comes right after the gap, or not.",
 )
 @click.option(
     "--dst-overlap",
     type=click.Choice(["first", "second", "both"]),
     default="first",
     show_default=True,
-    help="What comes twice.",
+    help="Which one counts of a time that comes twice.",
 )
 @click.option(
     "--job", default="", metavar="APP.JOB", help="Whose H is meant: it stands for another number in each job."
@@ -51,50 +58,48 @@ def upcoming(
 ) -> None:
     """Say in words what a cron expression means, and print its next ticks.
 
+    It needs no database. The words and the warnings go to stderr.
+
     \b
     rota next "0 9 * * 1-5" --tz Europe/Berlin -n 5
     rota next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00Z
     """
-    from rota.domain import cron, ticks, wording
+    from rota.domain import ticks, trigger, wording
     from rota.domain.ticks import Gap, Overlap
-    from rota.domain.trigger import Cron
-    from rota.domain.zone import zone
 
-    parsed, where = cron.parse(expression, job), zone(tz)
-    gap, overlap = Gap(dst_gap), Overlap(dst_overlap)
-    after = (params.instant(start) or SystemClock().now()) // MICROSECONDS
-    every = (tick for tick in ticks.ticks(parsed, where, after, overlap) if not (tick.in_gap and gap is Gap.SKIP))
-    found = list(islice(every, count))
-    output.message(wording.explain(Cron(expression, tz, gap, overlap, job)))
-    last = max([after + YEAR_S, *(tick.at for tick in found)])
-    for warning in _warnings(parsed, where, after, last, gap, overlap):
+    if start is not None and not EARLIEST <= start < LATEST:
+        raise click.UsageError(f"--from: must be between the years 1970 and 8999, not {start.year}")
+    wanted = trigger.Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
+    trigger.check(wanted)
+    after = (SystemClock().now() if start is None else round(start.timestamp() * MICROSECONDS)) // MICROSECONDS
+    every = ticks.ticks(*trigger.parts(wanted), after, wanted.repeat)
+    found = list(islice((tick for tick in every if not (tick.in_gap and wanted.gap is Gap.SKIP)), count))
+    output.message(wording.explain(wanted))
+    # A year has all that a zone does to an expression; of a longer list some more.
+    last = max([after, *(tick.at for tick in found)])
+    for warning in _warnings(wanted, after, max(after + YEAR_S, min(last, after + 10 * YEAR_S))):
         output.message(f"warning: {warning}")
     if as_json:
-        output.print_json([f"{datetime.fromtimestamp(tick.at, UTC):%Y-%m-%dT%H:%M:%SZ}" for tick in found])
+        output.print_json([_utc(tick.at) for tick in found])
     else:
         rows = [[_utc(tick.at), _local(tick.at, tz), "after the gap" if tick.in_gap else ""] for tick in found]
         output.table(["utc", "local", "note"], rows)
 
 
-def _warnings(parsed: object, where: object, after: int, until: int, gap: object, overlap: object) -> list[str]:
-    from rota.domain import ticks
-    from rota.domain.cron import Cron
+def _warnings(wanted: Cron, after: int, until: int) -> list[str]:
+    """What changed clocks do to the expression, in the order of time."""
+    from rota.domain import ticks, trigger
     from rota.domain.ticks import Gap
-    from rota.domain.zone import Zone
 
-    assert isinstance(parsed, Cron)
-    assert isinstance(where, Zone)
-    left_out = [tick.at for tick in islice(ticks.gaps(parsed, where, after, until), 3)]
-    twice = list(islice(ticks.repeats(parsed, where, after, until), 3))
-    what = "it is skipped" if gap is Gap.SKIP else "it runs once, right after the gap"
-    words = [f"the clocks leave a time out on {_local(at, where.name)[:10]}: {what}" for at in left_out]
-    return words + [
-        f"a time comes twice on {_local(at, where.name)[:10]}: it runs {_times(str(overlap))}" for at in twice
+    parts = trigger.parts(wanted)
+    left_out = [tick.at for tick in islice(ticks.gaps(*parts, after, until), MOST_WARNINGS)]
+    twice = list(islice(ticks.repeats(*parts, after, until), MOST_WARNINGS))
+    instead = "it is left out" if wanted.gap is Gap.SKIP else "it runs once, right after the gap"
+    words = [(at, f"its time does not exist on {_local(at, wanted.tz)[:10]}: {instead}") for at in left_out]
+    words += [
+        (at, f"its time comes twice on {_local(at, wanted.tz)[:10]}: it runs {_TIMES[wanted.repeat]}") for at in twice
     ]
-
-
-def _times(overlap: str) -> str:
-    return {"first": "once, the first time", "second": "once, the second time", "both": "both times"}[overlap]
+    return [warning for _, warning in sorted(words)[:MOST_WARNINGS]]
 
 
 def _utc(at: int) -> str:
