@@ -464,3 +464,17 @@ def test_it_is_the_same_on_postgresql(shell: Shell) -> None:
         assert len(shell.ok("schedules", "ticks", "backup", "--json").rows) == 3
     finally:
         app.close()
+
+
+def test_an_execution_shows_the_tick_that_it_was_started_for(shell: Shell, seed: Seed) -> None:
+    put(seed, "hourly", Every(HOUR))
+    set_back(seed, "hourly", 2 * HOUR)
+    fire(seed)
+    tick = next(row for row in shell.ok("schedules", "ticks", "hourly", "--json").rows if row["execution"])
+    shown = shell.ok("show", tick["execution"], "--json").rows
+    assert (shown["schedule"], shown["tick"], shown["catch_up"]) == (
+        "hourly",
+        tick["at"],
+        tick["outcome"] == "caught_up",
+    )
+    assert "hourly, tick 2" in shell.ok("show", tick["execution"]).out

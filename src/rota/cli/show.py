@@ -29,13 +29,15 @@ def show(database: Database, id: str, as_json: bool) -> None:
     rota show 0197a3c2
     """
     full = database.read(resolved, database.namespace, [id])[0]
-    row, attempts, (state, now) = database.read(_facts, database.namespace, full)
+    row, attempts, (state, now), origin = database.read(_facts, database.namespace, full)
     why = standing.why(state, now)
     if as_json:
         listed = [output.data(attempt) for attempt in attempts]
-        output.print_json({**output.data(row), "why": why or None, "attempts_list": listed})
+        schedule, tick, catch_up = origin
+        of_schedule = {"schedule": schedule, "tick": text.iso(tick), "catch_up": bool(catch_up)}
+        output.print_json({**output.data(row), **of_schedule, "why": why or None, "attempts_list": listed})
         return
-    _heading(row, why, now)
+    _heading(row, why, origin, now)
     for attempt in attempts:
         _attempt(attempt, now)
 
@@ -50,14 +52,17 @@ def resolved(view: View, namespace: str, prefixes: list[str] | tuple[str, ...]) 
     return list(dict.fromkeys(reader.resolve(view, namespace, prefix) for prefix in prefixes))
 
 
-def _facts(view: View, namespace: str, id: str) -> tuple[ExecutionRow, list[AttemptRow], tuple[Standing, int]]:
-    from rota.store import reader
+def _facts(
+    view: View, namespace: str, id: str
+) -> tuple[ExecutionRow, list[AttemptRow], tuple[Standing, int], tuple[str | None, int | None, int | None]]:
+    from rota.store import reader, timetable
 
     row = reader.execution(view, namespace, id)
-    return row, reader.attempts(view, namespace, id), reader.standing(view, namespace, id)
+    origin = timetable.origin(view, id)
+    return row, reader.attempts(view, namespace, id), reader.standing(view, namespace, id), origin
 
 
-def _heading(row: ExecutionRow, why: str, now: int) -> None:
+def _heading(row: ExecutionRow, why: str, origin: tuple[str | None, int | None, int | None], now: int) -> None:
     cancelling = ", asked to stop" if row.cancel_at is not None else ""
     _field("execution", row.id)
     _field("status", row.status.value + (f" ({row.reason})" if row.reason else "") + cancelling)
@@ -69,6 +74,9 @@ def _heading(row: ExecutionRow, why: str, now: int) -> None:
     _field(
         "created", f"{text.when(row.created_at, now)} by {row.actor}" if row.actor else text.when(row.created_at, now)
     )
+    schedule, tick, catch_up = origin
+    if schedule is not None and tick is not None:
+        _field("schedule", f"{schedule}, tick {text.when(tick, now)}{', made up for later' if catch_up else ''}")
     _moment("due", row.due_at or row.run_at, now)
     _moment("start by", row.deadline, now)
     _moment("started", row.started_at, now)

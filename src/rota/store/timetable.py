@@ -88,3 +88,9 @@ def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> di
         if row is not None and row[0] is not None:
             found[app, job] = float(row[0]) / MICROSECONDS
     return found
+
+
+def origin(view: View, execution: str) -> tuple[str | None, int | None, int | None]:
+    """The schedule and the tick that an execution was started by, and whether it makes up for it; if there is one."""
+    found = view.one("execution_origin", id=execution)
+    return (None, None, None) if found is None else (found[0], found[1], found[2])

@@ -126,3 +126,6 @@ SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMI
 
 -- name: dead_count
 SELECT count(*) FROM dead WHERE namespace = :namespace
+
+-- name: execution_origin
+SELECT schedule, tick, catch_up FROM execution WHERE id = :id
