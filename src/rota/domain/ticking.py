@@ -67,24 +67,44 @@ class Round(msgspec.Struct, frozen=True):
     held: tuple[int, ...]
     cursor: int
     next_at: int | None
+    waits: bool = False
+    """Whether to look again when the execution that goes on has ended."""
 
 
 def decide(
     spec: Spec, cursor: int, held: Sequence[int], now: int, is_busy: bool, holidays: frozenset[date] = frozenset()
 ) -> Round:
     """Decides every tick in (cursor, now]. `is_busy` tells whether the execution of the last one goes on."""
-    low = cursor if spec.start is None else max(cursor, spec.start - 1)
-    high = now if spec.end is None else min(now, spec.end)
+    low, high = bounds(spec, cursor, now)
     marks: list[Mark] = []
     due: list[tuple[int, Outcome]] = []
     if high > low:
-        edge = min(max(low, now - GRACE_S * MICROSECONDS), high)
+        edge = min(max(low, now - GRACE_S * MICROSECONDS - 1), high)
         recent = list(_wanted(spec, edge, high, holidays, marks))
         due = _missed(spec, low, edge, now, bool(recent), holidays, marks)
         due += [(at, Outcome.FIRED) for at in recent]
     starts, left = _starts(spec, due, tuple(held), is_busy, marks)
     decided = max(cursor, now)
     return Round(marks, starts, left, decided, next_at(spec, decided))
+
+
+def decide_delay(
+    spec: Spec, cursor: int, at: int, now: int, is_busy: bool, holidays: frozenset[date] = frozenset()
+) -> Round:
+    """The same for a fixed delay, which was over `at`. It is due again when what starts now has ended."""
+    decided = max(cursor, now)
+    if spec.end is not None and at > spec.end:
+        return Round([], [], (), decided, None)
+    if is_busy:
+        # It was changed or resumed meanwhile, and has begun anew.
+        return Round([], [], (), decided, None, waits=True)
+    day = today = day_of(spec.tz, now // MICROSECONDS)
+    while day in holidays:
+        day += timedelta(days=1)
+    if day != today:
+        following = start_of_day(spec.tz, day) * MICROSECONDS
+        return Round([Mark(at, at, 1, Outcome.EXCLUDED)], [], (), decided, following)
+    return Round([], [Start(at, Outcome.FIRED)], (), decided, None)
 
 
 def next_at(spec: Spec, cursor: int) -> int | None:
@@ -94,10 +114,18 @@ def next_at(spec: Spec, cursor: int) -> int | None:
     return None if found is None else found.at
 
 
-def paused(spec: Spec, cursor: int, now: int) -> list[Mark]:
-    """The ledger of the time in which a schedule was paused."""
-    low = cursor if spec.start is None else max(cursor, spec.start - 1)
-    return stretch(spec, low, now if spec.end is None else min(now, spec.end), Outcome.PAUSED)
+def left(spec: Spec, cursor: int, now: int, outcome: Outcome) -> list[Mark]:
+    """The ledger of a time in which nothing was started: the schedule was paused, or is no longer the same."""
+    low, high = bounds(spec, cursor, now)
+    return stretch(spec, low, high, outcome)
+
+
+def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
+    """The part of (low, high] that is between the schedule's start and its end."""
+    return (
+        low if spec.start is None else max(low, spec.start - 1),
+        high if spec.end is None else min(high, spec.end),
+    )
 
 
 def is_excluded(spec: Spec, at: int, holidays: frozenset[date]) -> bool:
@@ -108,14 +136,15 @@ def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: l
     """Those of the few ticks in (low, high] that may run; the others are marked."""
     tick = triggers.first(spec.trigger, low, high)
     while tick is not None:
-        if (reason := _reason_against(spec, tick, holidays)) is None:
+        if (reason := reason_against(spec, tick, holidays)) is None:
             yield tick.at
         else:
             marks.append(Mark(tick.at, tick.at, 1, reason))
         tick = triggers.first(spec.trigger, tick.at, high)
 
 
-def _reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> Outcome | None:
+def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> Outcome | None:
+    """Why a tick never runs, if that is so."""
     if tick.in_gap and isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
         return Outcome.DST_GAP
     return Outcome.EXCLUDED if is_excluded(spec, tick.at, holidays) else None
@@ -155,7 +184,7 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
         tick = triggers.last(spec.trigger, low, high)
         if tick is None or len(found) == most:
             break
-        if _reason_against(spec, tick, holidays) is None:
+        if reason_against(spec, tick, holidays) is None:
             found.append(tick.at)
         high = tick.at - 1
     return found[::-1]

@@ -12,6 +12,7 @@ from rota.domain import trigger as triggers
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.schedule import Spec
 from rota.domain.ticking import Mark, Outcome, Start
+from rota.domain.ticks import Tick
 from rota.domain.trigger import After
 from rota.ops import firing, schedule
 from rota.ops.audit import audit
@@ -55,47 +56,56 @@ def backfill(
     routes = firing.Routes(tx)
     if routes.of(namespace, app, spec) is None:
         raise UnknownJob(f"app {app!r} has no job {spec.job!r}: start a worker of the app once")
-    high = min(until, known.cursor)  # What is not decided yet is not the past.
-    wanted, seen = _ticks(spec, after, high, most)
+    # What is not decided yet is not the past.
+    wanted = _ticks(spec, *ticking.bounds(spec, after, min(until, known.cursor)), most)
     if not wanted:
         return Step(0, 0, 0, None)
-    started = {row[0] for row in tx.rows("ticks_started", schedule=known.id, low=wanted[0], high=wanted[-1])}
+    low, high = wanted[0].at, wanted[-1].at
     holidays = schedule.holidays(tx, namespace, spec)
-    new = [at for at in wanted if at not in started and not ticking.is_excluded(spec, at, holidays)]
+    started = {row[0] for row in tx.rows("ticks_started", schedule=known.id, low=low, high=high)}
+    left = [tick for tick in wanted if tick.at not in started]
+    new = [tick.at for tick in left if ticking.reason_against(spec, tick, holidays) is None]
     if new:
         _make_room(tx, known.id, spec, new)
         _start(tx, known, spec, new, new_ids(len(new)), routes)
-        words = {"from": wanted[0], "until": wanted[-1], "started": len(new)}
+        words = {"from": low, "until": high, "started": len(new)}
         audit(tx, actor, "schedule.backfill", f"{app}.{name}", after=words)
-    left_out = len(wanted) - len(new) - len(started)
-    return Step(len(new), len(started), left_out, wanted[-1] if seen == most else None)
+    return Step(len(new), len(wanted) - len(left), len(left) - len(new), high if len(wanted) == most else None)
 
 
 def count(spec: Spec, after: int, until: int) -> int:
     """How many ticks a backfill would look at."""
-    return triggers.count(spec.trigger, after, until)
+    return triggers.count(spec.trigger, *ticking.bounds(spec, after, until))
 
 
-def _ticks(spec: Spec, after: int, until: int, most: int) -> tuple[list[int], int]:
-    found: list[int] = []
+def _ticks(spec: Spec, after: int, until: int, most: int) -> list[Tick]:
+    found: list[Tick] = []
     while len(found) < most and (tick := triggers.first(spec.trigger, after, until)) is not None:
-        found.append(tick.at)
+        found.append(tick)
         after = tick.at
-    return found, len(found)
+    return found
 
 
 def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
     """Takes the ticks out of the ranges in which the ledger has them, so that each has one outcome."""
-    ranges = tx.records("ranges_over", _Range, schedule=id, low=new[0], high=new[-1])
+    gone: list[int] = []
     split: list[Mark] = []
-    for known in ranges:
-        low = known.at - 1
-        for at in (at for at in new if known.at <= at <= known.until):
-            split += ticking.stretch(spec, low, at - 1, known.outcome)
-            low = at
-        split += ticking.stretch(spec, low, known.until, known.outcome)
-    if ranges:
-        tx.run("drop_marks", schedule=id, ats=[known.at for known in ranges])
+    for known in tx.records("ranges_over", _Range, schedule=id, low=new[0], high=new[-1]):
+        inside = [at for at in new if known.at <= at <= known.until]
+        if triggers.count(spec.trigger, known.at - 1, known.until) != known.count:
+            # It is of the time before the schedule was changed, and what was in it nobody can tell: only its key goes.
+            inside = [known.at] if known.at in inside else []
+            rest = [Mark(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []
+        else:
+            edges = [known.at - 1, *inside]
+            ends = [at - 1 for at in inside] + [known.until]
+            pieces = zip(edges, ends, strict=True)
+            rest = [mark for low, high in pieces for mark in ticking.stretch(spec, low, high, known.outcome)]
+        if inside:
+            gone.append(known.at)
+            split += rest
+    if gone:
+        tx.run("drop_marks", schedule=id, ats=gone)
         schedule.record(tx, id, split)
 
 

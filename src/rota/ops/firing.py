@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from rota.domain import rank, ticking
 from rota.domain import schedule as schedules
-from rota.domain.errors import UnknownExecution
+from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.ticking import Mark, Outcome, Round, Start
@@ -24,6 +25,9 @@ from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
 MOST = 1000
+MICROSECONDS = 1_000_000
+UNREADABLE_S = 60
+"""How long a schedule is left alone that this node cannot read; by then another one may."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -72,23 +76,31 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     busy = _unfinished(tx, [row.last_execution for row in rows if row.last_execution is not None])
     routes = Routes(tx)
     rounds: list[tuple[Row, Spec, Round]] = []
+    unreadable: list[int] = []
     for row in rows:
-        spec = schedules.decode(row.spec)
-        decided = _decide(tx, row, spec, row.last_execution in busy)
+        try:
+            spec = schedules.decode(row.spec)
+            decided = _decide(tx, row, spec, row.last_execution in busy)
+        except (DefinitionError, msgspec.DecodeError):
+            unreadable.append(row.id)
+            continue
         if decided.starts and routes.of(row.namespace, row.app, spec) is None:
             decided = _without_job(decided)
         rounds.append((row, spec, decided))
     ids = iter(new_ids(sum(len(decided.starts) for _, _, decided in rounds)))
     begun = [_Begun(row, spec, start, next(ids)) for row, spec, decided in rounds for start in decided.starts]
     begun = _with_keys(tx, begun, [(row.id, mark) for row, _, decided in rounds for mark in decided.marks])
-    _cancel_previous(tx, begun)
     start(
         tx,
         [Planned(one.id, one.row.namespace, one.row.app, one.row.name, one.spec, one.start) for one in begun],
         routes,
     )
+    _cancel_previous(tx, begun)
     _move(tx, rounds, begun)
-    return Fired(len(rounds), len(begun))
+    if unreadable:
+        # A newer version has made it, or its zone is not known here. Nobody else need wait for that.
+        tx.run("postpone_schedules", ids=unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
+    return Fired(len(rows), len(begun))
 
 
 def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
@@ -107,13 +119,11 @@ def _without_job(decided: Round) -> Round:
 
 
 def _decide(tx: Tx, row: Row, spec: Spec, is_busy: bool) -> Round:
+    holidays = schedule.holidays(tx, row.namespace, spec)
     if isinstance(spec.trigger, After):
-        # It was due because its delay is over, and is due again when what starts now has ended.
-        over = spec.end is not None and row.next_at > spec.end
-        starts = [] if over else [Start(row.next_at, Outcome.FIRED)]
-        return Round([], starts, (), max(row.cursor, tx.now), None)
+        return ticking.decide_delay(spec, row.cursor, row.next_at, tx.now, is_busy, holidays)
     held = tuple(msgspec.json.decode(row.held, type=list[int])) if row.held != "[]" else ()
-    return ticking.decide(spec, row.cursor, held, tx.now, is_busy, schedule.holidays(tx, row.namespace, spec))
+    return ticking.decide(spec, row.cursor, held, tx.now, is_busy, holidays)
 
 
 def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
@@ -203,7 +213,9 @@ def start(tx: Tx, planned: Sequence[Planned], routes: Routes) -> None:
             )
         )
         if run_at <= tx.now:
-            ready.append((one.id, where.lane, rank.rank(where.policy, run_at, one.spec.priority)))
+            # What somebody asks for of the past waits behind the work of today.
+            due_at = tx.now if one.start.outcome is Outcome.BACKFILLED else run_at
+            ready.append((one.id, where.lane, rank.rank(where.policy, due_at, one.spec.priority)))
         else:
             later.append((one.id, where.lane, one.spec.priority, run_at))
     if rows:
@@ -218,20 +230,22 @@ def start(tx: Tx, planned: Sequence[Planned], routes: Routes) -> None:
 
 def _move(tx: Tx, rounds: Sequence[tuple[Row, Spec, Round]], begun: Sequence[_Begun]) -> None:
     newest = {one.row.id: one for one in begun}
+    if not rounds:
+        return
     tx.run(
         "move_schedules", rows=[_moved(tx.now, row, spec, decided, newest.get(row.id)) for row, spec, decided in rounds]
     )
 
 
 def _moved(now: int, row: Row, spec: Spec, decided: Round, last: _Begun | None) -> tuple[object, ...]:
-    mark = decided.marks[-1] if decided.marks and last is None else None
+    mark = max(decided.marks, key=attrgetter("until")) if decided.marks and last is None else None
     waits_for, next_at = None, decided.next_at
-    if isinstance(spec.trigger, After):
-        waits_for = last.id if last else None
-        if last is None and (decided.starts or decided.marks):
-            next_at = now + spec.trigger.delay  # Nothing was started, so nothing will end.
-    elif decided.held:
+    if decided.held or decided.waits:
         waits_for = last.id if last else row.last_execution
+    if isinstance(spec.trigger, After):
+        waits_for = last.id if last else waits_for
+        if last is None and waits_for is None and next_at is None and (decided.starts or decided.marks):
+            next_at = now + spec.trigger.delay  # Nothing was started, so nothing will end.
     return (
         row.id,
         row.revision,

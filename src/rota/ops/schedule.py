@@ -11,7 +11,7 @@ from rota.domain import schedule as schedules
 from rota.domain import ticking
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
-from rota.domain.ticking import Mark
+from rota.domain.ticking import Mark, Outcome
 from rota.domain.trigger import After
 from rota.ops.audit import audit
 from rota.store.hints import Due
@@ -49,7 +49,7 @@ def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]]
     gone = sorted(known.keys() - texts.keys())
     changed = [(name, spec) for name, spec in wanted if known.get(name) != texts[name]]
     if gone:
-        tx.run("remove_schedules", namespace=namespace, app=app, names=gone)
+        _remove(tx, namespace, app, gone)
     if changed:
         _put(tx, namespace, app, changed, CODE)
     done = [f"removed {name}" for name in gone]
@@ -79,7 +79,7 @@ def remove(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
     known = _named(tx, namespace, app, name)
     if known is None:
         return False
-    tx.run("remove_schedules", namespace=namespace, app=app, names=[name])
+    _remove(tx, namespace, app, [name])
     audit(tx, actor, "schedule.remove", f"{app}.{name}", before=known.spec)
     return True
 
@@ -89,7 +89,7 @@ def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "
     found = known(tx, namespace, app, name)
     if found.paused_at is not None:
         return False
-    tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=max(found.cursor, tx.now))
+    tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=_close(tx, found))
     audit(tx, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
     return True
 
@@ -99,10 +99,8 @@ def resume(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
     found = known(tx, namespace, app, name)
     if found.paused_at is None:
         return False
-    spec = schedules.decode(found.spec)
-    now = max(tx.now, found.cursor)
-    record(tx, found.id, ticking.paused(spec, found.cursor, now))
-    next_at = first_at(spec, now)
+    now = _close(tx, found)
+    next_at = first_at(schedules.decode(found.spec), now)
     tx.run("resume_schedule", id=found.id, next_at=next_at, cursor=now)
     audit(tx, actor, "schedule.resume", f"{app}.{name}")
     _tell(tx, [next_at])
@@ -144,15 +142,36 @@ def first_at(spec: Spec, now: int) -> int | None:
 
 
 def _put(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], origin: str) -> None:
+    before = {known.name: known for known in _all_named(tx, namespace, app, [name for name, _ in wanted])}
     rows = []
     for name, spec in wanted:
         delay = spec.trigger.delay if isinstance(spec.trigger, After) else None
         shard = schedules.shard(namespace, spec.job)
-        rows.append((name, spec.job, schedules.encode(spec), shard, first_at(spec, tx.now), delay))
+        cursor = _close(tx, before[name]) if name in before else tx.now
+        rows.append((name, spec.job, schedules.encode(spec), shard, cursor, first_at(spec, cursor), delay))
     where = {"namespace": namespace, "app": app, "origin": origin}
     tx.run("change_schedules", rows=rows, **where)
     tx.run("add_schedules", rows=rows, **where)
-    _tell(tx, [row[4] for row in rows])
+    _tell(tx, [row[5] for row in rows])
+
+
+def _remove(tx: Tx, namespace: str, app: str, names: Sequence[str]) -> None:
+    for known in _all_named(tx, namespace, app, names):
+        _close(tx, known)
+    tx.run("remove_schedules", namespace=namespace, app=app, names=list(names))
+
+
+def _close(tx: Tx, known: Known) -> int:
+    """Writes down what becomes of the ticks that are still open, and returns up to when all are decided now.
+
+    What nobody has decided yet will not start any more, nor will what waits for the run before to end.
+    """
+    now = max(tx.now, known.cursor)
+    outcome = Outcome.MISSED if known.paused_at is None else Outcome.PAUSED
+    record(tx, known.id, ticking.left(schedules.decode(known.spec), known.cursor, now, outcome))
+    if held := msgspec.json.decode(known.held, type=list[int]):
+        tx.run("release_ticks", rows=[(known.id, at, Outcome.OVERLAP.value, None) for at in held])
+    return now
 
 
 def _tell(tx: Tx, times: Sequence[int | None]) -> None:
@@ -162,8 +181,12 @@ def _tell(tx: Tx, times: Sequence[int | None]) -> None:
 
 
 def _named(tx: Tx, namespace: str, app: str, name: str) -> Known | None:
-    found = tx.records("schedule_named", Known, namespace=namespace, app=app, name=name)
-    return found[0] if found else None
+    return next(iter(_all_named(tx, namespace, app, [name])), None)
+
+
+def _all_named(tx: Tx, namespace: str, app: str, names: Sequence[str]) -> list[Known]:
+    """Locked, in the order of their names."""
+    return tx.records("schedules_named", Known, namespace=namespace, app=app, names=list(names))
 
 
 def known(tx: Tx, namespace: str, app: str, name: str) -> Known:

@@ -55,6 +55,9 @@ UPDATE schedule SET cursor = e.cursor, next_at = e.next_at, waits_for = e.waits_
 FROM EACH(:rows, id bigint, revision bigint, cursor bigint, next_at bigint, waits_for uuid, held text, last_at bigint, last_late bigint, last_outcome text, last_execution uuid) e
 WHERE schedule.id = e.id AND schedule.revision = e.revision
 
+-- name: postpone_schedules
+UPDATE schedule SET next_at = :until WHERE id AMONG(:ids, bigint)
+
 -- name: has_followers
 SELECT EXISTS (SELECT 1 FROM schedule WHERE waits_for IS NOT NULL)
 
@@ -76,26 +79,28 @@ LIMIT :most
 SELECT id, name, spec FROM schedule
 WHERE namespace = :namespace AND app = :app AND origin = 'code' AND removed_at IS NULL ORDER BY name FOR UPDATE
 
--- name: schedule_named
+-- name: schedules_named
 SELECT id, namespace, app, name, job, origin, spec, revision, cursor, next_at, last_execution, held, paused_at
-FROM schedule WHERE namespace = :namespace AND app = :app AND name = :name AND removed_at IS NULL FOR UPDATE
+FROM schedule WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text) AND removed_at IS NULL
+ORDER BY name FOR UPDATE
 
 -- name: add_schedules
 INSERT INTO schedule (cursor, next_at, created_at, updated_at, delay, shard, namespace, app, name, job, origin, spec)
-SELECT :now, next_at, :now, :now, delay, shard, :namespace, :app, name, job, :origin, spec
-FROM EACH(:rows, name text, job text, spec text, shard int, next_at bigint, delay bigint) e WHERE true
+SELECT cursor, next_at, :now, :now, delay, shard, :namespace, :app, name, job, :origin, spec
+FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: change_schedules
 -- A new expression starts from now.
-UPDATE schedule SET cursor = :now, next_at = CASE WHEN paused_at IS NULL THEN e.next_at END, updated_at = :now,
+UPDATE schedule SET cursor = e.cursor, next_at = CASE WHEN paused_at IS NULL THEN e.next_at END, updated_at = :now,
     revision = revision + 1, delay = e.delay, shard = e.shard, job = e.job, spec = e.spec, held = '[]',
     waits_for = NULL, origin = :origin
-FROM EACH(:rows, name text, job text, spec text, shard int, next_at bigint, delay bigint) e
+FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
 WHERE schedule.namespace = :namespace AND schedule.app = :app AND schedule.name = e.name AND removed_at IS NULL
 
 -- name: remove_schedules
-UPDATE schedule SET removed_at = :now, updated_at = :now, revision = revision + 1, next_at = NULL, waits_for = NULL
+UPDATE schedule SET removed_at = :now, updated_at = :now, revision = revision + 1, next_at = NULL, waits_for = NULL,
+    held = '[]'
 WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text) AND removed_at IS NULL
 
 -- name: pause_schedule
@@ -105,7 +110,7 @@ WHERE id = :id
 
 -- name: resume_schedule
 UPDATE schedule SET paused_at = NULL, paused_by = NULL, paused_note = NULL, next_at = :next_at, cursor = :cursor,
-    updated_at = :now, revision = revision + 1
+    held = '[]', updated_at = :now, revision = revision + 1
 WHERE id = :id
 
 -- name: set_calendar
@@ -133,10 +138,13 @@ ORDER BY t.at DESC LIMIT :most
 
 -- name: ranges_over
 SELECT at, until, count, outcome FROM tick
-WHERE schedule = :schedule AND at <= :high AND until >= :low AND execution IS NULL ORDER BY at FOR UPDATE
+WHERE schedule = :schedule AND at <= :high AND until >= :low AND execution IS NULL AND outcome <> 'queued'
+ORDER BY at FOR UPDATE
 
 -- name: ticks_started
-SELECT at FROM tick WHERE schedule = :schedule AND at >= :low AND at <= :high AND execution IS NOT NULL
+-- What is queued starts by itself.
+SELECT at FROM tick
+WHERE schedule = :schedule AND at >= :low AND at <= :high AND (execution IS NOT NULL OR outcome = 'queued')
 
 -- name: drop_marks
 DELETE FROM tick WHERE schedule = :schedule AND at AMONG(:ats, bigint) AND execution IS NULL
@@ -151,8 +159,7 @@ CROSS JOIN finished f ON f.id = l.id AND f.final = 1 AND f.started_at IS NOT NUL
 -- The ledger is kept by the schedule, so that old ticks are found without another index.
 SELECT s.id, s.removed_at, t.at FROM (
     SELECT id, removed_at FROM schedule WHERE id > :after ORDER BY id LIMIT :schedules) s
-LEFT JOIN tick t ON t.schedule = s.id AND t.until < :bound
-    AND t.at < :bound
+LEFT JOIN tick t ON t.schedule = s.id AND t.at < :bound AND t.until < :bound AND t.decided_at < :bound
 ORDER BY s.id, t.at LIMIT :most
 
 -- name: drop_ticks @sqlite

@@ -1,0 +1,121 @@
+"""Nobody was there: what is on time, what is caught up, and what is only written down."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.domain.schedule import CatchUp
+from tests.schedules.timetable import DAY_S, Entry, Timetable, at, every, instant, ticks_of
+
+
+def test_half_a_minute_is_on_time_whatever_the_policy(table: Timetable) -> None:
+    table.put(every(60), "none", catch_up="none")
+    table.put(every(60), "last")
+    table.go_to(90)
+    assert table.ledger("none") == table.ledger("last") == [Entry(60, "fired")]
+
+
+def test_what_is_later_was_missed(table: Timetable) -> None:
+    table.put(every(60), "none", catch_up="none")
+    table.put(every(60), "last")
+    table.go_to(90.000001)
+    assert table.ledger("none") == [Entry(60, "missed")]
+    assert table.ledger("last") == [Entry(60, "caught_up")]
+    assert table.info("last").last_late == 30_000_001
+
+
+def test_a_short_pause_of_the_nodes_costs_no_tick(table: Timetable) -> None:
+    table.put(every(1), catch_up="none")
+    table.visit(1, 21)
+    assert table.ledger() == [Entry(second, "fired") for second in range(1, 22)]
+
+
+def test_none_catches_nothing_up(table: Timetable) -> None:
+    table.put(every(60), catch_up="none")
+    table.go_to(600 + 45)
+    assert table.ledger() == [Entry(60, "missed", 10)]
+    assert (table.world.executions(), table.next_at()) == ([], 660)
+
+
+def test_last_runs_the_last_missed_tick_once(table: Timetable) -> None:
+    table.put(every(60))
+    table.go_to(600 + 45)
+    assert table.ledger() == [Entry(60, "missed", 9), Entry(600, "caught_up")]
+    claimed = table.claim()
+    assert (claimed.tick, claimed.catch_up) == (instant(600), 1)
+
+
+def test_last_catches_nothing_up_if_a_tick_is_on_time(table: Timetable) -> None:
+    table.put(every(60))
+    table.go_to(600)
+    assert table.ledger() == [Entry(60, "missed", 9), Entry(600, "fired")]
+
+
+def test_all_runs_every_missed_tick(table: Timetable) -> None:
+    table.put(every(60), catch_up="all")
+    table.go_to(300)
+    assert table.ledger() == [*(Entry(60 * n, "caught_up") for n in range(1, 5)), Entry(300, "fired")]
+    assert len(set(table.started())) == 5
+
+
+def test_a_number_runs_so_many_of_the_latest(table: Timetable) -> None:
+    table.put(every(60), catch_up="all", catch_up_most=3)
+    table.go_to(600 + 45)
+    assert table.ledger() == [Entry(60, "missed", 7), *(Entry(60 * n, "caught_up") for n in range(8, 11))]
+
+
+@pytest.mark.parametrize("policy", ["last", "all"])
+def test_only_ticks_within_the_window_are_caught_up(table: Timetable, policy: str) -> None:
+    table.put(every(600), catch_up=policy, window_s=900.0)
+    table.go_to(3600 + 100)
+    late = [Entry(3000, "caught_up"), Entry(3600, "caught_up")]
+    if policy == "last":
+        late[0] = Entry(3000, "missed")
+    assert table.ledger() == [Entry(600, "outside_window", 4), *late]
+
+
+def test_a_tick_at_the_edge_of_the_window_is_inside(table: Timetable) -> None:
+    table.put(at(100), "in", window_s=900.0)
+    table.put(at(99.999999), "out", window_s=900.0)
+    table.go_to(1000)
+    assert table.ledger("in") == [Entry(100, "caught_up")]
+    assert table.ledger("out") == [Entry(99.999999, "outside_window")]
+
+
+def test_a_window_shorter_than_the_grace_catches_nothing_up(table: Timetable) -> None:
+    table.put(every(20), window_s=10.0, catch_up="all")
+    table.go_to(100)
+    assert table.ledger() == [Entry(20, "outside_window", 3), Entry(80, "fired"), Entry(100, "fired")]
+
+
+def test_the_usual_window_is_a_day(table: Timetable) -> None:
+    table.put(at(0.5), "in")
+    table.put(at(0.4), "out")
+    table.go_to(DAY_S + 0.5)
+    assert (table.ledger("in")[0].outcome, table.ledger("out")[0].outcome) == ("caught_up", "outside_window")
+
+
+@pytest.mark.parametrize("policy", list(CatchUp))
+@pytest.mark.parametrize("overlap", ["skip", "allow"])
+def test_a_day_without_anybody_costs_few_rows(table: Timetable, policy: CatchUp, overlap: str) -> None:
+    """Of 86 400 ticks those of the last half minute are on time."""
+    table.put(every(1), catch_up=policy, overlap=overlap)
+    table.go_to(DAY_S)
+    ledger = table.ledger()
+    on_time = [Entry(second, "fired") for second in range(DAY_S - 30, DAY_S + 1)]
+    caught_up = 100 if policy is CatchUp.ALL else 0
+    assert ledger[0] == Entry(1, "missed", DAY_S - 31 - caught_up)
+    assert len(ledger) == 1 + caught_up + len(on_time)
+    if overlap == "allow":
+        assert ledger[-31:] == on_time
+        assert {entry.outcome for entry in ledger[1:-31]} <= {"caught_up"}
+    else:
+        assert [entry.outcome for entry in ledger[1:]].count("overlap") == len(ledger) - 2
+        assert len(table.started()) == 1
+    assert ticks_of(table.rows(), 1) == [instant(second) for second in range(1, DAY_S + 1)]
+
+
+def test_catching_up_respects_overlap(table: Timetable) -> None:
+    table.put(every(60), catch_up="all", overlap="skip")
+    table.go_to(240 + 45)
+    assert table.ledger() == [Entry(60, "caught_up"), *(Entry(60 * n, "overlap") for n in (2, 3, 4))]

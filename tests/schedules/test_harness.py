@@ -1,0 +1,167 @@
+"""Schedules as a job sees them, on the clock of a test; and what the SDK refuses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rota import App, Context, Fixed
+from rota.domain.errors import DefinitionError, UnknownSchedule
+from rota.testing import harness
+from tests.schedules.timetable import SECOND, START, since_start
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def app() -> App:
+    return App("shop")
+
+
+def test_a_job_is_told_its_tick_and_how_late_it_is(app: App) -> None:
+    seen: list[tuple[float, float, bool]] = []
+
+    @app.job(every="1m", catch_up="last")
+    def note(ctx: Context) -> None:
+        seen.append((since_start(ctx.scheduled_for), ctx.late_by, ctx.catch_up))
+
+    with harness(app) as rota:
+        rota.advance("2m")
+        assert seen == [(60, 0, False), (120, 0, False)]
+        rota.clock.set(START + 195 * SECOND)
+        rota.run_until_idle()
+        assert seen[2:] == [(180, 15, False)]
+        rota.clock.set(START + 400 * SECOND)
+        rota.run_until_idle()
+        assert seen[3:] == [(360, 40, True)]
+
+
+def test_jitter_moves_the_run_and_not_the_tick(app: App) -> None:
+    seen: list[tuple[float, float]] = []
+
+    @app.job(every="1h", jitter="10m")
+    def note(ctx: Context) -> None:
+        seen.append((since_start(ctx.scheduled_for), ctx.late_by))
+
+    with harness(app) as rota:
+        rota.advance("24h30m")
+    assert [at for at, _ in seen] == [3600 * n for n in range(1, 25)]
+    assert all(0 <= late < 600 for _, late in seen)
+    assert len({late for _, late in seen}) > 20
+
+
+def test_a_fixed_delay_counts_from_the_end(app: App) -> None:
+    seen: list[float] = []
+
+    with harness(app) as rota:
+
+        @app.job
+        def poll() -> None:
+            seen.append(since_start(rota.clock.now()))
+            rota.clock.advance(30)
+
+        app.schedule(poll, after="1m")
+        rota.advance("5m")
+    assert seen == [0, 90, 180, 270]
+
+
+def test_queued_ticks_come_one_after_the_other(app: App) -> None:
+    """The retry of the first comes when the others are due already."""
+    seen: list[float] = []
+
+    @app.job(every="1m", overlap="queue_all", end=NOON.replace(hour=0, minute=3), retry=Fixed(attempts=2, delay=150))
+    def note(ctx: Context) -> None:
+        seen.append(since_start(ctx.scheduled_for))
+        if len(seen) == 1:
+            raise ValueError
+
+    with harness(app) as rota:
+        rota.advance("1h")
+    assert seen == [60, 60, 120, 180]
+
+
+def test_a_schedule_at_run_time(app: App) -> None:
+    seen: list[str] = []
+
+    @app.job
+    def greet(name: str) -> None:
+        seen.append(name)
+
+    with harness(app) as rota:
+        schedule = app.schedule(greet, name="hello", cron="*/10 * * * *", arguments={"name": "ann"})
+        rota.advance("10m")
+        assert seen == ["ann"]
+        assert schedule.pause("lunch")
+        rota.advance("20m")
+        assert schedule.info().paused_note == "lunch"
+        assert schedule.resume()
+        rota.advance("10m")
+        assert seen == ["ann", "ann"]
+        assert [(row.outcome, row.count) for row in schedule.ticks()] == [("fired", 1), ("paused", 2), ("fired", 1)]
+        assert [one.name for one in app.schedules()] == ["hello"]
+        assert schedule.remove()
+        assert not app.unschedule("hello")
+        assert len(schedule.ticks()) == 3
+        with pytest.raises(UnknownSchedule):
+            schedule.info()
+
+
+def test_several_expressions_are_several_schedules(app: App) -> None:
+    ran: list[float] = []
+
+    @app.job(cron=["0 1 * * *", "30 2 * * *"])
+    def note(ctx: Context) -> None:
+        ran.append(since_start(ctx.scheduled_for))
+
+    with harness(app) as rota:
+        assert [one.name for one in app.schedules()] == ["note", "note:2"]
+        rota.advance("3h")
+    assert ran == [3600, 9000]
+
+
+def test_a_calendar_is_left_out(app: App) -> None:
+    ran: list[float] = []
+
+    @app.job(cron="0 0 * * *", calendars=["holidays"])
+    def note(ctx: Context) -> None:
+        ran.append(since_start(ctx.scheduled_for) / 86_400)
+
+    with harness(app) as rota:
+        app.calendar("holidays", [NOON.date() + timedelta(days=1), "2026-01-04"])
+        rota.advance("4d")
+    assert ran == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"every": "1m", "cron": "* * * * *"}, "give one of"),
+        ({"tz": "UTC"}, "give one of"),
+        ({"every": "1ms"}, "every"),
+        ({"every": "1m", "phase": "2m"}, "phase"),
+        ({"cron": "0 0 30 2 *"}, "day"),
+        ({"cron": []}, "cron"),
+        ({"cron": "* * * * *", "tz": "Europe/Berlinn"}, "Europe/Berlin"),
+        ({"cron": "* * * * *", "overlap": "maybe"}, "overlap"),
+        ({"cron": "* * * * *", "catch_up": 1001}, "catch_up"),
+        ({"cron": "* * * * *", "catch_up": "some"}, "catch_up"),
+        ({"cron": "* * * * *", "window": 0}, "window"),
+        ({"cron": "* * * * *", "jitter": -1}, "jitter"),
+        ({"cron": "* * * * *", "dst_gap": "maybe"}, "dst_gap"),
+        ({"cron": "* * * * *", "exclude": ["24.12.2026"]}, "exclude"),
+        ({"cron": "* * * * *", "exclude": [NOON]}, "exclude"),
+        ({"cron": "* * * * *", "calendars": "holidays"}, "calendars"),
+        ({"cron": "* * * * *", "start": NOON, "end": NOON - timedelta(hours=1)}, "end"),
+        ({"cron": "* * * * *", "start": NOON.replace(tzinfo=None)}, "start"),
+        ({"at": []}, "at"),
+        ({"at": NOON, "end": NOON - timedelta(hours=1)}, "never fires"),
+        ({"every": "1m", "evry": "1m"}, "evry"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_it_is_declared(app: App, options: dict[str, Any], words: str) -> None:
+    def note() -> None: ...
+
+    with pytest.raises(DefinitionError, match=words):
+        app.job(**options)(note)

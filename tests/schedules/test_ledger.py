@@ -1,0 +1,64 @@
+"""How long the ledger is kept."""
+
+from __future__ import annotations
+
+from rota.ops import retention
+from tests.retention.passes import begin, policy
+from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, spec
+
+KEPT_S = retention.LEDGER_S
+
+
+def prune(table: Timetable) -> int:
+    """A whole pass over the ledger; returns how many steps it took."""
+    begun, kept = begin(table.store), policy(table.store)
+    after: int | None = 0
+    steps = 0
+    while after is not None:
+        after = table.store.transact(retention.prune_ticks, begun.begun_at, kept, after)
+        steps += 1
+        assert steps < 1000
+    table.store.transact(retention.end, begun.begun_at)
+    return steps
+
+
+def test_old_ticks_go_and_young_ones_stay(table: Timetable) -> None:
+    table.put(every(DAY_S), catch_up="none")
+    table.visit(DAY_S, 2 * DAY_S, 4 * DAY_S)
+    table.world.clock.set(instant(2 * DAY_S + KEPT_S + 1))
+    prune(table)
+    assert table.ledger() == [Entry(3 * DAY_S, "missed"), Entry(4 * DAY_S, "fired")]
+    assert table.names() == ["s"]
+
+
+def test_a_range_stays_until_its_last_tick_is_old(table: Timetable) -> None:
+    table.put(every(DAY_S), catch_up="none")
+    table.go_to(4.5 * DAY_S)
+    table.world.clock.set(instant(4 * DAY_S + KEPT_S))
+    prune(table)
+    assert table.ledger() == [Entry(DAY_S, "missed", 4)]
+    table.world.clock.advance(DAY_S)
+    prune(table)
+    assert table.ledger() == []
+
+
+def test_more_ticks_than_go_in_one_step(table: Timetable) -> None:
+    table.put(every(1), end=instant(1050))
+    table.put(every(1), "other", end=instant(20))
+    table.visit(*range(30, 1060, 30))
+    assert (len(table.ledger()), len(table.ledger("other"))) == (1050, 20)
+    table.world.clock.set(instant(2 * DAY_S + KEPT_S))
+    assert prune(table) >= 2
+    assert (table.ledger(), table.ledger("other")) == ([], [])
+
+
+def test_a_removed_schedule_goes_with_the_last_of_its_ledger(table: Timetable) -> None:
+    table.declare(old=spec(every(DAY_S)), young=spec(every(DAY_S)), living=spec(every(DAY_S)))
+    table.go_to(DAY_S)
+    table.remove("old")
+    table.go_to(2 * DAY_S)
+    table.remove("young")
+    table.world.clock.set(instant(DAY_S + KEPT_S + 60))
+    prune(table)
+    assert (table.ledger("old"), table.names()) == ([], ["living"])
+    assert table.ledger("young") == [Entry(2 * DAY_S, "fired")]
