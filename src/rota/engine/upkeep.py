@@ -22,6 +22,7 @@ MICROSECONDS = 1_000_000
 LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
 FOLLOW_S = 5.0
+STREAMS = 2
 
 
 class Upkeep:
@@ -98,10 +99,10 @@ class Upkeep:
         return chores
 
     async def _fire(self) -> int:
-        """A piece of what is due; two at once while there is plenty, so that the server works while we decide."""
-        fires = [self._fire_some() for _ in range(2 if self._has_plenty else 1)]
+        """A piece of what is due; several at once while there is plenty, so that the server works while we decide."""
+        fires = [self._fire_some() for _ in range(STREAMS if self._has_plenty else 1)]
         done = sum(await asyncio.gather(*fires))
-        self._has_plenty = done >= firing.MOST
+        self._has_plenty = done >= firing.MOST // 2
         return done
 
     async def _fire_some(self) -> int:

@@ -24,7 +24,7 @@ from rota.ops import ending, schedule
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
-MOST = 1000
+MOST = 2000
 MICROSECONDS = 1_000_000
 UNREADABLE_S = 60
 """How long a schedule is left alone that this node cannot read; by then another one may."""
@@ -107,7 +107,7 @@ def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
     """As many from each shard; and where few shards have many, all that go into one transaction."""
     each = max(1, most // max(1, len(until)))
     rows = tx.records("due_schedules", Row, shards=until, most=most, each=each)
-    if len(rows) < most and any(number >= each for number in Counter(row.shard for row in rows).values()):
+    if len(rows) < most // 2 and any(number >= each for number in Counter(row.shard for row in rows).values()):
         rows = tx.records("due_schedules", Row, shards=until, most=most, each=most)
     return rows
 

@@ -28,7 +28,9 @@ CREATE TABLE schedule (
     paused_by      text,
     paused_note    text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-CREATE UNIQUE INDEX schedule_name ON schedule (namespace, app, name) WHERE removed_at IS NULL;
+-- The name first: that is where two schedules differ, and every tick compares.
+CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
+CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
 CREATE INDEX schedule_due ON schedule (shard, next_at);
 CREATE INDEX schedule_waits ON schedule (waits_for) WHERE waits_for IS NOT NULL;
 
