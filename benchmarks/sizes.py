@@ -146,7 +146,7 @@ SMOKE = Size(
     scheduled=1_000,
     upcoming=2_000,
     schedules=300,
-    steady_s=1.0,
+    steady_s=3.0,
     cycles=2,
     limit_s=30.0,
 )

@@ -72,7 +72,7 @@ def steady(site: Site, size: Size) -> Samples:
             yield "steady_cpu", own * 100
             if server is not None:
                 yield "steady_server_cpu", server * 100
-            where = f"outcome = 'fired' AND at BETWEEN {since} AND {until_now - MICROSECONDS}"
+            where = f"outcome = 'fired' AND at BETWEEN {since} AND {until_now - MICROSECONDS // 2}"
             yield "steady_rate", _late_count(database, where) / size.steady_s
             yield "steady_late_p50", _late_ms(database, where, 50)
             yield "steady_late_p99", _late_ms(database, where, 99)
