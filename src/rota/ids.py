@@ -6,6 +6,7 @@ twelve bits count within one millisecond, so the ids of one source are strictly 
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from rota.clock import Clock
 FIRST_ID = "00000000-0000-0000-0000-000000000000"
 LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+_VARIANT = 0b10 << 62
+_RANDOM = (1 << 62) - 1
 _SEQUENCE_BITS = 12
 _SEQUENCE_MASK = (1 << _SEQUENCE_BITS) - 1
+_SEQUENCES = [f"{number:03x}" for number in range(_SEQUENCE_MASK + 1)]
 
 
 class IdSource:
@@ -38,8 +41,9 @@ class IdSource:
             # Milliseconds and sequence are one counter, which never falls behind the clock and never stands still.
             first = max(self._last + 1, now)
             self._last = first + count - 1
-        random = f"{self._clock.random_bits(64 * count):0{16 * count}x}"
-        return list(_texts(first, count, random))
+        # Sixteen digits for each id, of which two bits say which variant of id this is.
+        random = self._clock.random_bits(64 * count) & _repeated(_RANDOM, count) | _repeated(_VARIANT, count)
+        return list(_texts(first, count, f"{random:0{16 * count}x}"))
 
 
 def is_id(text: str) -> bool:
@@ -65,14 +69,17 @@ def first_at(instant: int) -> str:
 
 
 def _texts(first: int, count: int, random: str) -> Iterator[str]:
-    """`random` has sixteen hexadecimal digits for each id, of which two bits make room for the variant."""
     tick, place, end = first, 0, first + count
     while tick < end:
         millisecond = f"{tick >> _SEQUENCE_BITS:012x}"
         head = f"{millisecond[:8]}-{millisecond[8:]}-7"
         last = min(end, (tick | _SEQUENCE_MASK) + 1)
-        for sequence in range(tick & _SEQUENCE_MASK, (tick & _SEQUENCE_MASK) + last - tick):
-            tail = random[place : place + 16]
+        for sequence in _SEQUENCES[tick & _SEQUENCE_MASK : (tick & _SEQUENCE_MASK) + last - tick]:
+            yield f"{head}{sequence}-{random[place : place + 4]}-{random[place + 4 : place + 16]}"
             place += 16
-            yield f"{head}{sequence:03x}-{_VARIANT[tail[0]]}{tail[1:4]}-{tail[4:]}"
         tick = last
+
+
+@functools.lru_cache(maxsize=8)
+def _repeated(bits: int, count: int) -> int:
+    return int.from_bytes(bits.to_bytes(8) * count)

@@ -15,6 +15,7 @@ from rota.domain.unique import Unique
 from rota.ids import IdSource
 from rota.ops import define, enqueue
 from rota.ops.enqueue import Header, Item
+from rota.store import postgres_session
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession, literal
@@ -170,6 +171,105 @@ def test_what_landed_although_nobody_said_so_is_answered_as_accepted(
     assert store.transact(enqueue.enqueue, _header(**options), [item]) == [enqueue.Accepted(item.id, True)]
     assert [id for id, _ in _stored(store)] == [item.id]
     assert next(breaks, None) is None
+
+
+def _many(count: int) -> list[Item]:
+    return [Item(ids.new(), f'{{"n":{n}}}') for n in range(count)]
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of more than six go in pieces of three."""
+    monkeypatch.setattr(postgres_session, "PIECE", 3)
+
+
+@pytest.mark.parametrize("count", [6, 7, 9, 10, 100])
+@pytest.mark.usefixtures("pieces")
+def test_a_large_batch_goes_in_pieces_and_arrives_whole(store: PostgresStore, count: int) -> None:
+    items = _many(count)
+    accepted = store.transact(enqueue.enqueue, _header(), items)
+    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert _stored(store) == [(item.id, item.arguments) for item in items]
+    assert _rows(store, "SELECT count(*) FROM rota.ready") == [(count,)]
+
+
+@pytest.mark.usefixtures("pieces")
+def test_pieces_are_accepted_together_or_not_at_all(store: PostgresStore) -> None:
+    taken = _many(1)
+    store.transact(enqueue.enqueue, _header(), taken)
+    with pytest.raises(StoreError):
+        store.transact(enqueue.enqueue, _header(), [*_many(10), *taken])
+    with pytest.raises(StoreError):
+        store.transact(enqueue.enqueue, _header(), [*_many(10), Item(ids.new(), '"a\0b"')])
+    with pytest.raises(UnknownJob):
+        store.transact(enqueue.enqueue, _header(job="nothing"), _many(10))
+    with pytest.raises(QueueFull):
+        store.transact(enqueue.enqueue, _header(queue="small"), _many(10))
+    assert _stored(store) == [(item.id, item.arguments) for item in taken]
+    store.transact(enqueue.enqueue, _header(queue="new"), _many(10))  # A queue that did not exist.
+    assert len(_stored(store)) == 11
+
+
+@pytest.mark.usefixtures("pieces")
+def test_a_queue_that_gets_a_limit_between_two_pieces_is_not_overrun(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original: Callable[..., Any] = PostgresSession._awaited
+    turns = iter(range(100))
+
+    def awaited(self: PostgresSession) -> Any:
+        if next(turns) == 1:
+            _rows(store, "UPDATE rota.queue SET max_depth = 5 WHERE name = 'default' RETURNING 1")
+        return original(self)
+
+    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    with pytest.raises(QueueFull):
+        store.transact(enqueue.enqueue, _header(), _many(20))
+    assert _stored(store) == []
+
+
+@pytest.mark.parametrize("words", [b"BEGIN", b"COMMIT"])
+@pytest.mark.parametrize("is_late", [True, False], ids=["after", "before"])
+@pytest.mark.usefixtures("pieces")
+def test_a_connection_that_breaks_between_pieces_costs_nothing(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, words: bytes, is_late: bool
+) -> None:
+    store.transact(enqueue.enqueue, _header(), _many(1))
+    breaks = iter([True])
+
+    def broken(connection: Any, spoken: bytes) -> Any:
+        if spoken != words or not next(breaks, False):
+            return connection.exec_(spoken)
+        if is_late:
+            connection.exec_(spoken)
+        connection.finish()
+        raise psycopg.OperationalError("the connection broke")
+
+    monkeypatch.setattr(PostgresSession, "_say", lambda self, spoken: broken(self._pgconn, spoken))
+    items = _many(10)
+    accepted = store.transact(enqueue.enqueue, _header(), items)
+    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert len(_stored(store)) == 11
+    assert next(breaks, None) is None
+
+
+@pytest.mark.usefixtures("pieces")
+def test_a_server_process_that_ends_between_pieces_costs_nothing(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original: Callable[..., Any] = PostgresSession._awaited
+    turns = iter(range(100))
+
+    def awaited(self: PostgresSession) -> Any:
+        if next(turns) == 2:
+            shared().execute(f"SELECT pg_terminate_backend({self._pgconn.backend_pid})", database="postgres")
+        return original(self)
+
+    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    items = _many(20)
+    accepted = store.transact(enqueue.enqueue, _header(), items)
+    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert _stored(store) == [(item.id, item.arguments) for item in items]
 
 
 TEXTS = ['"', "\\", '\\"', '"}', ",", "NULL", "", "{}", " ", "\n", "ä€🎈", '{"a":"\\\\\\"b,c"}']

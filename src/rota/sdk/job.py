@@ -152,7 +152,7 @@ class Job(Generic[P, T, R]):
         Each call is a dict of arguments by name, a tuple of positional ones, or a single argument.
         """
         items = self._items(calls)
-        return [self._handle(one) for one in self._accept(items)] if items else []
+        return self._handles(self._accept(items)) if items else []
 
     async def aenqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
         if self._caller is None:
@@ -160,7 +160,7 @@ class Job(Generic[P, T, R]):
         if not (items := self._items(calls)):
             return []
         accepted = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, items)
-        return [self._handle(one) for one in accepted]
+        return self._handles(accepted)
 
     def encode(self, arguments: dict[str, Any]) -> str:
         """Arguments by name as JSON text, if the function could be called with them."""
@@ -192,6 +192,10 @@ class Job(Generic[P, T, R]):
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
         text = self._signature.encode(args, kwargs, self._connection.settings.max_payload_bytes)
         return Item(self._connection.ids.new(), text)
+
+    def _handles(self, accepted: list[Accepted]) -> list[Handle[T]]:
+        connection, result_type = self._connection, self._result_type
+        return [Handle(connection, one.id, result_type, created=one.created) for one in accepted]
 
     def _handle(self, accepted: Accepted) -> Handle[T]:
         return Handle(self._connection, accepted.id, self._result_type, created=accepted.created)

@@ -7,12 +7,15 @@ statements.
 
 from __future__ import annotations
 
+import contextlib
 import re
+import select
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
@@ -23,6 +26,8 @@ from rota.store.postgres_link import Link, checked
 from rota.store.session import Session
 
 T = TypeVar("T")
+PIECE = 1000
+"""So many rows of a large batch are sent while the server works on those before."""
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
 _LIST = re.compile(r":(\w+) AS (\w+)\[\]")
@@ -116,6 +121,8 @@ class PostgresSession(Session):
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
+        if self._is_alone and (large := _large(params)) is not None:
+            return self._in_pieces(statement, large, params)
         bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
         self._transformer.set_pgresult(result)
@@ -127,15 +134,72 @@ class PostgresSession(Session):
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
 
+    def _in_pieces(self, statement: Statement, large: str, params: dict[str, Any]) -> list[Row]:
+        """A large batch in one transaction: we write the next piece while the server works on the last.
+
+        No row, and nothing done, if the statement gives none for one of the pieces.
+        """
+        text = statement.first.alone
+        assert text is not None, "only a statement by the database's clock goes alone"
+        self._prepare(text)
+        self._say(b"BEGIN")
+        try:
+            found = self._pieces(text, statement, large, params)
+        except psycopg.Error:
+            with contextlib.suppress(psycopg.Error):  # The first error is what the caller must hear.
+                self._say(b"ROLLBACK")
+            raise
+        self._say(b"COMMIT" if found else b"ROLLBACK")
+        return found
+
+    def _pieces(self, text: Text, statement: Statement, large: str, params: dict[str, Any]) -> list[Row]:
+        found: list[Row] = []
+        items, fixed = params[large], self._bound({**params, large: []}, statement)
+        for start in range(0, len(items), PIECE):
+            bound = fixed | self._bound({large: items[start : start + PIECE]}, statement)
+            if start and not self._took(found):
+                return []
+            self._pgconn.send_query_prepared(text.name, [bound[name] for name in text.parameters])
+        return found if self._took(found) else []
+
+    def _took(self, found: list[Row]) -> bool:
+        """Adds the rows of the piece on its way; False if it has none."""
+        result = checked(self._awaited())
+        self._transformer.set_pgresult(result)
+        rows: list[Row] = self._transformer.load_rows(0, result.ntuples, tuple)
+        found += rows
+        return bool(rows)
+
+    def _awaited(self) -> pq.abc.PGresult:
+        """The answer to what was sent."""
+        poll = select.poll()
+        poll.register(self._pgconn.socket, select.POLLIN)
+        result: pq.abc.PGresult | None = None
+        while True:
+            while self._pgconn.is_busy():
+                poll.poll()
+                self._pgconn.consume_input()
+            following = self._pgconn.get_result()
+            if following is None:
+                assert result is not None, "what was sent has an answer"
+                return result
+            result = following
+
+    def _say(self, words: bytes) -> None:
+        checked(self._pgconn.exec_(words))
+
+    def _prepare(self, text: Text) -> None:
+        if text.name not in self._prepared:
+            checked(self._pgconn.prepare(text.name, text.words))
+            self._prepared.add(text.name)
+
     def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
         if self._is_alone and text.alone is not None:
             text = text.alone
         values = [bound[name] for name in text.parameters]
         if self._is_pooled:
             return checked(self._pgconn.exec_params(text.words, values))
-        if text.name not in self._prepared:
-            checked(self._pgconn.prepare(text.name, text.words))
-            self._prepared.add(text.name)
+        self._prepare(text)
         return checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
 
     def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
@@ -152,6 +216,10 @@ class PostgresSession(Session):
                 for index, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
                     bound[f"{name}_{index}"] = literal(column, kind)
         return bound
+
+
+def _large(params: dict[str, Any]) -> str | None:
+    return next((name for name, value in params.items() if type(value) is list and len(value) > 2 * PIECE), None)
 
 
 def _plain(value: Any) -> bytes | None:
