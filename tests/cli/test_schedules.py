@@ -42,8 +42,10 @@ def put(seed: Seed, name: str = "backup", trigger: Trigger = NIGHTLY, app: str =
 def set_back(seed: Seed, name: str, microseconds: int) -> None:
     """As if nobody had looked at a schedule for so long."""
     connection = sqlite3.connect(seed.path)
-    words = "cursor = cursor - ?1, created_at = created_at - ?1, next_at = cursor - ?1 + 1"
-    assert connection.execute(f"UPDATE schedule SET {words} WHERE name = ?2", (microseconds, name)).rowcount == 1
+    this = "(SELECT id FROM schedule WHERE name = ?2)"
+    moved = f"UPDATE hand SET cursor = cursor - ?1, next_at = cursor - ?1 + 1 WHERE schedule = {this}"
+    assert connection.execute(moved, (microseconds, name)).rowcount == 1
+    connection.execute(f"UPDATE schedule SET created_at = created_at - ?1 WHERE id = {this}", (microseconds, name))
     connection.commit()
     connection.close()
 
@@ -54,7 +56,7 @@ def fire(seed: Seed) -> None:
 
 def record(seed: Seed, name: str, *marks: Mark) -> None:
     known = seed.store.transact(schedule.known, "default", "shop", name)
-    seed.store.transact(schedule.record, known.id, marks)
+    seed.store.transact(schedule.record, [(known.id, mark) for mark in marks])
 
 
 def listed(shell: Shell, *words: str) -> dict[str, Any]:
@@ -268,8 +270,8 @@ def a_quarter(seed: Seed) -> None:
     ids = seed.enqueue(count=88)
     seed.run(Succeeded())
     ids += seed.fail()
-    rows = [(known.id, at, at, 1, id, "fired") for at, id in zip([*ticks[:40], *ticks[43:]], ids, strict=True)]
-    seed.store.transact(lambda tx: tx.rows("add_ticks", rows=rows))
+    rows = [(known.id, at, id, "fired") for at, id in zip([*ticks[:40], *ticks[43:]], ids, strict=True)]
+    seed.store.transact(lambda tx: tx.run("add_ticks", rows=rows))
     record(
         seed,
         "backup",

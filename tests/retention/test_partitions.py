@@ -20,6 +20,7 @@ from rota.store.keeping import Dropped, Made
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_partitions import PostgresKeeper
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, summary, sweep_through
+from tests.schedules.timetable import Timetable, every
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.support.world import NAMESPACE, World
@@ -125,6 +126,19 @@ def test_a_day_is_dropped_with_what_ended_in_it(url: str, world: World, keeper: 
     assert world.executions() == []
     assert summary(world.store) == [Summed("send", "success", 50, 100_000_000, 2_000_000)]
     assert domain.day_of(world.clock.now()) - 32 * DAY not in keeper.days()
+
+
+def test_the_ledger_of_a_schedule_keeps_how_its_ticks_ended(world: World, keeper: PostgresKeeper) -> None:
+    table = Timetable(world)
+    table.put(every(DAY_S))
+    table.go_to(DAY_S)
+    finish_all(world)
+    world.enqueue_many(5)
+    finish_all(world)
+    move_on(world, keeper, 32)
+    assert sum(dropped.removed for dropped in drop(world, keeper)) == 6
+    assert world.executions() == []
+    assert [(row.outcome, row.status) for row in table.rows()] == [("fired", "success")]
 
 
 def test_survivors_move_to_the_default_partition(url: str, world: World, keeper: PostgresKeeper) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from rota.domain.outcome import Cancelled, Succeeded
 from rota.ops import retention
-from tests.retention.passes import begin, policy
+from tests.retention.passes import begin, finish_all, policy
+from tests.retention.passes import prune as prune_history
 from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, spec
 
 KEPT_S = retention.LEDGER_S
@@ -62,3 +64,19 @@ def test_a_removed_schedule_goes_with_the_last_of_its_ledger(table: Timetable) -
     prune(table)
     assert (table.ledger("old"), table.names()) == ([], ["living"])
     assert table.ledger("young") == [Entry(2 * DAY_S, "fired")]
+
+
+def test_the_ledger_knows_how_a_tick_ended_after_its_execution_is_gone(table: Timetable) -> None:
+    table.put(every(DAY_S))
+    table.put(every(DAY_S), "gone")
+    table.go_to(DAY_S)
+    finish_all(table.world, Succeeded("1"))
+    table.remove("gone")
+    table.go_to(2 * DAY_S)
+    finish_all(table.world, Cancelled())
+    table.go_to(3 * DAY_S)
+    table.world.clock.set(instant(40 * DAY_S))
+    assert prune_history(table.store) == 3
+    known = [(row.status, row.execution is not None) for row in table.rows()]
+    assert known == [("success", True), ("cancelled", True), (None, True)], "the last one has not ended"
+    assert [row.status for row in table.rows("gone")] == ["success"]

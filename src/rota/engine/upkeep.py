@@ -23,6 +23,8 @@ LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
 FOLLOW_S = 5.0
 STREAMS = 2
+STREAM_S = 0.25
+STREAM_SHARDS = 8
 
 
 class Upkeep:
@@ -100,15 +102,27 @@ class Upkeep:
 
     async def _fire(self) -> int:
         """A piece of what is due; several at once while there is plenty, so that the server works while we decide."""
-        fires = [self._fire_some() for _ in range(STREAMS if self._has_plenty else 1)]
-        done = sum(await asyncio.gather(*fires))
+        if self._has_plenty:
+            done = sum(await asyncio.gather(*(self._stream() for _ in range(STREAMS))))
+        else:
+            done = await self._fire_some(len(self._shards))
         self._has_plenty = done >= firing.MOST // 2
         return done
 
-    async def _fire_some(self) -> int:
+    async def _stream(self) -> int:
+        """One piece after the other for a moment. Few shards at a time: each costs a way past what was fired before."""
+        until, done = self._clock.monotonic() + STREAM_S, 0
+        while True:
+            last = await self._fire_some(STREAM_SHARDS)
+            done += last
+            if last < firing.MOST // 2 or self._clock.monotonic() >= until:
+                return done
+
+    async def _fire_some(self, number: int) -> int:
         # Each time from another shard on, so that a crowd in one of them does not keep the others waiting.
-        self._turn = (self._turn + 1) % len(self._shards)
-        shards = [*self._shards[self._turn :], *self._shards[: self._turn]]
+        first, among = self._turn, len(self._shards)
+        self._turn = (first + (number if number < among else 1)) % among
+        shards = [self._shards[(first + place) % among] for place in range(number)]
         return (await self._bridge.transact(firing.fire, shards, self._ids.many)).schedules
 
     def _notice_jump(self, now: int) -> None:

@@ -106,17 +106,18 @@ def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
             split += rest
     if gone:
         tx.run("drop_marks", schedule=id, ats=gone)
-        schedule.record(tx, id, split)
+        schedule.record(tx, [(id, mark) for mark in split])
 
 
 def _start(
     tx: Tx, known: schedule.Known, spec: Spec, new: Sequence[int], ids: Sequence[str], routes: firing.Routes
 ) -> None:
-    rows = [(known.id, at, at, 1, id, Outcome.BACKFILLED.value) for at, id in zip(new, ids, strict=True)]
-    taken = {row[1] for row in tx.rows("add_ticks", rows=rows)}
+    pairs = list(zip(new, ids, strict=True))
+    taken = firing.add_ticks(tx, [(known.id, at, id, Outcome.BACKFILLED.value) for at, id in pairs])
+    form = firing.Form(known.namespace, known.app, spec, routes.of(known.namespace, known.app, spec))
     planned = [
-        firing.Planned(id, known.namespace, known.app, known.name, spec, Start(at, Outcome.BACKFILLED))
-        for at, id in zip(new, ids, strict=True)
-        if at in taken
+        firing.Planned(id, known.id, known.name, form, Start(at, Outcome.BACKFILLED))
+        for at, id in pairs
+        if taken is None or id in taken
     ]
-    firing.start(tx, planned, routes)
+    firing.start(tx, planned)

@@ -61,11 +61,23 @@ class Fired(msgspec.Struct, frozen=True):
     started: int
 
 
-class _Begun(msgspec.Struct, frozen=True):
-    row: Row
+class Form(msgspec.Struct, frozen=True):
+    """What the executions of schedules that are alike have in common."""
+
+    namespace: str
+    app: str
     spec: Spec
-    start: Start
+    route: Route | None
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """An execution of a tick, before it is written."""
+
     id: str
+    schedule: int
+    name: str
+    form: Form
+    start: Start
 
 
 def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Sequence[str]], most: int = MOST) -> Fired:
@@ -74,32 +86,19 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     if not rows:
         return Fired(0, 0)
     busy = _unfinished(tx, [row.last_execution for row in rows if row.last_execution is not None])
-    routes = Routes(tx)
-    rounds: list[tuple[Row, Spec, Round]] = []
-    unreadable: list[int] = []
-    for row in rows:
-        try:
-            spec = schedules.decode(row.spec)
-            decided = _decide(tx, row, spec, row.last_execution in busy)
-        except (DefinitionError, msgspec.DecodeError):
-            unreadable.append(row.id)
-            continue
-        if decided.starts and routes.of(row.namespace, row.app, spec) is None:
-            decided = _without_job(decided)
-        rounds.append((row, spec, decided))
+    plans = _Plans(tx)
+    rounds = [(row, *plan) for row in rows if (plan := plans.of(row, row.last_execution in busy)) is not None]
     ids = iter(new_ids(sum(len(decided.starts) for _, _, decided in rounds)))
-    begun = [_Begun(row, spec, start, next(ids)) for row, spec, decided in rounds for start in decided.starts]
+    begun = [
+        Planned(next(ids), row.id, row.name, form, start) for row, form, decided in rounds for start in decided.starts
+    ]
     begun = _with_keys(tx, begun, [(row.id, mark) for row, _, decided in rounds for mark in decided.marks])
-    start(
-        tx,
-        [Planned(one.id, one.row.namespace, one.row.app, one.row.name, one.spec, one.start) for one in begun],
-        routes,
-    )
-    _cancel_previous(tx, begun)
+    start(tx, begun)
+    _cancel_previous(tx, begun, {row.id: row.last_execution for row in rows})
     _move(tx, rounds, begun)
-    if unreadable:
+    if plans.unreadable:
         # A newer version has made it, or its zone is not known here. Nobody else need wait for that.
-        tx.run("postpone_schedules", ids=unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
+        tx.run("postpone_schedules", ids=plans.unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
     return Fired(len(rows), len(begun))
 
 
@@ -110,6 +109,35 @@ def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
     if len(rows) < most // 2 and any(number >= each for number in Counter(row.shard for row in rows).values()):
         rows = tx.records("due_schedules", Row, shards=until, most=most, each=most)
     return rows
+
+
+class _Plans:
+    """What to do for each schedule that is due. Those that are alike, and stand alike, are decided once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._routes = Routes(tx)
+        self._known: dict[tuple[object, ...], tuple[Form, Round]] = {}
+        self.unreadable: list[int] = []
+
+    def of(self, row: Row, is_busy: bool) -> tuple[Form, Round] | None:
+        """None for one that this node cannot read."""
+        key = (row.spec, row.cursor, row.next_at, is_busy, row.held, row.app, row.namespace)
+        if key not in self._known:
+            try:
+                self._known[key] = self._plan(row, is_busy)
+            except (DefinitionError, msgspec.DecodeError):
+                self.unreadable.append(row.id)
+                return None
+        return self._known[key]
+
+    def _plan(self, row: Row, is_busy: bool) -> tuple[Form, Round]:
+        spec = schedules.decode(row.spec)
+        decided = _decide(self._tx, row, spec, is_busy)
+        route = self._routes.of(row.namespace, row.app, spec) if decided.starts else None
+        if decided.starts and route is None:
+            decided = _without_job(decided)
+        return Form(row.namespace, row.app, spec, route), decided
 
 
 def _without_job(decided: Round) -> Round:
@@ -130,38 +158,32 @@ def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
     return frozenset(row[0] for row in tx.rows("unfinished", ids=[(id,) for id in ids])) if ids else frozenset()
 
 
-def _with_keys(tx: Tx, begun: list[_Begun], marks: Sequence[tuple[int, Mark]]) -> list[_Begun]:
+def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, Mark]]) -> list[Planned]:
     """Those whose key was free; the ledger is written."""
     held = [one for one in begun if one.start.was_held]
-    new = [one for one in begun if not one.start.was_held]
-    rows: list[tuple[object, ...]]
-    rows = [(one.row.id, one.start.at, one.start.at, 1, one.id, one.start.outcome.value) for one in new]
-    rows += [(id, mark.at, mark.until, mark.count, None, mark.outcome.value) for id, mark in marks]
-    taken = {tuple(row) for row in tx.rows("add_ticks", rows=rows)} if rows else set()
     if held:
-        tx.run("release_ticks", rows=[(one.row.id, one.start.at, one.start.outcome.value, one.id) for one in held])
-    return [one for one in begun if one.start.was_held or (one.row.id, one.start.at) in taken]
+        rows = [(one.schedule, one.start.at, one.start.outcome.value, one.id) for one in held]
+        tx.run("release_ticks", rows=rows)
+    new = [one for one in begun if not one.start.was_held] if held else begun
+    taken = add_ticks(tx, [(one.schedule, one.start.at, one.id, one.start.outcome.value) for one in new])
+    schedule.record(tx, marks)
+    return begun if taken is None else [one for one in begun if one.start.was_held or one.id in taken]
 
 
-def _cancel_previous(tx: Tx, begun: Sequence[_Begun]) -> None:
-    previous = {one.row.id: one.row.last_execution for one in begun}
+def add_ticks(tx: Tx, rows: list[tuple[int, int, str, str]]) -> frozenset[str] | None:
+    """Takes the key of each tick for an execution. None if all were free; else the executions that got theirs."""
+    if not rows or tx.run("add_ticks", rows=rows) == len(rows):
+        return None
+    return frozenset(row[0] for row in tx.rows("ticks_taken", rows=rows))
+
+
+def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str | None]) -> None:
     for one in begun:
-        before = previous[one.row.id]
+        before = previous[one.schedule]
         if one.start.cancels_previous and before is not None:
             with contextlib.suppress(UnknownExecution):  # It has ended and been pruned.
-                ending.end(tx, one.row.namespace, before, Status.CANCELLED, Reason.REPLACED)
-        previous[one.row.id] = one.id
-
-
-class Planned(msgspec.Struct, frozen=True):
-    """An execution of a tick, before it is written."""
-
-    id: str
-    namespace: str
-    app: str
-    name: str
-    spec: Spec
-    start: Start
+                ending.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
+        previous[one.schedule] = one.id
 
 
 class Routes:
@@ -188,71 +210,74 @@ class Routes:
         return None if found is None else Route(found[0], found[1], rank.Policy(found[2]))
 
 
-def start(tx: Tx, planned: Sequence[Planned], routes: Routes) -> None:
+def start(tx: Tx, planned: Sequence[Planned]) -> None:
     """Writes the executions: those whose jitter is over can be claimed, the others wait for it."""
     rows, ready, later = [], [], []
+    places: dict[int, int] = {}
     for one in planned:
-        where = routes.of(one.namespace, one.app, one.spec)
+        form, at = one.form, one.start.at
+        spec, where = form.spec, form.route
         assert where is not None, "only ticks of known jobs start"
-        run_at = one.start.at + schedules.jitter(one.spec, one.start.at)
+        run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
         rows.append(
             (
                 one.id,
-                one.namespace,
-                one.app,
-                one.spec.job,
+                form.namespace,
+                form.app,
+                spec.job,
                 where.version,
-                one.spec.queue,
+                spec.queue,
                 where.lane,
-                one.spec.priority,
-                one.spec.arguments,
+                spec.priority,
+                spec.arguments,
                 run_at,
                 one.name,
-                one.start.at,
-                int(one.start.outcome is not Outcome.FIRED),
+                at,
+                0 if one.start.outcome is Outcome.FIRED else 1,
             )
         )
         if run_at <= tx.now:
             # What somebody asks for of the past waits behind the work of today.
             due_at = tx.now if one.start.outcome is Outcome.BACKFILLED else run_at
-            ready.append((one.id, where.lane, rank.rank(where.policy, due_at, one.spec.priority)))
+            place = rank.rank(where.policy, due_at, spec.priority)
+            ready.append((one.id, where.lane, place))
+            places[where.lane] = min(place, places.get(where.lane, place))
         else:
-            later.append((one.id, where.lane, one.spec.priority, run_at))
+            later.append((one.id, where.lane, spec.priority, run_at))
     if rows:
         tx.run("start_ticks", rows=rows)
     if ready:
         tx.run("ready_ticks", rows=ready)
-        tx.tell(Ready.of((lane, place) for _, lane, place in ready))
+        tx.tell(Ready(places))
     if later:
         tx.run("later_ticks", rows=later)
         tx.tell(Due(min(row[3] for row in later)))
 
 
-def _move(tx: Tx, rounds: Sequence[tuple[Row, Spec, Round]], begun: Sequence[_Begun]) -> None:
-    newest = {one.row.id: one for one in begun}
-    if not rounds:
-        return
-    tx.run(
-        "move_schedules", rows=[_moved(tx.now, row, spec, decided, newest.get(row.id)) for row, spec, decided in rounds]
-    )
+def _move(tx: Tx, rounds: Sequence[tuple[Row, Form, Round]], begun: Sequence[Planned]) -> None:
+    newest = {one.schedule: one for one in begun}
+    if rounds:
+        rows = [_moved(tx.now, row, form, decided, newest.get(row.id)) for row, form, decided in rounds]
+        tx.run("move_schedules", rows=rows)
 
 
-def _moved(now: int, row: Row, spec: Spec, decided: Round, last: _Begun | None) -> tuple[object, ...]:
+def _moved(now: int, row: Row, form: Form, decided: Round, last: Planned | None) -> tuple[object, ...]:
+    trigger = form.spec.trigger
     mark = max(decided.marks, key=attrgetter("until")) if decided.marks and last is None else None
     waits_for, next_at = None, decided.next_at
     if decided.held or decided.waits:
         waits_for = last.id if last else row.last_execution
-    if isinstance(spec.trigger, After):
+    if isinstance(trigger, After):
         waits_for = last.id if last else waits_for
         if last is None and waits_for is None and next_at is None and (decided.starts or decided.marks):
-            next_at = now + spec.trigger.delay  # Nothing was started, so nothing will end.
+            next_at = now + trigger.delay  # Nothing was started, so nothing will end.
     return (
         row.id,
         row.revision,
         decided.cursor,
         next_at,
         waits_for,
-        msgspec.json.encode(decided.held).decode(),
+        msgspec.json.encode(decided.held).decode() if decided.held else "[]",
         last.start.at if last else mark.until if mark else None,
         now - last.start.at if last else None,
         last.start.outcome.value if last else mark.outcome.value if mark else None,

@@ -167,6 +167,7 @@ def _remove(tx: Tx, going: list[_Old]) -> int:
         return 0
     bounds = {"ids": ids, "lowest": lowest, "highest": highest}
     tx.run("roll_up", **bounds)
+    tx.run("settle_ticks", **bounds)
     tx.run("drop_history", **bounds)
     reminders = [(row.deadline, row.id) for row in going if row.deadline is not None]
     if reminders:

@@ -127,11 +127,11 @@ def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
     return found
 
 
-def record(tx: Tx, schedule: int, marks: Sequence[Mark]) -> None:
-    """Writes to the ledger what did not start anything."""
+def record(tx: Tx, marks: Sequence[tuple[int, Mark]]) -> None:
+    """Writes to the ledger of each schedule what did not start anything."""
     if marks:
-        rows = [(schedule, mark.at, mark.until, mark.count, None, mark.outcome.value) for mark in marks]
-        tx.rows("add_ticks", rows=rows)
+        rows = [(schedule, mark.at, mark.until, mark.count, mark.outcome.value) for schedule, mark in marks]
+        tx.run("add_marks", rows=rows)
 
 
 def first_at(spec: Spec, now: int) -> int | None:
@@ -168,7 +168,8 @@ def _close(tx: Tx, known: Known) -> int:
     """
     now = max(tx.now, known.cursor)
     outcome = Outcome.MISSED if known.paused_at is None else Outcome.PAUSED
-    record(tx, known.id, ticking.left(schedules.decode(known.spec), known.cursor, now, outcome))
+    left = ticking.left(schedules.decode(known.spec), known.cursor, now, outcome)
+    record(tx, [(known.id, mark) for mark in left])
     if held := msgspec.json.decode(known.held, type=list[int]):
         tx.run("release_ticks", rows=[(known.id, at, Outcome.OVERLAP.value, None) for at in held])
     return now

@@ -266,6 +266,12 @@ added AS (
     ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
         executions = s.executions + excluded.executions, ran_us = s.ran_us + excluded.ran_us,
         longest_us = greatest(s.longest_us, excluded.longest_us)),
+settled AS (
+    UPDATE tick t SET ended = f.status
+    FROM {execution} x JOIN {finished} f ON f.id = x.id AND f.final = 1
+    JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.namespace
+    WHERE x.schedule IS NOT NULL AND t.schedule = s.id AND t.at = x.tick AND t.execution = x.id
+      AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = x.id)),
 forgotten AS (
     DELETE FROM expiry e WHERE e.id >= %(low)s::uuid AND e.id < %(high)s::uuid
        AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = e.id))

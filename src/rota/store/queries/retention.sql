@@ -63,6 +63,14 @@ ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
     executions = summary.executions + excluded.executions, ran_us = summary.ran_us + excluded.ran_us,
     longest_us = GREATEST(summary.longest_us, excluded.longest_us)
 
+-- name: settle_ticks
+-- The ledger keeps how an execution ended that is about to go.
+UPDATE tick SET ended = f.status
+FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
+JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.namespace
+WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.schedule IS NOT NULL
+  AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
+
 -- name: drop_history
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)

@@ -1,17 +1,20 @@
 -- name: due_schedules @sqlite
 -- Until when each shard is due, as the caller says: its own up to now, those of others only if these are late.
 -- In the order of the shards, which is another one each time: to sort a million for each thousand would take for ever.
-SELECT s.id, s.shard, s.namespace, s.app, s.name, s.spec, s.revision, s.cursor, s.next_at, s.last_execution, s.held
-FROM EACH(:shards, shard int, until bigint) m CROSS JOIN schedule s ON s.shard = m.shard AND s.next_at <= m.until
+SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
+FROM EACH(:shards, shard int, until bigint) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at <= m.until
+CROSS JOIN schedule s ON s.id = h.schedule
 LIMIT :most
 
 -- name: due_schedules @postgres
--- A few of each shard, so that a crowd in one does not keep the others waiting.
-SELECT s.id, s.shard, s.namespace, s.app, s.name, s.spec, s.revision, s.cursor, s.next_at, s.last_execution, s.held
+-- A few of each shard, so that a crowd in one does not keep the others waiting. A hand is read as it is once it is
+-- locked, its schedule as it was when the statement began: if that has changed meanwhile, the next look will find it.
+SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
 FROM EACH(:shards, shard int, until bigint) m CROSS JOIN LATERAL (
-    SELECT d.id, d.shard, d.namespace, d.app, d.name, d.spec, d.revision, d.cursor, d.next_at, d.last_execution, d.held
-    FROM schedule d WHERE d.shard = m.shard AND d.next_at <= m.until
-    ORDER BY d.next_at LIMIT :each FOR UPDATE SKIP LOCKED) s ON true LIMIT :most
+    SELECT d.schedule, d.shard, d.revision, d.cursor, d.next_at, d.last_execution, d.held
+    FROM hand d WHERE d.shard = m.shard AND d.next_at <= m.until
+    ORDER BY d.next_at LIMIT :each FOR UPDATE SKIP LOCKED) h ON true
+JOIN schedule s ON s.id = h.schedule AND s.revision = h.revision LIMIT :most
 
 -- name: unfinished
 SELECT e.id FROM EACH(:ids, id uuid) e
@@ -19,12 +22,21 @@ WHERE EXISTS (SELECT 1 FROM running u WHERE u.id = e.id) OR EXISTS (SELECT 1 FRO
    OR EXISTS (SELECT 1 FROM scheduled s WHERE s.id = e.id) OR EXISTS (SELECT 1 FROM waiting w WHERE w.id = e.id)
 
 -- name: add_ticks
--- The key of a tick is what makes it happen once: what is not returned was there before.
+-- The key of a tick is what makes it happen once.
 INSERT INTO tick (schedule, at, until, count, decided_at, execution, outcome)
-SELECT schedule, at, until, count, :now, execution, outcome
-FROM EACH(:rows, schedule bigint, at bigint, until bigint, count bigint, execution uuid, outcome text) e WHERE true
+SELECT schedule, at, at, 1, :now, execution, outcome
+FROM EACH(:rows, schedule bigint, at bigint, execution uuid, outcome text) e WHERE true
 ON CONFLICT DO NOTHING
-RETURNING schedule, at
+
+-- name: ticks_taken
+SELECT t.execution FROM EACH(:rows, schedule bigint, at bigint, execution uuid, outcome text) e
+CROSS JOIN tick t ON t.schedule = e.schedule AND t.at = e.at AND t.execution = e.execution
+
+-- name: add_marks
+INSERT INTO tick (schedule, at, until, count, decided_at, outcome)
+SELECT schedule, at, until, count, :now, outcome
+FROM EACH(:rows, schedule bigint, at bigint, until bigint, count bigint, outcome text) e WHERE true
+ON CONFLICT DO NOTHING
 
 -- name: release_ticks
 UPDATE tick SET outcome = e.outcome, execution = e.execution, decided_at = :now
@@ -48,26 +60,26 @@ INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint) e
 
 -- name: move_schedules
-UPDATE schedule SET cursor = e.cursor, next_at = e.next_at, waits_for = e.waits_for, held = e.held,
-    last_at = coalesce(e.last_at, schedule.last_at), last_late = coalesce(e.last_late, schedule.last_late),
-    last_outcome = coalesce(e.last_outcome, schedule.last_outcome),
-    last_execution = coalesce(e.last_execution, schedule.last_execution)
+UPDATE hand SET cursor = e.cursor, next_at = e.next_at, waits_for = e.waits_for, held = e.held,
+    last_at = coalesce(e.last_at, hand.last_at), last_late = coalesce(e.last_late, hand.last_late),
+    last_outcome = coalesce(e.last_outcome, hand.last_outcome),
+    last_execution = coalesce(e.last_execution, hand.last_execution)
 FROM EACH(:rows, id bigint, revision bigint, cursor bigint, next_at bigint, waits_for uuid, held text, last_at bigint, last_late bigint, last_outcome text, last_execution uuid) e
-WHERE schedule.id = e.id AND schedule.revision = e.revision
+WHERE hand.schedule = e.id AND hand.revision = e.revision
 
 -- name: postpone_schedules
-UPDATE schedule SET next_at = :until WHERE id AMONG(:ids, bigint)
+UPDATE hand SET next_at = :until WHERE schedule AMONG(:ids, bigint)
 
 -- name: has_followers
-SELECT EXISTS (SELECT 1 FROM schedule WHERE waits_for IS NOT NULL)
+SELECT EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL)
 
 -- name: wake_followers
-UPDATE schedule SET next_at = :now + coalesce(delay, 0), waits_for = NULL
-WHERE waits_for AMONG(:ids, uuid) AND paused_at IS NULL AND removed_at IS NULL
+UPDATE hand SET next_at = :now + coalesce(delay, 0), waits_for = NULL
+WHERE waits_for AMONG(:ids, uuid)
 RETURNING next_at
 
 -- name: forgotten_followers
-SELECT s.waits_for FROM schedule s
+SELECT s.waits_for FROM hand s
 WHERE s.waits_for IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM running u WHERE u.id = s.waits_for)
   AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = s.waits_for)
@@ -80,38 +92,57 @@ SELECT id, name, spec FROM schedule
 WHERE namespace = :namespace AND app = :app AND origin = 'code' AND removed_at IS NULL ORDER BY name FOR UPDATE
 
 -- name: schedules_named
-SELECT id, namespace, app, name, job, origin, spec, revision, cursor, next_at, last_execution, held, paused_at
-FROM schedule WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text) AND removed_at IS NULL
-ORDER BY name FOR UPDATE
+SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, s.revision, h.cursor, h.next_at, h.last_execution,
+       h.held, s.paused_at
+FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+WHERE s.namespace = :namespace AND s.app = :app AND s.name AMONG(:names, text) AND s.removed_at IS NULL
+ORDER BY s.name FOR UPDATE
 
 -- name: add_schedules
-INSERT INTO schedule (cursor, next_at, created_at, updated_at, delay, shard, namespace, app, name, job, origin, spec)
-SELECT cursor, next_at, :now, :now, delay, shard, :namespace, :app, name, job, :origin, spec
+INSERT INTO schedule (created_at, updated_at, namespace, app, name, job, origin, spec)
+SELECT :now, :now, :namespace, :app, name, job, :origin, spec
+FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e WHERE true
+ON CONFLICT DO NOTHING;
+INSERT INTO hand (schedule, revision, cursor, next_at, delay, shard)
+SELECT (SELECT s.id FROM schedule s
+        WHERE s.name = e.name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL),
+       1, e.cursor, e.next_at, e.delay, e.shard
 FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: change_schedules
--- A new expression starts from now.
-UPDATE schedule SET cursor = e.cursor, next_at = CASE WHEN paused_at IS NULL THEN e.next_at END, updated_at = :now,
-    revision = revision + 1, delay = e.delay, shard = e.shard, job = e.job, spec = e.spec, held = '[]',
-    waits_for = NULL, origin = :origin
+-- A new expression starts from now. A hand moves only with its schedule: that may have come between the two statements.
+UPDATE schedule SET updated_at = :now, revision = revision + 1, job = e.job, spec = e.spec, origin = :origin
 FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
-WHERE schedule.namespace = :namespace AND schedule.app = :app AND schedule.name = e.name AND removed_at IS NULL
+WHERE schedule.namespace = :namespace AND schedule.app = :app AND schedule.name = e.name AND removed_at IS NULL;
+UPDATE hand SET cursor = e.cursor, revision = hand.revision + 1, delay = e.delay, shard = e.shard, held = '[]',
+    next_at = CASE WHEN EXISTS (SELECT 1 FROM schedule s WHERE s.id = hand.schedule AND s.paused_at IS NULL)
+              THEN e.next_at END,
+    waits_for = NULL
+FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
+WHERE hand.schedule = (
+    SELECT s.id FROM schedule s
+    WHERE s.name = e.name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL)
+  AND EXISTS (SELECT 1 FROM schedule s WHERE s.id = hand.schedule AND s.revision = hand.revision + 1)
 
 -- name: remove_schedules
-UPDATE schedule SET removed_at = :now, updated_at = :now, revision = revision + 1, next_at = NULL, waits_for = NULL,
-    held = '[]'
+DELETE FROM hand WHERE schedule IN (
+    SELECT id FROM schedule
+    WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text) AND removed_at IS NULL);
+UPDATE schedule SET removed_at = :now, updated_at = :now, revision = revision + 1
 WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text) AND removed_at IS NULL
 
 -- name: pause_schedule
-UPDATE schedule SET paused_at = :now, paused_by = :actor, paused_note = :note, next_at = NULL, waits_for = NULL,
-    held = '[]', cursor = :cursor, updated_at = :now, revision = revision + 1
-WHERE id = :id
+UPDATE schedule SET paused_at = :now, paused_by = :actor, paused_note = :note, updated_at = :now,
+    revision = revision + 1
+WHERE id = :id;
+UPDATE hand SET next_at = NULL, waits_for = NULL, held = '[]', cursor = :cursor, revision = revision + 1
+WHERE schedule = :id
 
 -- name: resume_schedule
-UPDATE schedule SET paused_at = NULL, paused_by = NULL, paused_note = NULL, next_at = :next_at, cursor = :cursor,
-    held = '[]', updated_at = :now, revision = revision + 1
-WHERE id = :id
+UPDATE schedule SET paused_at = NULL, paused_by = NULL, paused_note = NULL, updated_at = :now, revision = revision + 1
+WHERE id = :id;
+UPDATE hand SET next_at = :next_at, cursor = :cursor, held = '[]', revision = revision + 1 WHERE schedule = :id
 
 -- name: set_calendar
 INSERT INTO calendar (namespace, name, days, updated_at) VALUES (:namespace, :name, :days, :now)
@@ -121,15 +152,18 @@ ON CONFLICT (namespace, name) DO UPDATE SET days = excluded.days, updated_at = e
 SELECT days FROM calendar WHERE namespace = :namespace AND name = :name
 
 -- name: schedules
-SELECT id, namespace, app, name, job, origin, spec, cursor, next_at, paused_at, paused_by, paused_note, last_at,
-       last_late, last_outcome, last_execution, waits_for, held, created_at, updated_at, removed_at
-FROM schedule WHERE namespace = :namespace AND removed_at IS NULL AND (:all_apps OR app = :app)
-  AND (:any_name OR name = :name OR job = :name)
-ORDER BY app, name LIMIT :most
+SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
+       s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
+       s.updated_at, s.removed_at
+FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+WHERE s.namespace = :namespace AND s.removed_at IS NULL AND (:all_apps OR s.app = :app)
+  AND (:any_name OR s.name = :name OR s.job = :name)
+ORDER BY s.app, s.name LIMIT :most
 
 -- name: ticks_of
 -- The ledger of all schedules of that name, also of those that were removed; newest first.
-SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome, f.status, f.reason
+SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
+       coalesce(f.status, t.ended) AS status, f.reason
 FROM schedule s CROSS JOIN tick t ON t.schedule = s.id
 LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
 WHERE s.namespace = :namespace AND s.app = :app AND s.name = :name

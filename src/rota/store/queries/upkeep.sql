@@ -7,9 +7,9 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
        EXISTS (SELECT 1 FROM worker WHERE stopped_at IS NULL
                AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)) AS dead_workers,
        (SELECT min(t.at) FROM (
-           SELECT (SELECT min(d.next_at) FROM schedule d WHERE d.shard = m.shard) + m.patience AS at
+           SELECT (SELECT min(d.next_at) FROM hand d WHERE d.shard = m.shard) + m.patience AS at
            FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
-       EXISTS (SELECT 1 FROM schedule WHERE waits_for IS NOT NULL) AS has_followers,
+       EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) AS has_followers,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place

@@ -1,40 +1,49 @@
 -- Schedules, what became of their ticks, and calendars.
 
--- All ticks up to `cursor` have been decided. `next_at` is when to look again; null if paused, over, or waiting for
--- the end of `waits_for`, and then it comes `delay` after that. One that was removed stays as long as its ledger.
+-- What its owner says. One that was removed stays as long as its ledger.
 CREATE TABLE schedule (
     id             INTEGER PRIMARY KEY AUTOINCREMENT,
-    cursor         INTEGER NOT NULL,
-    next_at        INTEGER,
     revision       INTEGER NOT NULL DEFAULT 1,
     created_at     INTEGER NOT NULL,
     updated_at     INTEGER NOT NULL,
     paused_at      INTEGER,
     removed_at     INTEGER,
-    delay          INTEGER,
-    last_at        INTEGER,
-    last_late      INTEGER,
-    waits_for      TEXT,
-    last_execution TEXT,
-    shard          INTEGER NOT NULL,
     namespace      TEXT NOT NULL,
     app            TEXT NOT NULL,
     name           TEXT NOT NULL,
     job            TEXT NOT NULL,
     origin         TEXT NOT NULL,
     spec           TEXT NOT NULL,
-    held           TEXT NOT NULL DEFAULT '[]',
-    last_outcome   TEXT,
     paused_by      TEXT,
     paused_note    TEXT
 );
--- The name first: that is where two schedules differ, and every tick compares.
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
+-- Also of those that were removed: their ledger goes by that name as well.
+CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
-CREATE INDEX schedule_due ON schedule (shard, next_at);
-CREATE INDEX schedule_waits ON schedule (waits_for) WHERE waits_for IS NOT NULL;
 
--- One row for each tick that was decided by itself, or for a range of `count` ticks with one outcome.
+-- Where the hand of its clock stands: what moves with every tick, and so is kept apart from what does not. All ticks
+-- up to `cursor` have been decided. `next_at` is when to look again; null if paused, over, or waiting for the end of
+-- `waits_for`, and then it comes `delay` after that. With another revision than its schedule it is not of now.
+CREATE TABLE hand (
+    schedule       INTEGER PRIMARY KEY,
+    revision       INTEGER NOT NULL,
+    cursor         INTEGER NOT NULL,
+    next_at        INTEGER,
+    delay          INTEGER,
+    last_at        INTEGER,
+    last_late      INTEGER,
+    waits_for      TEXT,
+    last_execution TEXT,
+    shard          INTEGER NOT NULL,
+    held           TEXT NOT NULL DEFAULT '[]',
+    last_outcome   TEXT
+);
+CREATE INDEX hand_due ON hand (shard, next_at);
+CREATE INDEX hand_waits ON hand (waits_for) WHERE waits_for IS NOT NULL;
+
+-- One row for each tick that was decided by itself, or for a range of `count` ticks with one outcome. The ledger is
+-- kept for longer than history: when an execution goes, how it `ended` is written here.
 CREATE TABLE tick (
     schedule   INTEGER NOT NULL,
     at         INTEGER NOT NULL,
@@ -43,6 +52,7 @@ CREATE TABLE tick (
     decided_at INTEGER NOT NULL,
     execution  TEXT,
     outcome    TEXT NOT NULL,
+    ended      TEXT,
     PRIMARY KEY (schedule, at)
 ) WITHOUT ROWID;
 
