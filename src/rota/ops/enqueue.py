@@ -14,17 +14,18 @@ from typing import Any
 import msgspec
 
 from rota.domain import backpressure, payload, rank, unique
-from rota.domain.errors import ClockSkew, KeyConflict, NotUnique, QueueFull, UnknownJob
+from rota.domain.errors import ClockSkew, DefinitionError, KeyConflict, NotUnique, QueueFull, UnknownJob
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import made_at
 from rota.ops import ending
 from rota.store.hints import Due, Ready
-from rota.store.port import Tx, runs_at_once, runs_together
+from rota.store.port import NotNow, Tx, runs_at_once, runs_together
 
 MICROSECONDS = 1_000_000
 IDEMPOTENCY = "idempotency"
 MOST_CLOCK_SKEW_S = 24 * 3600.0
+MOST_LOCKS = 500
 DEPTH_AGE_S = 0.2
 """How old the depth of a queue may be when its limit is checked: the limit may be overshot by what came since."""
 
@@ -147,13 +148,32 @@ def _enqueue_at_once(tx: Tx, header: Header, items: list[Item]) -> bool:
 
 def _lock_keys(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> None:
     """All keys at once, so that two transactions with the same keys cannot wait for each other."""
-    keys = [
-        (f"{header.namespace} {header.app} {header.job} {key}",)
-        for header, items in calls
-        for key in _keys(header, items)
-    ]
-    if keys:
-        tx.rows("lock_keys", keys=keys)
+    jobs: dict[str, list[str]] = {}
+    for header, items in calls:
+        if keys := _keys(header, items):
+            jobs.setdefault(f"{header.namespace} {header.app} {header.job}", []).extend(keys)
+    if not jobs:
+        return
+    wanted = [lock for job, keys in jobs.items() for lock in _locks(job, keys)]
+    is_ours, isolation = tx.one("lock_keys", keys=wanted, waits=tx.waits) or (0, "")
+    if not is_ours:
+        named = ", ".join(sorted(job.split(" ")[2] for job in jobs))
+        raise NotNow(
+            f"an open transaction holds a key that this call has, too (job {named}): `rota doctor` names transactions "
+            "that are open for long"
+        )
+    if isolation != "read committed" and any(header.unique is not None for header, _ in calls):
+        raise DefinitionError(
+            f"unique= must see what runs now, and this transaction sees what ran when it began ({isolation}): "
+            "use READ COMMITTED, or enqueue after it"
+        )
+
+
+def _locks(job: str, keys: list[str]) -> list[tuple[str, bool]]:
+    """What to lock, and whether others may share it. A server has room for some thousands of locks, not for more."""
+    if len(keys) > MOST_LOCKS:
+        return [(job, False)]
+    return [(job, True), *((f"{job} {key}", False) for key in keys)]
 
 
 def _keys(header: Header, items: Sequence[Item]) -> list[str]:

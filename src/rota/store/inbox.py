@@ -11,11 +11,13 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
+from rota.clock import SystemClock
 from rota.store.port import together_of
 from rota.store.work import Work
 
 MOST_IN_GROUP = 256
 MOST_GROUPS = 2
+_monotonic = SystemClock().monotonic
 
 
 class Inbox:
@@ -56,7 +58,7 @@ class Inbox:
                 if self._is_closed:
                     return []
                 self._free += 1
-                self._changed.wait()
+                self._changed.wait(self._pause_s())
                 self._free -= 1
 
     def done(self, group: list[Work]) -> None:
@@ -75,21 +77,30 @@ class Inbox:
             self._changed.notify_all()
         return rest
 
+    def _pause_s(self) -> float | None:
+        """Until the first of those that were postponed may try again."""
+        first = min((work.not_before for work in self._works if work.not_before), default=None)
+        return None if first is None else max(0.001, first - _monotonic())
+
     def _next(self) -> list[Work]:
+        now = _monotonic()
         for index, work in enumerate(self._works):
+            if work.not_before > now:
+                continue
             if together_of(work.op) is None:
                 del self._works[index]
                 self._groups[work.op] += 1
                 return [work]
             if self._groups[work.op] < MOST_GROUPS:
                 self._groups[work.op] += 1
-                return self._gathered(work.op)
+                return self._gathered(work.op, now)
         return []
 
-    def _gathered(self, op: Callable[..., Any]) -> list[Work]:
+    def _gathered(self, op: Callable[..., Any], now: float) -> list[Work]:
         group: list[Work] = []
         others: deque[Work] = deque()
         for work in self._works:
-            (group if work.op is op and len(group) < MOST_IN_GROUP else others).append(work)
+            fits = work.op is op and work.not_before <= now and len(group) < MOST_IN_GROUP
+            (group if fits else others).append(work)
         self._works = others
         return group

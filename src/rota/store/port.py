@@ -35,8 +35,16 @@ class View(Protocol):
         """Rows as structs whose fields are in the order of the columns."""
 
 
+class NotNow(Exception):
+    """Somebody's open transaction holds what an operation needs. The store undoes what it did, and tries again."""
+
+
 class Tx(View, Protocol):
     """A view that may also write."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether to wait for what somebody else holds. Otherwise the operation is to raise `NotNow`."""
 
     def run(self, name: str, /, **params: Any) -> int:
         """Executes a statement and returns how many rows it changed."""

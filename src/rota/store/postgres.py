@@ -32,7 +32,7 @@ from rota.store.postgres_errors import Remedy, remedy, translated
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
 from rota.store.postgres_writer import Patience, Writer
-from rota.store.work import Work
+from rota.store.work import FIRST_PAUSE_S, Work
 
 log = logging.getLogger("rota.store")
 
@@ -119,7 +119,7 @@ class PostgresStore:
         self._closing.set()
         rest = [*self._inbox.close(), *self._apart.close()]
         for work in rest:
-            if work.begin():
+            if work.is_begun or work.begin():
                 work.error = StoreUnavailable("the store is closed")
                 work.end()
         for writer in self._writers:
@@ -154,17 +154,17 @@ class PostgresStore:
                 self._direct = self._new_writer()
                 with self._lock:
                     self._writers.append(self._direct)
-            self._direct.perform([work])
+            return not self._direct.perform([work])
         finally:
             self._alone.release()
-        return True
 
     def _send(self, work: Work) -> None:
         if self._closing.is_set():
             raise StoreUnavailable("the store is closed")
         if self._inline:
             with self._lock:
-                self._writer().perform([work])
+                while self._writer().perform([work]):
+                    self._closing.wait(FIRST_PAUSE_S)
         elif not (self._apart if is_apart(work.op) else self._inbox).put(work):
             raise StoreUnavailable("the store is closed")
 
@@ -245,9 +245,13 @@ class PostgresStore:
 def _serve(inbox: Inbox, writer: Writer) -> None:
     while group := inbox.take():
         try:
-            writer.perform(group)
+            postponed = writer.perform(group)
         finally:
             inbox.done(group)
+        for work in postponed:
+            if not inbox.put(work):
+                work.error = StoreUnavailable("the store is closed")
+                work.end()
 
 
 _open_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()

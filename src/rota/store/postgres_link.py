@@ -35,7 +35,9 @@ SETTINGS: dict[str, str] = {
     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
     "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_S}s",
     "timezone": "UTC",
+    "default_transaction_isolation": "read committed",
 }
+_ALWAYS = ("idle_in_transaction_session_timeout", "default_transaction_isolation")
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _TEXT_OID, _UUID_OID = 25, 2950
 
@@ -72,7 +74,7 @@ class Link:
 
     def _set_up(self, planner: bool) -> None:
         connection = self.connection
-        settings = SETTINGS if planner else {name: SETTINGS[name] for name in ("idle_in_transaction_session_timeout",)}
+        settings = SETTINGS if planner else {name: SETTINGS[name] for name in _ALWAYS}
         connection.adapters.register_loader("uuid", _text_loader(connection))
         # Always the same type, or every magnitude of a number would have a plan of its own.
         connection.adapters.register_dumper(int, Int8Dumper)
@@ -80,8 +82,9 @@ class Link:
         pid, self.life = connection.execute(query.encode(), prepare=False).fetchone() or (0, "")
         self.is_pooled = pid != connection.info.backend_pid
         assign = "; ".join("".join(("SET LOCAL ", name, " = '", value, "'")) for name, value in settings.items())
-        head = "; ".join(("BEGIN", assign)) if self.is_pooled else "BEGIN"
-        snapshot = head.replace("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", 1)
+        head, snapshot = "BEGIN ISOLATION LEVEL READ COMMITTED", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        if self.is_pooled:
+            head, snapshot = "; ".join((head, assign)), "; ".join((snapshot, assign))
         self._begin = "; ".join((head, "".join((_NOW, ", pg_current_xact_id()")))).encode()
         self._begin_reading = "; ".join((snapshot, _NOW)).encode()
         if self.is_pooled:

@@ -89,6 +89,8 @@ def _numbered(name: str, text: str) -> Text:
 class PostgresSession(Session):
     """Runs named statements on one connection; the owner opens and ends the transactions."""
 
+    waits = False  # There are few connections, and many who would wait for them.
+
     def __init__(self, link: Link, schema: str, clock: Clock) -> None:
         super().__init__()
         self._pgconn = link.connection.pgconn

@@ -18,7 +18,7 @@ import psycopg
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import CommitUnknown, StoreError, StoreUnavailable
 from rota.store.hints import Hint
-from rota.store.port import at_once_of, is_alone, together_of
+from rota.store.port import NotNow, at_once_of, is_alone, together_of
 from rota.store.postgres_errors import Remedy, first_line, remedy, translated
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
@@ -75,12 +75,16 @@ class Writer:
         self._link: Link | None = None
         self._session: PostgresSession | None = None
         self._in_doubt = False
+        self._postponed: list[Work] = []
         self.closing = threading.Event()
 
-    def perform(self, group: list[Work]) -> None:
-        """Runs the group in one transaction and tells every caller how its operation ended."""
+    def perform(self, group: list[Work]) -> list[Work]:
+        """Runs the group in one transaction and tells every caller how its operation ended.
+
+        Returns those that must be tried again, because somebody holds what they need.
+        """
         patience = Patience(self._busy_s, self.closing)
-        self._in_doubt = False
+        self._in_doubt, self._postponed = False, []
         try:
             if not self._carry_out(group, patience):
                 # One of them was refused. Each is run by itself and gets its own answer.
@@ -91,6 +95,7 @@ class Writer:
             self.let_go()
             self._fail(group, error)
             raise
+        return self._postponed
 
     def let_go(self) -> None:
         """Closes the connection; the next operation opens another."""
@@ -109,6 +114,10 @@ class Writer:
                     return True
             except CommitUnknown as error:
                 self._fail(group, error)
+                return True
+            except NotNow as error:
+                self._undo()
+                self._put_off(group[0], error)
                 return True
             finally:
                 if self._link is not None:
@@ -221,9 +230,20 @@ class Writer:
             if remedy(error) is not Remedy.NONE:
                 raise
             return self._refused(works, translated(error, self._address.shown))
+        except NotNow:
+            if len(works) > 1:
+                return False
+            raise
         except BaseException as error:
             return self._refused(works, error)
         return True
+
+    def _put_off(self, work: Work, error: NotNow) -> None:
+        if _machine.monotonic() - work.asked_at < self._busy_s and not self.closing.is_set():
+            work.postpone()
+            self._postponed.append(work)
+        else:
+            self._fail([work], StoreUnavailable(f"{error} (tried for {self._busy_s:g} s; nothing was accepted)"))
 
     def _refused(self, works: list[Work], error: BaseException) -> bool:
         if len(works) == 1:

@@ -13,6 +13,8 @@ MOST_REMEMBERED = 1000
 class Session:
     """The part that does not depend on the database. The owner opens and ends the transactions."""
 
+    waits = True
+
     def __init__(self) -> None:
         self._remembered: dict[tuple[Any, ...], tuple[int, list[Any]]] = {}
         self.now = 0

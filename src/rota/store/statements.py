@@ -66,6 +66,7 @@ def _expand(text: str, dialect: str, schema: str) -> str:
     text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
     text = text.replace("FOUND(", "strpos(").replace("LISTING(", "json_agg(").replace("PAIR(", "json_build_array(")
     text = _LISTED.sub(r"jsonb_exists(CAST(\2 AS jsonb), \1)", text)
+    text = text.replace("SCHEMA()", "".join(("'", schema.replace("'", "''"), "'")))
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
     return qualified(text.replace("CROSS JOIN", "JOIN"), schema)
 

@@ -14,6 +14,8 @@ from typing import Any
 from rota.clock import SystemClock
 from rota.store.hints import Hint
 
+FIRST_PAUSE_S = 0.01
+LONGEST_PAUSE_S = 0.2
 _monotonic = SystemClock().monotonic  # For waiting, also where a test has a clock of its own.
 
 
@@ -31,8 +33,10 @@ class Work:
         "is_begun",
         "is_ended",
         "kwargs",
+        "not_before",
         "op",
         "result",
+        "tries",
     )
 
     def __init__(
@@ -44,6 +48,7 @@ class Work:
         self.error: BaseException | None = None
         self.hints: list[Hint] = []
         self.is_begun = self.is_ended = False
+        self.not_before, self.tries = 0.0, 0
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
 
@@ -64,6 +69,11 @@ class Work:
             self.future.set_result(self.result)
         else:
             self.future.set_exception(self.error)
+
+    def postpone(self) -> None:
+        """For the store: what it needs is held by somebody. Each time it waits a little longer."""
+        self.not_before = _monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
+        self.tries += 1
 
     def wait(self, patience_s: float) -> bool:
         """For the caller without a future: False if it lost patience and nothing has been or will be done."""

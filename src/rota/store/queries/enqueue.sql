@@ -63,12 +63,19 @@ SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM EACH(:items, id uuid, argumen
 INSERT INTO expiry (deadline, id) SELECT :deadline, id FROM EACH(:items, id uuid, arguments text) e
 
 -- name: lock_keys @sqlite
-SELECT count(*) FROM EACH(:keys, key text) e
+-- One writer at a time: there is nothing to wait for.
+SELECT 1, 'read committed'
 
 -- name: lock_keys @postgres
--- Until the commit, one caller at a time for each key, in an order that is the same for all of them.
-SELECT count(pg_advisory_xact_lock(h)) FROM (
-    SELECT DISTINCT hashtextextended(key, 0) AS h FROM EACH(:keys, key text) e ORDER BY h) ordered
+-- Until the commit, one caller at a time for each key, in an order that is the same for all of them. Whoever has too
+-- many keys has the whole job, which the others share.
+SELECT min(CASE WHEN CAST(:waits AS boolean) AND is_shared THEN (pg_advisory_xact_lock_shared(h)::text IS NOT NULL)::int
+                WHEN CAST(:waits AS boolean) THEN (pg_advisory_xact_lock(h)::text IS NOT NULL)::int
+                WHEN is_shared THEN pg_try_advisory_xact_lock_shared(h)::int
+                ELSE pg_try_advisory_xact_lock(h)::int END),
+       current_setting('transaction_isolation')
+FROM (SELECT DISTINCT hashtextextended(concat_ws(' ', SCHEMA(), key), 0) AS h, is_shared
+      FROM EACH(:keys, key text, is_shared boolean) e ORDER BY h) ordered
 
 -- name: key_holder
 SELECT holder, arguments_hash, taken_at FROM unique_key

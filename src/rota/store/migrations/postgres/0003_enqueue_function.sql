@@ -25,6 +25,9 @@ LANGUAGE plpgsql
 SET search_path FROM CURRENT
 AS $function$
 DECLARE
+    hidden    CONSTANT text := '[[:cntrl:]\u00A0\u00AD\u200B-\u200F\u2028-\u202F\u205F-\u2064\u3000\uFEFF]';
+    infinite  CONSTANT jsonpath := '$.** ? (@.type() == "number" && (@ > 1.7976931348623158e308 || '
+                                   '@ < -1.7976931348623158e308))';
     now_us    bigint := extract(epoch FROM clock_timestamp()) * 1000000;
     written   text;
     apps      text[];
@@ -68,6 +71,10 @@ BEGIN
     IF NOT (isfinite(coalesce(enqueue.run_at, now())) AND isfinite(coalesce(enqueue.start_by, now()))) THEN
         RAISE 'run_at and start_by must be instants, not infinity' USING ERRCODE = 'RT003';
     END IF;
+    IF NOT (coalesce(enqueue.run_at, now()) BETWEEN '0001-01-01Z' AND '9999-12-31Z'
+            AND coalesce(enqueue.start_by, now()) BETWEEN '0001-01-01Z' AND '9999-12-31Z') THEN
+        RAISE 'run_at and start_by must be in the years 1 to 9999' USING ERRCODE = 'RT003';
+    END IF;
     IF NOT coalesce(enqueue.priority, 0) BETWEEN -100 AND 100 THEN
         RAISE 'priority must be between -100 and 100, not %', enqueue.priority USING ERRCODE = 'RT003';
     END IF;
@@ -76,16 +83,19 @@ BEGIN
         RAISE 'a queue''s name must start with a letter and have at most 128 letters, digits or _ . : -, not %',
             quote_literal(left(enqueue.queue, 64)) USING ERRCODE = 'RT003';
     END IF;
-    IF enqueue.key IS NOT NULL AND (length(enqueue.key) NOT BETWEEN 1 AND 512 OR enqueue.key ~ '[[:cntrl:]]') THEN
+    IF enqueue.key IS NOT NULL AND (length(enqueue.key) NOT BETWEEN 1 AND 512 OR enqueue.key ~ hidden) THEN
         RAISE 'key must be 1 to 512 printable characters, not %', quote_literal(left(enqueue.key, 64))
             USING ERRCODE = 'RT003';
     END IF;
     IF enqueue.tags IS NOT NULL THEN
+        IF array_ndims(enqueue.tags) > 1 THEN
+            RAISE 'tags must be one list of texts' USING ERRCODE = 'RT003';
+        END IF;
         IF cardinality(enqueue.tags) > 50 THEN
             RAISE 'an execution has at most 50 tags, not %', cardinality(enqueue.tags) USING ERRCODE = 'RT003';
         END IF;
         IF EXISTS (SELECT FROM unnest(enqueue.tags) t
-                   WHERE t IS NULL OR length(t) NOT BETWEEN 1 AND 512 OR t ~ '[[:cntrl:]]') THEN
+                   WHERE t IS NULL OR length(t) NOT BETWEEN 1 AND 512 OR t ~ hidden) THEN
             RAISE 'a tag must be 1 to 512 printable characters' USING ERRCODE = 'RT003';
         END IF;
     END IF;
@@ -96,6 +106,10 @@ BEGIN
     END IF;
     IF length(written) > 200 AND jsonb_path_exists(enqueue.arguments, 'strict $.**{201}') THEN
         RAISE '%(): the arguments are nested deeper than 200 levels', enqueue.job USING ERRCODE = 'RT002';
+    END IF;
+
+    IF jsonb_path_exists(enqueue.arguments, infinite) THEN
+        RAISE '%(): a number in the arguments is too large', enqueue.job USING ERRCODE = 'RT002';
     END IF;
 
     -- The job as its newest definition says.
@@ -157,8 +171,10 @@ BEGIN
 
     -- Until the commit, one caller at a time for each key.
     IF enqueue.key IS NOT NULL THEN
-        PERFORM pg_advisory_xact_lock(hashtextextended(
-            concat_ws(' ', enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key), 0));
+        PERFORM pg_advisory_xact_lock_shared(hashtextextended(
+            concat_ws(' ', current_schema(), enqueue.namespace, enqueue.app, enqueue.job), 0));
+        PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(
+            ' ', current_schema(), enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key), 0));
         hash := encode(sha256(convert_to(written, 'UTF8')), 'hex');
         SELECT k.holder, k.arguments_hash INTO holder, known FROM unique_key k
         WHERE k.namespace = enqueue.namespace AND k.app = enqueue.app AND k.job = enqueue.job
@@ -172,7 +188,9 @@ BEGIN
                   left(coalesce(known, '(pruned)'), 200), left(written, 200) USING ERRCODE = 'RT004';
         END IF;
         INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
-        VALUES (enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key, id, hash, now_us);
+        VALUES (enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key, id, hash, now_us)
+        -- Only where the transaction sees an older state than the key; and then this is refused as it should be.
+        ON CONFLICT ON CONSTRAINT unique_key_pkey DO UPDATE SET holder = excluded.holder;
     END IF;
 
     IF max_depth IS NOT NULL THEN

@@ -1,0 +1,212 @@
+"""Keys on PostgreSQL while somebody else's transaction is open, and what a call with a great many of them needs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+from rota import App
+from rota.domain.errors import DefinitionError, StoreUnavailable
+from rota.domain.unique import Unique
+from rota.ops import enqueue
+from rota.ops.enqueue import Header, Item
+from rota.store.postgres import PostgresStore
+from tests.support.databases import fresh_database
+
+COUNT = "SELECT count(*) FROM rota.execution"
+
+
+@pytest.fixture
+def url() -> str:
+    return fresh_database()
+
+
+def shop(url: str) -> App:
+    app = App("shop", url=url)
+
+    @app.job
+    def send(number: int = 0) -> None: ...
+
+    app.connection.store()
+    return app
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[App]:
+    app = shop(url)
+    yield app
+    app.close()
+
+
+def count(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        found = connection.execute(COUNT).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_a_key_in_an_open_transaction_stops_only_those_who_have_it(app: App, url: str) -> None:
+    send = app.jobs["send"]
+    with ThreadPoolExecutor(16) as threads, psycopg.connect(url) as open_:
+        held = send.options(key="held").within(open_).enqueue(1)
+        waiting = [threads.submit(send.options(key="held").enqueue, 1) for _ in range(10)]
+        for number in range(200):
+            send.options(key=f"free {number}").enqueue(number)
+            send.enqueue(number)
+        assert not any(one.done() for one in waiting), "the key belongs to nobody yet"
+        open_.commit()
+        assert {one.result(30).id for one in waiting} == {held.id}
+    assert count(url) == 401
+
+
+def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
+    app = shop(url)
+    app.close()
+    store = PostgresStore(url, busy_s=0.5)
+    header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
+    with psycopg.connect(url) as open_:
+        app.jobs["send"].options(key="held").within(open_).enqueue(1)
+        with pytest.raises(StoreUnavailable, match="an open transaction holds a key that this call has, too"):
+            store.transact(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+        with pytest.raises(StoreUnavailable, match="nothing was accepted"):
+            future.result(30)
+    store.close()
+    app.close()
+
+
+def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str) -> None:
+    store = PostgresStore(url)
+    header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
+    with psycopg.connect(url) as open_:
+        app.jobs["send"].options(key="held").within(open_).enqueue(1)
+        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+        time.sleep(0.3)
+        store.close()
+        with pytest.raises(StoreUnavailable):
+            future.result(30)
+
+
+def test_more_keys_than_a_server_has_locks_go_in_one_call(app: App, url: str) -> None:
+    send = app.jobs["send"].options(unique=True)
+    handles = send.enqueue_many(range(30_000))
+    assert len({handle.id for handle in handles}) == 30_000
+    again = send.enqueue_many(range(100))
+    assert [handle.id for handle in again] == [handle.id for handle in handles[:100]]
+
+
+def test_a_call_with_many_keys_and_calls_with_few_see_each_other(
+    app: App, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enqueue, "MOST_LOCKS", 20)
+    send = app.jobs["send"].options(unique=True)
+    start = threading.Barrier(8)
+
+    def all_at_once(numbers: range) -> Callable[[], list[str]]:
+        def run() -> list[str]:
+            start.wait(30)
+            return [handle.id for handle in send.enqueue_many(numbers)]
+
+        return run
+
+    with ThreadPoolExecutor(8) as threads:
+        calls = [all_at_once(range(100)), all_at_once(range(50, 150))]
+        calls += [all_at_once(range(10 * n, 10 * n + 5)) for n in range(6)]
+        for future in [threads.submit(call) for call in calls]:
+            future.result(60)
+    assert count(url) == 150
+
+
+def test_the_same_key_in_another_schema_is_another_key(url: str, app: App) -> None:
+    other = shop(f"{url}{'&' if '?' in url else '?'}schema=other")
+    with psycopg.connect(url) as open_:
+        app.jobs["send"].options(key="k").within(open_).enqueue(1)
+        other.jobs["send"].options(key="k").enqueue(1)
+    other.close()
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_unique_is_not_decided_by_what_ran_before(app: App, url: str, level: str) -> None:
+    send = app.jobs["send"]
+    with psycopg.connect(url) as caller:
+        caller.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
+        caller.execute("SELECT 1 FROM rota.execution")
+        send.enqueue(1)
+        with pytest.raises(DefinitionError, match="use READ COMMITTED, or enqueue after it"):
+            send.options(unique=Unique(key="u")).within(caller).enqueue(1)
+        send.options(key="k").within(caller).enqueue(1)
+    assert count(url) == 2
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("says", ["python", "sql"])
+def test_a_key_that_was_taken_behind_a_snapshot_is_a_failure_to_serialize(
+    app: App, url: str, level: str, says: str
+) -> None:
+    send = app.jobs["send"].options(key="k")
+    with psycopg.connect(url) as caller:
+        caller.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
+        caller.execute("SELECT 1 FROM rota.execution")
+        send.enqueue(1)
+        in_sql = """SELECT rota.enqueue('send', '{"number": 1}', key => 'k')"""
+        call = partial(send.within(caller).enqueue, 1) if says == "python" else partial(caller.execute, in_sql)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            call()
+        caller.rollback()
+    assert count(url) == 1
+
+
+def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
+    send = app.jobs["send"].options(key="k")
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(url) as open_:
+        row = open_.execute("""SELECT rota.enqueue('send', '{"number": 1}', key => 'k')""").fetchone()
+        waiting = threads.submit(send.enqueue, 1)
+        time.sleep(0.3)
+        assert not waiting.done()
+        open_.commit()
+        assert row is not None
+        assert waiting.result(30).id == str(row[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("one list of texts", "tags => '{{a,b},{c,d}}'"),
+        ("in the years 1 to 9999", "run_at => '294000-01-01'"),
+        ("in the years 1 to 9999", "start_by => '4000-01-01 BC'"),
+        ("1 to 512 printable characters", "key => E'a\\u200Bb'"),
+        ("1 to 512 printable characters", "key => E'a\\u00A0b'"),
+        ("a tag must be", "tags => ARRAY[E'a\\u2028b']"),
+    ],
+)
+def test_what_nobody_could_show_is_refused_in_sql(app: App, url: str, words: str, options: str) -> None:
+    with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match=words):
+        connection.execute(f"SELECT rota.enqueue('send', '{{}}', {options})".encode())
+    assert count(url) == 0
+
+
+@pytest.mark.parametrize("number", ["1e5000", "-1e400", '{"deep": [1e309]}'])
+def test_numbers_that_no_language_holds_are_refused_in_sql(app: App, url: str, number: Any) -> None:
+    with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="is too large"):
+        connection.execute("SELECT rota.enqueue('send', %s::text::jsonb)", (f'{{"number": {number}}}',))
+    assert count(url) == 0
+
+
+def test_a_role_that_is_serializable_by_default_changes_nothing(app: App, url: str) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{database}" SET default_transaction_isolation = serializable'.encode())
+    store = PostgresStore(url)
+    try:
+        level = "SELECT current_setting('transaction_isolation')"
+        seen = [store.transact(lambda tx: tx._pgconn.exec_(level.encode()).get_value(0, 0))]  # type: ignore[attr-defined]
+        assert seen == [b"read committed"]
+    finally:
+        store.close()
