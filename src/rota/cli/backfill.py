@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli import output, params, text
+from rota.cli import ledger, output, params, text
 from rota.cli.database import Database, with_database
-from rota.cli.schedules import between, candidates, ledger, not_decided, the_only
+from rota.cli.schedules import candidates, the_only
 
 if TYPE_CHECKING:
     from rota.store.timetable import ScheduleRow
@@ -61,9 +61,9 @@ def backfill(
     from rota.ops import backfill as ops
 
     now = database.clock.now()
-    low, high = between(start, end, now)
+    low, high = ledger.between(start, end, now)
     row = _chosen(database, job, schedule, app)
-    open_ticks = not_decided(row, None, high, now)
+    open_ticks = ledger.not_decided(row, None, high, now)
     high = min(high, row.cursor)  # What is not decided yet is not the past.
     total = ops.count(row.spec, low - 1, high)
     if total > most and not dry_run:
@@ -71,7 +71,7 @@ def backfill(
             f"--from, --to: there are {total:,} ticks in that time; choose a shorter one, or allow more with --most"
         )
     if dry_run:
-        started = ledger(database, row.app, row.name, low, high, missed=False, limit=0).started
+        started = ledger.read(database, row.app, row.name, low, high, missed=False, limit=0).started
         output.message(f"{text.count(total, 'tick')} of {row.name} in that time, of which {started:,} have run")
     else:
         _run(database, row, low, high, total)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli import output, params, text
+from rota.cli import ledger, output, params, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import NOT_WELL
 from rota.cli.params import json_option
@@ -18,13 +17,9 @@ from rota.domain import duration
 if TYPE_CHECKING:
     from rota.domain.schedule import Spec
     from rota.store.port import View
-    from rota.store.timetable import ScheduleRow, TickRow
+    from rota.store.timetable import ScheduleRow
 
 MICROSECONDS = 1_000_000
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-OVERDUE_S = 10
-PAGE, MOST_ROWS = 10_000, 1_000_000
-STARTED = frozenset({"fired", "caught_up", "backfilled"})
 
 
 @click.group(invoke_without_command=True)
@@ -57,7 +52,7 @@ def schedules(database: Database, app: str | None, limit: int, as_json: bool) ->
         output.listing(rows, _columns(rows, ended, now), as_json=False, empty=empty)
     if has_more:
         output.message("there are more: say --app, or a higher --limit")
-    if overdue := sum(is_overdue(row, now) for row in rows):
+    if overdue := sum(ledger.is_overdue(row, now) for row in rows):
         output.message(f"{text.count(overdue, 'schedule')} overdue: is a worker running?")
 
 
@@ -134,17 +129,17 @@ def ticks(
     rota schedules ticks backup --from 90d
     rota schedules ticks backup --from 2026-07-01T00:00Z --to 2026-10-01T00:00Z --missed
     """
-    low, high = between(start, end, database.clock.now())
+    low, high = ledger.between(start, end, database.clock.now())
     row, whose, its_name = _owner(database, name, app)
-    found = ledger(database, whose, its_name, low, high, missed, limit)
+    found = ledger.read(database, whose, its_name, low, high, missed, limit)
     if as_json:
-        output.print_json_rows(_tick_data(tick) for tick in found.shown)
+        output.print_json_rows(ledger.data(tick) for tick in found.shown)
     else:
         empty = "none was missed" if found.rows else "no ticks in that time"
-        output.listing(found.shown, TICK_COLUMNS, as_json=False, empty=empty)
+        output.listing(found.shown, ledger.COLUMNS, as_json=False, empty=empty)
     if found.has_more:
         output.message("there are more: say an earlier --to, or a higher --limit")
-    for words in (*found.words(), *([] if row is None else not_decided(row, start, high, database.clock.now()))):
+    for words in (*found.words(), *([] if row is None else ledger.not_decided(row, start, high, database.clock.now()))):
         output.message(words)
 
 
@@ -214,39 +209,6 @@ def the_only(rows: Sequence[ScheduleRow], name: str, otherwise: str) -> Schedule
     raise UsageError(f"{name!r} may be any of {known}: say which with {how}")
 
 
-def between(start: datetime | None, end: datetime | None, now: int) -> tuple[int, int]:
-    """Two times of the command line as instants; the first of all and now, if they are not given."""
-    for option, value in (("--from", start), ("--to", end)):
-        if value is not None and not EARLIEST <= value < LATEST:
-            raise click.UsageError(f"{option}: must be between the years 1970 and 8999, not {value.year}")
-    low, high = params.instant(start) or 0, params.instant(end) or now
-    if high < low:
-        raise click.UsageError("--to: comes before --from" if end else "--from: is not in the past")
-    return low, high
-
-
-def is_overdue(row: ScheduleRow, now: int) -> bool:
-    return row.next_at is not None and row.next_at < now - OVERDUE_S * MICROSECONDS
-
-
-def not_decided(row: ScheduleRow, start: datetime | None, high: int, now: int) -> list[str]:
-    """What the ledger cannot know: ticks that nobody has looked at, and the time before the schedule."""
-    from rota.domain import trigger
-
-    words = []
-    low, end = max(row.cursor, (row.spec.start or 0) - 1), now if row.spec.end is None else min(now, row.spec.end)
-    number = trigger.count(row.spec.trigger, low, min(high, end))
-    since = _moment(row.cursor // MICROSECONDS * MICROSECONDS)
-    if number and row.paused_at is not None:
-        words.append(f"paused since {since}, which leaves out {text.count(number, 'tick')} so far")
-    elif number and is_overdue(row, now):
-        words.append(f"{text.count(number, 'tick')} since {since} not looked at yet: is a worker running?")
-    if start is not None and (params.instant(start) or 0) < row.created_at:
-        made = _moment(row.created_at // MICROSECONDS * MICROSECONDS)
-        words.append(f"schedule {row.name} was made at {made}: before that it had no ticks")
-    return words
-
-
 def _owner(database: Database, name: str, app: str | None) -> tuple[ScheduleRow | None, str, str]:
     """The schedule, its app and its name; also of one that was removed, for its ledger stays."""
     from rota.domain.errors import UnknownSchedule, UsageError
@@ -256,7 +218,7 @@ def _owner(database: Database, name: str, app: str | None) -> tuple[ScheduleRow 
         row = named(database, name, app)
     except UnknownSchedule:
         apps = [app] if app else sorted({job.app for job in database.read(reader.jobs, database.namespace)})
-        found = [one for one in apps if next(_rows(database, one, name, 0, 2**62), None)]
+        found = [one for one in apps if next(ledger.rows(database, one, name, 0, 2**62), None)]
         if not found:
             raise
         if len(found) > 1:
@@ -264,88 +226,6 @@ def _owner(database: Database, name: str, app: str | None) -> tuple[ScheduleRow 
         output.message(f"schedule {name} was removed")
         return None, found[0], name
     return row, row.app, row.name
-
-
-# --- The ledger ----------------------------------------------------------------------------------
-
-
-class Ledger:
-    """Rows to show, and what all rows come to."""
-
-    def __init__(self) -> None:
-        self.shown: list[TickRow] = []
-        self.has_more = False
-        self.rows = 0
-        self.outcomes: Counter[str] = Counter()
-        self.statuses: Counter[str] = Counter()
-
-    @property
-    def started(self) -> int:
-        return self.statuses.total()
-
-    def add(self, tick: TickRow) -> None:
-        self.rows += 1
-        self.outcomes[tick.outcome] += tick.count
-        if tick.execution is not None:
-            self.statuses[tick.status or "without a recorded end"] += tick.count
-
-    def words(self) -> list[str]:
-        """The sums, for people."""
-        if not self.rows:
-            return []
-        idle = Counter({name: number for name, number in self.outcomes.items() if name not in STARTED})
-        total = text.count(self.outcomes.total(), "tick")
-        words = f"{total}: {self.started:,} started{_counted(self.statuses)}, {idle.total():,} did not{_counted(idle)}"
-        cut = f"only the newest {MOST_ROWS:,} rows were read: choose a shorter time"
-        return [words, cut] if self.rows >= MOST_ROWS else [words]
-
-
-def ledger(database: Database, app: str, name: str, low: int, high: int, missed: bool, limit: int) -> Ledger:
-    """Everything between two instants; to show are at most `limit` rows, if `missed` only of what started nothing."""
-    found = Ledger()
-    for tick in _rows(database, app, name, low, high):
-        found.add(tick)
-        if missed and (tick.execution is not None or tick.outcome == "queued"):
-            continue
-        if len(found.shown) < limit:
-            found.shown.append(tick)
-        else:
-            found.has_more = True
-    return found
-
-
-def _rows(database: Database, app: str, name: str, low: int, high: int) -> Iterator[TickRow]:
-    from rota.store import timetable
-
-    for _ in range(MOST_ROWS // PAGE):
-        page = database.read(timetable.ticks, database.namespace, app, name, low, high, PAGE)
-        yield from page
-        if len(page) < PAGE:
-            return
-        high = page[-1].at - 1
-
-
-def _counted(numbers: Counter[str]) -> str:
-    listed = ", ".join(f"{number:,} {name}" for name, number in numbers.most_common())
-    return f" ({listed})" if listed else ""
-
-
-TICK_COLUMNS: output.Columns[TickRow] = {
-    "tick": lambda tick: _moment(tick.at),
-    "ticks": lambda tick: "1" if tick.count == 1 else f"{tick.count:,} until {_moment(tick.until)}",
-    "outcome": lambda tick: tick.outcome,
-    "status": lambda tick: tick.status or ("" if tick.execution is None else "-"),
-    "id": lambda tick: tick.execution or "",  # Under this heading a narrow terminal does not cut it.
-}
-
-
-def _tick_data(tick: TickRow) -> dict[str, Any]:
-    return {**output.data(tick), "at": text.iso(tick.at), "until": text.iso(tick.until)}
-
-
-def _moment(at: int) -> str:
-    """An instant, without a fraction if it has none. A narrow terminal breaks it at the space and does not cut it."""
-    return (text.iso(at) or "").replace(".000000Z", "Z").replace("T", " ")
 
 
 # --- How schedules are shown ---------------------------------------------------------------------
