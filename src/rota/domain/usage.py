@@ -1,0 +1,23 @@
+"""What an attempt cost that ran in a process of its own, and how that process ended."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of the whole tree of processes, as far as the system tells."""
+
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    exit_code: int | None = None
+    signal: str | None = None
+    """The name of the signal that ended it, such as SIGKILL; None if it ended by itself."""
+
+
+def encode(usage: Usage) -> str:
+    return msgspec.json.encode(usage).decode()
+
+
+def decode(text: str) -> Usage:
+    return msgspec.json.decode(text, type=Usage)
