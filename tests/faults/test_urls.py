@@ -65,6 +65,8 @@ def test_a_socket_is_a_way_as_well(url: str) -> None:
         f"postgresql://u:{ENCODED}@127.0.0.1:1,127.0.0.1:2/d",
         "postgresql://u:s3cr/t@127.0.0.1:1/d",  # Not encoded: the rest is taken for the port.
         "postgresql://u:s3cr%zz@127.0.0.1:1/d",
+        "postgresql://u:x?s3cr@127.0.0.1:1/d",
+        "postgresql://u:x/y?s3cr@127.0.0.1:1/d",
         "postgresql://u:s3cr@ret@127.0.0.1:1/d",
         "postgresql://u:s3cr@127.0.0.1:port/d",
         "postgresql://u:s3cr@127.0.0.1:1/d?schema=No",
@@ -79,12 +81,13 @@ def test_no_message_contains_a_password(url: str, caplog: pytest.LogCaptureFixtu
     assert "s3cr" not in str(caught.value) + repr(App("shown", url=url)) + caplog.text
 
 
+@pytest.mark.parametrize("password", [ENCODED, "pa?s3cr", "12/pa?s3cr", "pa@s3cr"])
 @pytest.mark.parametrize("command", ["queues", "doctor"])
-def test_no_command_shows_a_password(command: str, tmp_path: Path) -> None:
+def test_no_command_shows_a_password(command: str, password: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rota", command],
         cwd=tmp_path,
-        env={**os.environ, "ROTA_URL": f"postgresql://u:{ENCODED}@127.0.0.1:1/d", "ROTA_BUSY_S": "0.1"},
+        env={**os.environ, "ROTA_URL": f"postgresql://u:{password}@127.0.0.1:1/d", "ROTA_BUSY_S": "0.1"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -92,6 +95,12 @@ def test_no_command_shows_a_password(command: str, tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "s3cr" not in done.stdout + done.stderr
+
+
+def test_a_server_without_ssl_says_so_itself(url: str) -> None:
+    with pytest.raises(RotaError, match=r"refuses: .*server does not support SSL.*Check sslmode") as caught:
+        PostgresStore(f"{url}?sslmode=require", busy_s=20)
+    assert "cannot be reached" not in str(caught.value)
 
 
 def test_a_server_that_asks_for_a_password_gets_it_unharmed(server: postgres.PostgresServer) -> None:

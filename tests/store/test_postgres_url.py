@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from rota.domain.errors import DefinitionError, StoreUnavailable
 from rota.store import postgres_url
@@ -18,6 +19,12 @@ from rota.store.opening import open_store
         ("postgresql://[half/database", "cannot be read.*postgresql://user:password@host:5432/database"),
         ("postgresql://host/data%zzbase", "cannot be read.*postgresql://user:password@host:5432/database"),
         ("postgresql://host/database?no_such_option=1", "no_such_option.*postgresql://user:password@host"),
+        ("postgresql://host/database?schema=information_schema", "PostgreSQL's own; use another name"),
+        ("postgresql://host/database?schema=pg_jobs", "PostgreSQL's own; use another name"),
+        ("postgresql:a", "cannot be read: use postgresql://user:password@host:5432/database"),
+        ("postgresql:", "cannot be read: use postgresql://user:password@host:5432/database"),
+        ("postgresql://host/database?client_encoding=latin1", "client_encoding='latin1'.*UTF-8 only; leave it out"),
+        ("postgresql://host/database?client%5fencoding=sql_ascii", "client_encoding='sql_ascii'.*UTF-8 only"),
     ],
 )
 def test_a_malformed_url_is_refused_in_words(url: str, message: str) -> None:
@@ -35,11 +42,60 @@ def test_a_url_may_say_everything_that_libpq_understands() -> None:
     assert "schema" not in address.conninfo
 
 
+@pytest.mark.parametrize("value", ["utf8", "UTF-8", "unicode"])
+def test_text_is_sent_as_utf_8_whatever_it_is_called(value: str) -> None:
+    assert "client_encoding=utf8" in postgres_url.parse(f"postgresql://host/shop?client_encoding={value}").conninfo
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:se?cret@host/shop", "postgresql://ann:***@host/shop"),
+        ("postgresql://ann:se?cret@host/shop?schema=jobs", "postgresql://ann:***@host/shop?schema=jobs"),
+        (
+            "postgresql://ann@host/shop?password=se@cret&schema=jobs",
+            "postgresql://ann@host/shop?password=***&schema=jobs",
+        ),
+        ("postgresql://host/shop?%70assword=secret", "postgresql://host/shop?password=***"),
+        ("postgresql://host:5432/shop?user=ann@corp", "postgresql://host:5432/shop?user=ann@corp"),
+    ],
+)
+def test_what_is_secret_is_not_shown_and_the_rest_is(url: str, shown: str) -> None:
+    assert postgres_url.shown(url) == postgres_url.parse(url).shown == shown
+
+
+def test_a_password_with_a_question_mark_is_what_libpq_says_it_is() -> None:
+    address = postgres_url.parse("postgresql://ann:se?cret@host/shop?schema=jobs")
+    known = conninfo_to_dict(address.conninfo)
+    assert (known["password"], known["host"], known["dbname"]) == ("se?cret", "host", "shop")
+    assert address.schema == "jobs"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:sec@ret@127.0.0.1:1/shop",
+        "postgresql://ann:sec/ret@127.0.0.1:1/shop",
+        "postgresql://ann:12/sec@127.0.0.1:1/shop",
+        "postgresql://ann:12/sec?ret@127.0.0.1:1/shop",
+        "postgresql://ann:12/sec?ret=x@127.0.0.1:1/shop",
+        "postgresql://ann:12?sec/ret@127.0.0.1:1/shop",
+        "postgresql://127.0.0.1?user=ann&password=sec@ret",
+        'postgresql://ann:x"sec"%zz@127.0.0.1:1/shop',
+    ],
+)
+def test_a_url_that_could_be_read_in_two_ways_is_refused_without_a_word_of_it(url: str) -> None:
+    with pytest.raises(DefinitionError, match="cannot be read") as caught:
+        open_store(url)
+    assert "sec" not in str(caught.value) + postgres_url.shown(url)
+    assert "ret" not in str(caught.value).replace("secret", "") + postgres_url.shown(url)
+
+
 @pytest.mark.parametrize(
     "url",
     [
         "postgresql://ann:secret@127.0.0.1:1/shop",
-        "postgresql://ann:sec@ret@127.0.0.1:1/shop",
+        "postgresql://ann:sec?ret@127.0.0.1:1/shop",
         "postgresql://ann@127.0.0.1:1/shop?password=secret",
         "postgresql://127.0.0.1:1/shop?user=ann&sslpassword=secret&connect_timeout=3",
     ],

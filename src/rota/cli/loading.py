@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rota.domain.errors import UsageError
 from rota.sdk.app import App
+from rota.store.postgres_url import shown
 
 
 def load_app(reference: str) -> App:
@@ -33,8 +34,8 @@ def agree(app: App, url: str | None, namespace: str | None) -> None:
     for name, said, own in (("url", url, app.settings.url), ("namespace", namespace, app.settings.namespace)):
         if said is not None and said != own:
             raise UsageError(
-                f"app {app.name!r} has {name}={own!r} in its code, but the command says {said!r}: "
-                f"use --{name} {own}, or leave {name} out of the code"
+                f"app {app.name!r} has {name}={shown(own)!r} in its code, but the command says {shown(said)!r}: "
+                f"use --{name} {shown(own)}, or leave {name} out of the code"
             )
 
 
