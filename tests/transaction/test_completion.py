@@ -137,16 +137,6 @@ def test_commit_and_rollback_are_not_the_jobs(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.RUNNING, [])
 
 
-def test_a_rollback_on_purpose_completes_nothing(shop: Shop) -> None:
-    ctx = shop.start(shop.send, "a")
-    with ctx.transaction() as conn:
-        conn.execute(WRITE, (ctx.id, ctx.fence))
-        raise psycopg.Rollback
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
-    pay(ctx)
-    assert status(shop, ctx) is Status.SUCCESS
-
-
 def test_a_job_completes_once(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     pay(ctx)

@@ -78,6 +78,40 @@ def test_a_role_without_rights(shop: Shop) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.parametrize("table", ["ready", "scheduled", "expiry", "unique_key", "lane", "queue"])
+def test_a_role_that_may_write_some_tables_only(shop: Shop, table: str) -> None:
+    server = postgres.shared()
+    role = f"part_{table}_{shop.url.rpartition('_')[2]}"
+    server.execute(f"CREATE ROLE {role} LOGIN")
+    shop.query(f"GRANT USAGE ON SCHEMA rota TO {role}")
+    shop.query(f"GRANT ALL ON ALL TABLES IN SCHEMA rota TO {role}")
+    shop.query(f"REVOKE INSERT ON rota.{table} FROM {role}")
+    with psycopg.connect(server.url(shop.url.rpartition("/")[2], role)) as connection:
+        with pytest.raises(StoreUnavailable, match=rf"{role} may not enqueue .*\. It lacks INSERT on {table}$"):
+            shop.send.within(connection).enqueue("a")
+        assert connection.execute("SELECT 1").fetchone() == (1,), "the transaction goes on"
+        shop.query(f"GRANT INSERT ON rota.{table} TO {role}")
+        shop.send.within(connection).enqueue("a")
+    assert shop.count() == 1
+
+
+def test_pipeline_mode(shop: Shop) -> None:
+    with psycopg.connect(shop.url) as connection:
+        with connection.pipeline(), pytest.raises(DefinitionError, match="is in pipeline mode"):
+            shop.send.within(connection).enqueue("a")
+        shop.send.within(connection).enqueue("a")
+    assert shop.count() == 1
+
+
+async def test_pipeline_mode_of_async_connections(shop: Shop) -> None:
+    async with await psycopg.AsyncConnection.connect(shop.url) as connection:
+        async with connection.pipeline():
+            with pytest.raises(DefinitionError, match="is in pipeline mode"):
+                await shop.send.within(connection).aenqueue("a")
+        await shop.send.within(connection).aenqueue("a")
+    assert shop.count() == 1
+
+
 def test_something_that_is_no_connection(shop: Shop) -> None:
     engine = sqlalchemy.create_engine(shop.url.replace("postgresql", "postgresql+psycopg", 1))
     for thing in (object(), "default", None, engine):

@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 from rota.clock import SystemClock
-from rota.domain.errors import CommitUnknown, DefinitionError, StoreUnavailable
+from rota.domain.errors import ArgumentsError, CommitUnknown, DefinitionError, StoreUnavailable
 from rota.domain.outcome import Succeeded
-from rota.executors.context import Context
+from rota.executors.context import Context, ResultRefused
 from rota.ops import finish
 from rota.ops.finish import Finished
 from rota.sdk import transaction
@@ -42,40 +42,45 @@ class JobCompletions:
         self._pool: Pool | None = None
         self._async_pool: AsyncPool | None = None
         self._open: weakref.WeakKeyDictionary[Any, _Transaction] = weakref.WeakKeyDictionary()
+        self._entered: set[Context] = set()
 
     def transaction(self, context: Context) -> _Transaction:
         return _Transaction(self, context)
 
     def complete(self, context: Context, connection: Any, result: str) -> None:
-        if (ours := self._open.get(connection)) is not None:
+        if (ours := self._block_of(context, connection)) is not None:
             ours.result = result
         else:
             self.write(context, connection, result)
 
     async def acomplete(self, context: Context, connection: Any, result: str) -> None:
-        if (ours := self._open.get(connection)) is not None:
+        if (ours := self._block_of(context, connection)) is not None:
             ours.result = result
         else:
             await self.awrite(context, connection, result)
 
+    def _block_of(self, context: Context, connection: Any) -> _Transaction | None:
+        """The block that a connection is of; None for a connection of the job's own."""
+        ours = None
+        with contextlib.suppress(TypeError):  # Things that cannot be looked up are refused later, in words.
+            ours = self._open.get(transaction.bare(connection))
+        if ours is None and context in self._entered:
+            raise DefinitionError(
+                "ctx.transaction() is open: this execution completes there, so give ctx.complete() the connection of "
+                "that block"
+            )
+        return ours
+
     def write(self, context: Context, connection: Any, result: str) -> None:
         """Writes the outcome in the transaction of `connection`."""
         if (report := _report(context, result)) is not None:
-            context.written = result
-            try:
+            with _writing(context, result):
                 transaction.transact(self.link, Caller(connection, ends=True), finish.complete, report)
-            except BaseException:
-                context.written = None
-                raise
 
     async def awrite(self, context: Context, connection: Any, result: str) -> None:
         if (report := _report(context, result)) is not None:
-            context.written = result
-            try:
+            with _writing(context, result):
                 await transaction.atransact(self.link, Caller(connection, ends=True), finish.complete, report)
-            except BaseException:
-                context.written = None
-                raise
 
     def has_landed(self, context: Context) -> bool:
         """How a COMMIT ended that got no answer. Raises CommitUnknown if nobody can be asked."""
@@ -109,12 +114,30 @@ class JobCompletions:
                 self._async_pool = AsyncPool(self.link.settings.url)
             return self._async_pool
 
+    @contextlib.contextmanager
+    def entering(self, context: Context) -> Iterator[None]:
+        """Refuses a second block while one is open: the inner would end the execution, and the outer be rolled back."""
+        with self._lock:
+            if context in self._entered:
+                raise DefinitionError(
+                    "ctx.transaction() is open already, and an execution completes once: use the connection of the "
+                    "outer block, and `with conn.transaction():` for a savepoint in it"
+                )
+            _check_free(context)
+            self._entered.add(context)
+        try:
+            yield
+        except BaseException:
+            self._entered.discard(context)
+            raise
+
     def opened(self, connection: Any, block: _Transaction) -> None:
         self._open[connection] = block
         transaction.after_commit[connection] = []
 
-    def closed(self, connection: Any) -> list[Callable[[], None]]:
+    def closed(self, connection: Any, context: Context) -> list[Callable[[], None]]:
         """Returns what was to be done after the commit."""
+        self._entered.discard(context)
         self._open.pop(connection, None)
         return transaction.after_commit.pop(connection, [])
 
@@ -137,76 +160,82 @@ class _Transaction:
         self.result = "null"
 
     def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]:
-        _check_free(self._context)
-        transaction.known(self._completions.link)  # Refuses other databases before a connection is made.
-        self._connection, self._block = self._completions.pool().begin()
-        self._completions.opened(self._connection, self)
+        with self._completions.entering(self._context):
+            transaction.known(self._completions.link)  # Refuses other databases before a connection is made.
+            self._connection, self._block = self._completions.pool().begin()
+            self._completions.opened(self._connection, self)
         return self._connection  # type: ignore[no-any-return]
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if error is None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
+        if error is not None:
+            self._leave(error)
+            _check_no_rollback(error)
+            return False
+        with _uncharged(self._context):
             try:
                 self._completions.write(self._context, self._connection, self.result)
             except BaseException as refused:
-                self._leave(type(refused), refused, refused.__traceback__)
+                self._leave(refused)
                 raise
-        return self._leave(kind, error, trace)
+            self._leave(None)
+        return False
 
-    def _leave(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def _leave(self, error: BaseException | None) -> None:
         pool, connection = self._completions.pool(), self._connection
-        hooks = self._completions.closed(connection)
+        hooks = self._completions.closed(connection, self._context)
         try:
-            swallowed = bool(self._block.__exit__(kind, error, trace))
+            self._block.__exit__(type(error) if error else None, error, error and error.__traceback__)
         except BaseException as lost:
             broken = pool.drop(connection)
             if error is not None:
-                return False  # A transaction that cannot even be rolled back is not committed.
+                return  # A transaction that cannot even be rolled back is not committed.
             if self._is_refused(lost, broken) or not self._completions.has_landed(self._context):
                 self._context.written = None
                 raise
-            swallowed = False
         else:
             pool.give(connection)
         self._after(error, hooks)
-        return swallowed
 
     async def __aenter__(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        _check_free(self._context)
-        await asyncio.to_thread(transaction.known, self._completions.link)
-        self._connection, self._block = await self._completions.async_pool().begin()
-        self._completions.opened(self._connection, self)
+        with self._completions.entering(self._context):
+            await asyncio.to_thread(transaction.known, self._completions.link)
+            self._connection, self._block = await self._completions.async_pool().begin()
+            self._completions.opened(self._connection, self)
         return self._connection  # type: ignore[no-any-return]
 
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if error is None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
+        if error is not None:
+            await self._aleave(error)
+            _check_no_rollback(error)
+            return False
+        with _uncharged(self._context):
             try:
                 await self._completions.awrite(self._context, self._connection, self.result)
             except BaseException as refused:
-                await self._aleave(type(refused), refused, refused.__traceback__)
+                await self._aleave(refused)
                 raise
-        return await self._aleave(kind, error, trace)
+            await self._aleave(None)
+        return False
 
-    async def _aleave(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    async def _aleave(self, error: BaseException | None) -> None:
         pool, connection = self._completions.async_pool(), self._connection
-        hooks = self._completions.closed(connection)
+        hooks = self._completions.closed(connection, self._context)
         try:
-            swallowed = bool(await self._block.__aexit__(kind, error, trace))
+            await self._block.__aexit__(type(error) if error else None, error, error and error.__traceback__)
         except BaseException as lost:
             broken = await pool.drop(connection)
             if isinstance(lost, asyncio.CancelledError):
                 raise  # Stopped in the middle of the COMMIT: the report will show what became of it.
             if error is not None:
-                return False
+                return
             if self._is_refused(lost, broken) or not await asyncio.to_thread(
                 self._completions.has_landed, self._context
             ):
                 self._context.written = None
                 raise
-            swallowed = False
         else:
             await pool.give(connection)
         self._after(error, hooks)
-        return swallowed
 
     def _is_refused(self, lost: BaseException, broken: bool) -> bool:
         """Whether the server said no to the COMMIT, as it does for a constraint that is checked at the end."""
@@ -217,6 +246,45 @@ class _Transaction:
             for hook in hooks:
                 with contextlib.suppress(Exception):
                     hook()
+
+
+@contextlib.contextmanager
+def _writing(context: Context, result: str) -> Iterator[None]:
+    context.written = result
+    try:
+        yield
+    except ArgumentsError as error:
+        context.written = None
+        raise ResultRefused(str(error)) from None
+    except BaseException:
+        context.written = None
+        raise
+
+
+@contextlib.contextmanager
+def _uncharged(context: Context) -> Iterator[None]:
+    """Whoever only lost against another transaction runs again soon, and it costs no attempt."""
+    try:
+        yield
+    except Exception as error:
+        from rota.sdk.pool import conflict  # lazy: only with PostgreSQL
+
+        # In a direct call there is nobody who would run it again.
+        again = conflict(error, context.fence - context.attempt, _machine.random()) if context.id else None
+        if again is None:
+            raise
+        raise again from error
+
+
+def _check_no_rollback(error: BaseException) -> None:
+    """psycopg.Rollback ends blocks in silence: the function would go on as if all had been done."""
+    from psycopg import Rollback  # lazy: only with PostgreSQL
+
+    if isinstance(error, Rollback):
+        raise DefinitionError(
+            "psycopg.Rollback has rolled back ctx.transaction(), so the execution is not complete: raise FailForGood, "
+            "RetryIn or Snooze to say how it goes on, or use `with conn.transaction():` for a part of the block"
+        ) from error
 
 
 def _check_free(context: Context) -> None:

@@ -1,7 +1,8 @@
 """A few connections for the jobs of one process that complete in a transaction, each in one transaction at a time.
 
 Outside of a transaction a connection is in autocommit mode, and inside psycopg forbids `commit()` and `rollback()`: the
-effect of a job cannot be committed without its outcome.
+effect of a job cannot be committed without its outcome. Transactions are READ COMMITTED, whatever a role's default is:
+a stricter one fails more often, and whoever wants that says so in the block.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
-from rota.store.postgres_borrowed import BACKEND, RESET
+from rota.domain.errors import Snooze
+from rota.store.postgres_borrowed import BACKEND, RESET, RESET_SETTINGS
 from rota.store.postgres_errors import translated
 from rota.store.postgres_url import parse
 
 MOST = 10
 """Connections in use at once, for each process: a worker may run hundreds of jobs, a server serve a hundred clients."""
 
+FREE_CONFLICTS = 10
+"""How often an execution may lose against other transactions at its end before that counts as an attempt."""
+SOONEST_S, LATEST_S = 0.1, 10.0
+_PREPARE_AFTER = 5
+
 SyncConnection = psycopg.Connection[tuple[Any, ...]]
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+_pooled: weakref.WeakSet[SyncConnection | AsyncConnection] = weakref.WeakSet()
 
 
 class Pool:
@@ -50,8 +58,10 @@ class Pool:
     def give(self, connection: SyncConnection) -> None:
         """Takes it back, as new."""
         try:
-            connection.row_factory = tuple_row
-            connection.execute(RESET, prepare=False)
+            _make_new(connection)
+            connection.cursor_factory = psycopg.Cursor
+            connection.server_cursor_factory = psycopg.ServerCursor
+            connection.execute(_reset(connection), prepare=False)
             self._idle.append(connection)
         except psycopg.Error:
             connection.close()
@@ -81,6 +91,7 @@ class Pool:
     def _connect(self) -> SyncConnection:
         try:
             connection = psycopg.connect(self._address.conninfo, autocommit=True, application_name="rota job")
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             (pid,) = connection.execute(BACKEND, prepare=False).fetchone() or (0,)
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
@@ -111,8 +122,10 @@ class AsyncPool:
 
     async def give(self, connection: AsyncConnection) -> None:
         try:
-            connection.row_factory = tuple_row
-            await connection.execute(RESET, prepare=False)
+            _make_new(connection)
+            connection.cursor_factory = psycopg.AsyncCursor
+            connection.server_cursor_factory = psycopg.AsyncServerCursor
+            await connection.execute(_reset(connection), prepare=False)
             self._idle.append((asyncio.get_running_loop(), connection))
         except psycopg.Error:
             _hang_up(connection)
@@ -158,6 +171,7 @@ class AsyncPool:
             connection = await psycopg.AsyncConnection.connect(
                 self._address.conninfo, autocommit=True, application_name="rota job"
             )
+            await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
             (pid,) = await (await connection.execute(BACKEND, prepare=False)).fetchone() or (0,)
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
@@ -174,4 +188,42 @@ def _hang_up(connection: AsyncConnection) -> None:
 def _heed_pooler(connection: SyncConnection | AsyncConnection, pid: int) -> None:
     """Behind a pooler nothing is prepared; it gives itself away, because it announces another process."""
     if pid != connection.info.backend_pid:
-        connection.prepare_threshold = None
+        _pooled.add(connection)
+    _make_new(connection)
+
+
+def _make_new(connection: SyncConnection | AsyncConnection) -> None:
+    connection.row_factory = tuple_row
+    connection.prepare_threshold = None if connection in _pooled else _PREPARE_AFTER
+
+
+def _reset(connection: SyncConnection | AsyncConnection) -> bytes:
+    return RESET_SETTINGS if connection in _pooled else RESET
+
+
+# --- Losing against others -----------------------------------------------------------------------
+
+
+class _NotSerializable(Snooze, psycopg.errors.SerializationFailure):
+    """Still the error of psycopg, for a job that wants to try its block again itself."""
+
+
+class _Deadlocked(Snooze, psycopg.errors.DeadlockDetected):
+    """The same, for a deadlock."""
+
+
+def conflict(error: BaseException, starts: int, random: float) -> Snooze | None:
+    """What to raise for an error that only says that another transaction came first; None if it says anything else.
+
+    `starts` is how many starts of the execution have not been charged before, and `random` a number in [0, 1).
+    """
+    if starts >= FREE_CONFLICTS:
+        return None
+    delay_s = min(LATEST_S, SOONEST_S * 2**starts) * (0.5 + random)
+    match error:
+        case psycopg.errors.SerializationFailure():
+            return _NotSerializable(delay_s, str(error))
+        case psycopg.errors.DeadlockDetected():
+            return _Deadlocked(delay_s, str(error))
+        case _:
+            return None

@@ -112,8 +112,11 @@ def _run(
         _checked[driver] = ours
     if caller.ends:
         borrowed.limit_idling(voice)
-    with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
-        answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
+    try:
+        with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
+            answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
+    except UnicodeEncodeError as error:
+        raise borrowed.unwritable(error) from None
     if caller.notify:
         borrowed.notify(voice, address, hints)
     elif hints and heard.after is not None and not caller.ends:
@@ -156,13 +159,18 @@ def _libraries(thing: object) -> set[str]:
     return {kind.__module__.partition(".")[0] for kind in type(thing).__mro__}
 
 
+def bare(connection: Any) -> Any:
+    """A cursor of psycopg is as good as its connection."""
+    return getattr(connection, "connection", connection) if "psycopg" in _libraries(connection) else connection
+
+
 @contextlib.contextmanager
 def _heard(connection: Any) -> Iterator[_Heard]:
     from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
 
     libraries = _libraries(connection)
     if "psycopg" in libraries:
-        connection = getattr(connection, "connection", connection)  # A cursor is as good as its connection.
+        connection = bare(connection)
         if hasattr(connection, "__aenter__"):
             raise DefinitionError("this connection is async: use `await job.within(connection).aenqueue(…)`")
         yield _Heard(borrowed.PsycopgVoice(connection), _own(connection))
@@ -229,13 +237,13 @@ def _session_rolled_back(session: Any) -> None:
 
 
 def _own(connection: Any) -> After | None:
-    hooks = after_commit.get(getattr(connection, "connection", connection))
+    hooks = after_commit.get(bare(connection))
     return None if hooks is None else hooks.append
 
 
 def _async_psycopg(connection: Any) -> Any:
     if "psycopg" in _libraries(connection):
-        connection = getattr(connection, "connection", connection)
+        connection = bare(connection)
         if hasattr(connection, "__aenter__"):
             return connection
     if _libraries(connection) & {"psycopg", "psycopg2", "sqlalchemy", "django"}:
@@ -279,5 +287,5 @@ class _AsyncVoice:
     async def _say(self, text: str, params: Mapping[str, Any] | None) -> tuple[list[Row], int]:
         if self._is_hushed:
             raise asyncio.CancelledError
-        cursor = await self._cursor.execute(text.encode(), params)
+        cursor = await self._cursor.execute(text.encode(), params, prepare=False)
         return (await cursor.fetchall() if cursor.description else []), cursor.rowcount

@@ -21,7 +21,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8Dumper
 
 from rota.clock import Clock, SystemClock
-from rota.domain.errors import DefinitionError, StoreMismatch, StoreUnavailable
+from rota.domain.errors import ArgumentsError, DefinitionError, StoreMismatch, StoreUnavailable
 from rota.store import migrate, statements
 from rota.store.hints import Hint, merged
 from rota.store.port import Row, Tx, View
@@ -38,16 +38,29 @@ _NOTIFY = "SELECT pg_notify(%(channel)s, %(payload)s)"
 _SAVE, _KEEP, _UNDO = "SAVEPOINT rota", "RELEASE SAVEPOINT rota", "ROLLBACK TO SAVEPOINT rota"
 # From the catalogue: whoever asks for a table that is not there, or may not be seen, has lost the transaction.
 _RIGHTS = """
-SELECT current_database(), current_user, has_schema_privilege(n.oid, 'USAGE'),
-       has_table_privilege(m.oid, 'SELECT'), has_table_privilege(x.oid, 'INSERT')
+SELECT current_database(), current_user, has_schema_privilege(n.oid, 'USAGE'), m.oid IS NOT NULL, (
+    SELECT string_agg(may || ' on ' || c.relname, ', ' ORDER BY c.relname, may)
+    FROM (VALUES ('migration', 'SELECT'), ('job', 'SELECT'), ('queue', 'SELECT INSERT'), ('lane', 'SELECT INSERT'),
+                 ('execution', 'SELECT INSERT'), ('ready', 'SELECT INSERT DELETE'), ('expiry', 'INSERT'),
+                 ('scheduled', 'SELECT INSERT UPDATE'), ('unique_key', 'SELECT INSERT UPDATE')) needed (name, rights)
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = needed.name
+    CROSS JOIN string_to_table(needed.rights, ' ') may
+    WHERE NOT has_table_privilege(c.oid, may))
 FROM (SELECT %(schema)s AS name) wanted
 LEFT JOIN pg_namespace n ON n.nspname = wanted.name
 LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'
-LEFT JOIN pg_class x ON x.relnamespace = n.oid AND x.relname = 'execution'
 """
 _HISTORY = "SELECT number, checksum, applied_at FROM migration ORDER BY number"
 _LIMIT = "SELECT set_config('idle_in_transaction_session_timeout', '20s', true)"
-RESET = b"RESET ALL"
+RESET_SETTINGS = b"RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL"
+"""What a job set. Behind a pooler the rest of a session may be somebody else's by now."""
+RESET = b"; ".join(
+    (
+        RESET_SETTINGS,
+        b"CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES",
+    )
+)
+"""Everything of a session, but for the statements that were prepared in it: psycopg knows of those."""
 BACKEND = b"SELECT pg_backend_pid()"
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS")
@@ -73,7 +86,7 @@ class PsycopgVoice:
         self._cursor.adapters.register_dumper(int, Int8Dumper)
 
     def say(self, text: str, params: Mapping[str, Any] | None = None) -> tuple[list[Row], int]:
-        cursor = self._cursor.execute(text.encode(), params)
+        cursor = self._cursor.execute(text.encode(), params, prepare=False)
         return (cursor.fetchall() if cursor.description else []), cursor.rowcount
 
     def driver(self) -> Any:
@@ -88,7 +101,8 @@ class CursorVoice:
         self._driver = driver
 
     def say(self, text: str, params: Mapping[str, Any] | None = None) -> tuple[list[Row], int]:
-        self._cursor.execute(text, params)
+        with _unprepared(self._driver):
+            self._cursor.execute(text, params)
         return (self._cursor.fetchall() if self._cursor.description else []), self._cursor.rowcount
 
     def driver(self) -> Any:
@@ -102,11 +116,26 @@ class AlchemyVoice:
         self._connection = connection
 
     def say(self, text: str, params: Mapping[str, Any] | None = None) -> tuple[list[Row], int]:
-        result = self._connection.exec_driver_sql(text, params)
+        with _unprepared(self.driver()):
+            result = self._connection.exec_driver_sql(text, params)
         return ([tuple(row) for row in result] if result.returns_rows else []), result.rowcount
 
     def driver(self) -> Any:
         return self._connection.connection.driver_connection
+
+
+@contextlib.contextmanager
+def _unprepared(driver: Any) -> Iterator[None]:
+    """For one statement nothing is prepared: the session is the caller's, and behind a pooler maybe another one."""
+    before = getattr(driver, "prepare_threshold", None)
+    if before is None:
+        yield
+        return
+    driver.prepare_threshold = None
+    try:
+        yield
+    finally:
+        driver.prepare_threshold = before
 
 
 class BorrowedSession(Session):
@@ -132,7 +161,7 @@ class BorrowedSession(Session):
         found, _ = self._voice.say(texts[0], bound)
         for text in texts[1:]:
             self._voice.say(text, bound)
-        return [tuple(str(value) if isinstance(value, UUID) else value for value in row) for row in found]
+        return [_plain(row) for row in found]
 
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
@@ -149,6 +178,14 @@ class BorrowedSession(Session):
                 for index in range(columns[name]):
                     bound[f"{name}_{index}"] = _array([row[index] for row in rows])
         return bound
+
+
+def _plain(row: Row) -> Row:
+    """Ids are text. So is text, where psycopg gives bytes because the database says nothing of its encoding."""
+    return tuple(
+        str(value) if isinstance(value, UUID) else value.decode(errors="replace") if isinstance(value, bytes) else value
+        for value in row
+    )
 
 
 def _array(values: list[Any]) -> str:
@@ -183,20 +220,22 @@ def history(view: View) -> History:
 def check(voice: Voice, address: Address, ours: History) -> None:
     """Refuses a connection to another database, or one without the rights that an enqueue needs."""
     _check_transaction(voice.driver())
-    database, user, may_use, may_read, may_write = voice.say(_RIGHTS, {"schema": address.schema})[0][0]
+    found = voice.say(_RIGHTS, {"schema": address.schema})[0][0]
+    database, user, may_use, is_there, missing = _plain(found)
     _check_transaction(voice.driver(), begun=True)
-    if may_use is None or may_read is None:
+    if not is_there:
         raise StoreMismatch(
             f"the connection is to the database {database!r}, which has no schema {address.schema!r} of Rota; the app "
             f"is on {address.shown}. Enqueue in a transaction of the app's own database"
         )
-    if not (may_use and may_read and may_write):
+    if missing or not may_use:
+        lacks = ", ".join(filter(None, ["" if may_use else f"USAGE on the schema {address.schema}", missing]))
         raise StoreUnavailable(
             f"{user} may not enqueue in the database {database!r}: GRANT it USAGE on the schema {address.schema} and "
-            f"SELECT, INSERT, UPDATE, DELETE on its tables"
+            f"SELECT, INSERT, UPDATE, DELETE on its tables. It lacks {lacks}"
         )
     text = statements.qualified(_HISTORY, address.schema)
-    theirs = History(database, tuple(tuple(row) for row in voice.say(text)[0]))
+    theirs = History(database, tuple(_plain(row) for row in voice.say(text)[0]))
     if theirs != ours:
         raise StoreMismatch(
             f"the connection is to the database {database!r} with {_described(theirs)}; the app is on {address.shown} "
@@ -205,7 +244,7 @@ def check(voice: Voice, address: Address, ours: History) -> None:
 
 
 def check_transaction(voice: Voice) -> None:
-    """Refuses a connection on which every statement would be committed at once, or none can be any more."""
+    """Refuses a connection where every statement would be committed at once, or none can be, or answers come later."""
     _check_transaction(voice.driver())
 
 
@@ -221,6 +260,14 @@ def run(
     """The operation's answer, and the hints to send when the caller has committed."""
     session = BorrowedSession(voice, address.schema, clock)
     return op(session, *args, **kwargs), session.hints
+
+
+def unwritable(error: UnicodeEncodeError) -> ArgumentsError:
+    """What a connection cannot say is found before it is sent, so the transaction goes on."""
+    return ArgumentsError(
+        f"{error.object[error.start]!r} cannot be written on this connection, whose encoding is {error.encoding}: "
+        "nothing was accepted. Use a database and a connection in UTF8, or leave the character out"
+    )
 
 
 @contextlib.contextmanager
@@ -250,6 +297,12 @@ def notify(voice: Voice, address: Address, hints: list[Hint]) -> None:
 
 
 def _check_transaction(driver: Any, *, begun: bool = False) -> None:
+    raw = getattr(driver, "pgconn", None)
+    if raw is not None and raw.pipeline_status != pq.PipelineStatus.OFF:
+        raise DefinitionError(
+            "the connection is in pipeline mode, where answers come later, and Rota needs them at once: do this before "
+            "`with connection.pipeline():` or after it"
+        )
     info = getattr(driver, "info", None)
     status = pq.TransactionStatus(getattr(info, "transaction_status", _UNKNOWN))
     if status is pq.TransactionStatus.INERROR:
