@@ -1,0 +1,370 @@
+"""Running a command: a program with arguments, in processes of its own, never by way of a shell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Failed, Outcome, Succeeded
+from rota.domain.status import Reason
+from rota.domain.usage import Usage
+from rota.executors import stage
+from rota.executors.context import Completions, Context
+from rota.executors.stage import Ended, Refused, Spawned
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+MOST_LINE = 8 * 1024
+MOST_TAIL = 16 * 1024
+TAIL_LINES = 50
+KILL_S = 5.0
+"""By so much longer than its grace, at the most, takes the end of a command that must be killed."""
+MICROSECONDS = 1_000_000
+_PIECE = 64 * 1024
+_TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
+_WHOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A command as data. `{name}` in `argv` and `environment` stands for an argument; `{{` and `}}` for braces."""
+
+    argv: list[str]
+    environment: dict[str, str] = {}
+    inherits: list[str] = msgspec.field(default_factory=lambda: list(INHERITED))
+    """The variables that it gets from the worker, where that has them."""
+    directory: str | None = None
+    success: list[int] = msgspec.field(default_factory=lambda: [0])
+    retry: list[int] | None = None
+    """Exit codes after which it is tried again; None for all that mean neither success nor a failure for good."""
+    permanent: list[int] = []
+    memory_bytes: int | None = None
+    grace_s: float = 10.0
+    result: Literal["none", "json", "text"] = "none"
+    """What its standard output becomes: nothing, the last line as JSON, or the text without the space around it."""
+
+    def __post_init__(self) -> None:
+        if not self.argv or not self.argv[0]:
+            raise DefinitionError("a command needs the name of a program")
+        if self.grace_s < 0 or (self.memory_bytes is not None and self.memory_bytes <= 0):
+            raise DefinitionError("grace_s and memory_bytes of a command must be positive")
+        for name in (*self.environment, *self.inherits):
+            if not name or "=" in name or "\0" in name:
+                raise DefinitionError(f"{name!r} cannot be the name of an environment variable")
+        for text in (*self.argv, *self.environment.values(), self.directory or ""):
+            if "\0" in text:
+                raise DefinitionError(f"{text!r} holds a NUL character")
+        parameters(self)
+
+
+def parameters(command: Command) -> list[str]:
+    """The names of a command's placeholders, in the order in which they appear."""
+    found: dict[str, None] = {}
+    for text in (*command.argv, *command.environment.values()):
+        for token in _TOKEN.finditer(text):
+            if token[0] in ("{", "}"):
+                raise DefinitionError(f"a single {token[0]} in {text!r}: write {{name}}, or double it")
+            if token[1]:
+                found[token[1]] = None
+    return list(found)
+
+
+class CommandExecutor:
+    """Runs one job's command, an attempt at a time or many at once."""
+
+    def __init__(
+        self, command: Command, rules: Rules | None = None, *, most_result_bytes: int = payload.MOST_BYTES
+    ) -> None:
+        self.command = command
+        self._rules = rules or Rules()
+        self._most_result_bytes = most_result_bytes
+        self._stage: stage.Stage | None = None
+
+    @property
+    def rules(self) -> Rules:
+        return self._rules
+
+    @property
+    def completions(self) -> Completions | None:
+        return None
+
+    @property
+    def grace_s(self) -> float:
+        return self.command.grace_s + KILL_S
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        context.usage = Usage()
+        try:
+            argv, variables = filled(self.command, payload.decode(claim.arguments, "the arguments"))
+        except ArgumentsError as error:
+            return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
+        environment = {**self._inherited(), **variables, **_told(context)}
+        most = {"none": 0, "json": self._most_result_bytes, "text": self._most_result_bytes}[self.command.result]
+        out = _Stream("stdout", context, most, keeps_all=self.command.result == "text")
+        err = _Stream("stderr", context)
+        try:
+            ended = await self._ended(argv, environment, out, err, context)
+        except Refused as refused:
+            return self._refused(refused, argv[0])
+        except OSError as error:
+            return self._refused(Refused("descriptors", error.errno or 0), argv[0])
+        finally:
+            out.close()
+            err.close()
+        return self._outcome(ended, out, err)
+
+    def abandon(self) -> None:
+        if self._stage is not None:
+            self._stage.abandon()
+
+    async def _ended(
+        self, argv: list[str], environment: dict[str, str], out: _Stream, err: _Stream, context: Context
+    ) -> Ended:
+        """How the command ended. If this must stop, so must the command, before anything else happens."""
+        self._stage = stage.shared()
+        spawned = await self._spawned(self._stage, argv, environment, out, err)
+        waiting = asyncio.ensure_future(spawned.wait())
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError:
+            spawned.stop(self.command.grace_s)
+            await stage.through(waiting)
+            raise
+        finally:
+            ended = waiting.result()
+            context.usage = Usage(
+                ended.cpu_s,
+                ended.peak_bytes,
+                ended.exit_code,
+                None if ended.signal is None else stage.signal_name(ended.signal),
+            )
+        return ended
+
+    async def _spawned(
+        self, on: stage.Stage, argv: list[str], environment: dict[str, str], out: _Stream, err: _Stream
+    ) -> Spawned:
+        with out.opened() as stdout, err.opened() as stderr:
+            return await on.spawn(
+                argv, environment, self.command.directory, stdout, stderr, memory_bytes=self.command.memory_bytes
+            )
+
+    def _inherited(self) -> dict[str, str]:
+        return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
+
+    def _refused(self, refused: Refused, program: str) -> Failed:
+        match refused.step:
+            case "program":
+                what = f"the program {program!r} cannot be started"
+            case "directory":
+                what = f"the directory {self.command.directory!r} cannot be entered"
+            case _:
+                what = "no process could be started for the command"
+        return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
+
+    def _outcome(self, ended: Ended, out: _Stream, err: _Stream) -> Outcome:
+        command, code, tail = self.command, ended.exit_code, err.tail() or out.tail()
+        if ended.out_of_memory:
+            words = f"the command held {ended.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
+            return Failed(payload.error("OutOfMemory", words, tail))
+        if code is None:
+            name = stage.signal_name(ended.signal or 0)
+            note = f": {ended.error}" if ended.error else ""
+            return Failed(payload.error("Signal", f"the command was ended by {name}{note}", tail))
+        if code in command.success:
+            return self._result(out)
+        is_final = code in command.permanent or (command.retry is not None and code not in command.retry)
+        return Failed(payload.error("ExitCode", f"the command ended with exit code {code}", tail), permanent=is_final)
+
+    def _result(self, out: _Stream) -> Outcome:
+        if self.command.result == "none":
+            return Succeeded()
+        try:
+            text = out.kept()
+            value = payload.decode(text, "the last line of its output") if self.command.result == "json" else text
+            return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
+        except ArgumentsError as error:
+            return Failed(payload.error("ResultError", str(error), out.tail()), Reason.BAD_RESULT, permanent=True)
+
+
+class _Stream:
+    """One of a command's output streams: read as it comes, in bounded memory, a line at a time."""
+
+    def __init__(self, name: str, context: Context, most_kept: int = 0, *, keeps_all: bool = False) -> None:
+        self._name = name
+        self._write: Callable[[str, str], None] = context.write_log
+        self._loop = asyncio.get_running_loop()
+        self._fd = -1
+        self._rest = b""
+        self._is_cut = False
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._most_kept = most_kept
+        self._keeps_all = keeps_all
+        self._kept = bytearray()
+        self._is_line_over = False
+        self._is_too_much = False
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """The end for the command to write to, which is ours only until the command has it."""
+        self._fd, write = os.pipe()
+        try:
+            os.set_blocking(self._fd, False)
+            self._loop.add_reader(self._fd, self._read)
+            yield write
+        finally:
+            os.close(write)
+
+    def close(self) -> None:
+        """Reads what is left. Does not wait for an end: somebody else may hold the other end, and nobody is to."""
+        for _ in range(_PIECE):
+            if self._fd < 0 or not self._read():
+                break
+        self._hang_up()
+        if self._rest:
+            self._take(b"")
+
+    def tail(self) -> str:
+        """The last lines, as many as there is room for."""
+        lines: list[str] = []
+        room = MOST_TAIL
+        for line in reversed(self._tail):
+            room -= len(line) + 1
+            if room < 0:
+                break
+            lines.append(line)
+        return "\n".join(reversed(lines))
+
+    def kept(self) -> str:
+        """All of it, or the last line that is not empty."""
+        if self._is_too_much:
+            what = "output" if self._keeps_all else "last line of its output"
+            raise ArgumentsError(f"the {what} is longer than {self._most_kept:,} bytes, which are stored at most")
+        return self._kept.decode(errors="replace").strip()
+
+    def _read(self) -> bool:
+        """Returns whether there was something to read."""
+        try:
+            data = os.read(self._fd, _PIECE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._hang_up()
+            return False
+        if self._most_kept:
+            self._keep(data)
+        self._split(data)
+        return True
+
+    def _hang_up(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _keep(self, data: bytes) -> None:
+        if not self._keeps_all:
+            lines = data.split(b"\n")
+            for index, line in enumerate(lines):
+                self._keep_line(line)
+                self._is_line_over = self._is_line_over or index < len(lines) - 1
+        elif not self._is_too_much:
+            self._add(data)
+
+    def _keep_line(self, data: bytes) -> None:
+        """Adds to the line that is kept; the first thing after its end that is not space begins another."""
+        if self._is_line_over and data.strip():
+            self._kept.clear()
+            self._is_line_over = self._is_too_much = False
+        if not self._is_line_over and not self._is_too_much:
+            self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        self._kept += data
+        if len(self._kept) > self._most_kept:
+            self._is_too_much = True
+            self._kept.clear()
+
+    def _split(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._take(line)
+        self._extend(rest)
+
+    def _take(self, end: bytes) -> None:
+        """A line is complete: what has come of it before, and its end."""
+        self._extend(end)
+        text = self._rest.removesuffix(b"\r").decode(errors="replace")
+        if self._is_cut:
+            text += "…"
+        self._rest = b""
+        self._is_cut = False
+        self._tail.append(text)
+        self._write(self._name, text)
+
+    def _extend(self, data: bytes) -> None:
+        room = MOST_LINE - len(self._rest)
+        self._is_cut = self._is_cut or len(data) > room
+        self._rest += data[:room]
+
+
+def filled(command: Command, arguments: Any) -> tuple[list[str], dict[str, str]]:
+    """The argv and the environment of a command for these arguments; an ArgumentsError says what does not fit."""
+    if not isinstance(arguments, dict):
+        raise ArgumentsError("the arguments of a command must be an object")
+    names = parameters(command)
+    if missing := [name for name in names if name not in arguments]:
+        raise ArgumentsError(f"the command needs an argument {missing[0]!r}")
+    if unknown := sorted(arguments.keys() - set(names)):
+        raise ArgumentsError(f"the command has no place for an argument {unknown[0]!r}")
+    argv: list[str] = []
+    for element in command.argv:
+        whole = _WHOLE.fullmatch(element)
+        if whole and isinstance(value := arguments[whole[1]], list):
+            argv += [_text(item, whole[1]) for item in value]
+        else:
+            argv.append(_replaced(element, arguments))
+    if not argv or not argv[0]:
+        raise ArgumentsError("the arguments leave no program to start")
+    return argv, {name: _replaced(text, arguments) for name, text in command.environment.items()}
+
+
+def _replaced(template: str, arguments: Mapping[str, Any]) -> str:
+    """What a placeholder stands for is put in once, and never looked into."""
+    return _TOKEN.sub(lambda token: _text(arguments[token[1]], token[1]) if token[1] else token[0][0], template)
+
+
+def _text(value: Any, name: str) -> str:
+    match value:
+        case str():
+            if "\0" in value:
+                raise ArgumentsError(f"the argument {name!r} holds a NUL character")
+            return value
+        case bool() | int() | float():
+            return msgspec.json.encode(value).decode()
+        case _:
+            kind = "null" if value is None else "a list" if isinstance(value, list) else "an object"
+            raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is no text for a command")
+
+
+def _told(context: Context) -> dict[str, str]:
+    """What a command may know of its attempt. The deadline is in whole seconds since 1970 UTC, as `date +%s` says."""
+    told = {
+        "ROTA_EXECUTION_ID": context.id,
+        "ROTA_JOB": context.job,
+        "ROTA_ATTEMPT": str(context.attempt),
+        "ROTA_FENCE": str(context.fence),
+    }
+    if context.deadline is not None:
+        told["ROTA_DEADLINE"] = str(context.deadline // MICROSECONDS)
+    return told

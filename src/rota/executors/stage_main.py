@@ -1,0 +1,426 @@
+"""The stage: a small process beside a worker that starts the worker's commands, watches them and ends them.
+
+It runs no code of users and has one thread, so starting a process from it is safe, and it lives on for a moment when
+the worker dies: then it ends everything that it started. It is run by its path, without the package.
+
+One packet is one message, or a part of a long one: a letter (`+` if more follows, `.` if not) and JSON. Descriptors
+travel with the last part: standard output, standard error, and those that the command finds as 3, 4 and so on.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING or __name__ != "__main__":
+    from rota.executors import tree
+else:
+    # Last, so that no neighbour takes the place of a module of the standard library.
+    sys.path.append(os.path.dirname(__file__))  # noqa: PTH120
+    import tree
+
+PART = 48 * 1024
+MOST_FDS = 250
+TICK_S = 0.05
+LIMITED_TICKS, ALL_TICKS = 2, 5
+"""After how many ticks the memory of commands is looked at: of those that have a limit, and of all."""
+LAST_TICKS = 200
+"""How long the stage waits, when the worker is gone, for processes that the kernel cannot end yet."""
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CLOCK_MONOTONIC, _TFD_NONBLOCK, _TFD_CLOEXEC = 1, 0o4000, 0o2000000
+_libc = ctypes.CDLL(None, use_errno=True)
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
+
+
+class Refusal(Exception):
+    """A command that was not started: what went wrong (a step and an errno)."""
+
+    def __init__(self, step: str, code: int) -> None:
+        super().__init__(os.strerror(code))
+        self.step = step
+        self.code = code
+
+
+class Command:
+    """One command and what is known of its tree."""
+
+    def __init__(self, id: int, process: tree.Process, mark: str, memory_bytes: int | None) -> None:
+        self.id = id
+        self.process = process
+        self.mark = mark
+        self.memory_bytes = memory_bytes
+        self.known: dict[int, tree.Process] = {process.pid: process}
+        self.status: int | None = None
+        self.kill_at: int | None = None
+        self.cpu_s = 0.0
+        self.peak_bytes = 0
+        self.is_out_of_memory = False
+
+    def knows(self, process: tree.Process) -> bool:
+        """Whether it was seen in this command's tree before."""
+        known = self.known.get(process.pid)
+        return known is not None and known.start == process.start
+
+    def owns(self, process: tree.Process, mark: str) -> bool:
+        return process.session == self.process.pid or mark == self.mark
+
+    def could_own(self, process: tree.Process) -> bool:
+        return self.process.start <= process.start
+
+
+class Ticker:
+    """Counts the time while there is something to count it for; the kernel keeps it."""
+
+    def __init__(self) -> None:
+        self.fd = _libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_NONBLOCK | _TFD_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self.now = 0
+
+    def run(self, is_on: bool) -> None:
+        pace = round(TICK_S * 1e9) if is_on else 0
+        _libc.timerfd_settime(self.fd, 0, struct.pack("llll", 0, pace, 0, pace), None)
+
+    def read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self.now += int(struct.unpack("Q", os.read(self.fd, 8))[0])
+
+
+class Stage:
+    """All commands of one worker."""
+
+    def __init__(self, line: socket.socket, wakeup: socket.socket) -> None:
+        self._line = line
+        self._wakeup = wakeup
+        self._pid = os.getpid()
+        self._name = tree.identity(self._pid)
+        self._ticker = Ticker()
+        self._commands: dict[int, Command] = {}
+        self._by_pid: dict[int, Command] = {}
+        self._parts: list[bytes] = []
+        self._answers: list[bytes] = []
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(line, selectors.EVENT_READ, self._listen)
+        self._selector.register(wakeup, selectors.EVENT_READ, self._reap)
+        self._selector.register(self._ticker.fd, selectors.EVENT_READ, self._tick)
+
+    def run(self, worker: int) -> None:
+        """Until the worker closes its end, or is gone while a process that it forked still holds that end."""
+        with contextlib.suppress(ProcessLookupError, OSError):
+            handle = os.pidfd_open(worker)
+            self._selector.register(handle, selectors.EVENT_READ, self._leave)
+        try:
+            while os.getppid() == worker:
+                for key, events in self._selector.select():
+                    if events & selectors.EVENT_WRITE:
+                        self._flush()
+                    if events & selectors.EVENT_READ:
+                        key.data()
+        except (EOFError, ConnectionError):
+            pass
+        self._end_all()
+
+    def _leave(self) -> NoReturn:
+        raise EOFError
+
+    def _end_all(self) -> None:
+        waiting = selectors.DefaultSelector()
+        waiting.register(self._wakeup, selectors.EVENT_READ)
+        waiting.register(self._ticker.fd, selectors.EVENT_READ)
+        self._ticker.run(True)
+        give_up_at = self._ticker.now + LAST_TICKS
+        while tree.children(self._pid) and self._ticker.now < give_up_at:
+            tree.kill(lambda: tree.descendants(self._pid))
+            waiting.select()
+            self._ticker.read()
+            self._collect()
+
+    # --- The line to the worker -------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data, fds, is_cut = _receive(self._line)
+            except BlockingIOError:
+                return
+            if not data:
+                raise EOFError
+            self._parts.append(data[1:])
+            if data[:1] == b"+":
+                continue
+            message = json.loads(b"".join(self._parts))
+            self._parts.clear()
+            try:
+                self._obey(message, fds, is_cut)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+
+    def _obey(self, message: dict[str, Any], fds: list[int], is_cut: bool) -> None:
+        id = message["id"]
+        if message["do"] == "spawn":
+            try:
+                if is_cut or len(fds) != message["fds"]:
+                    raise Refusal("descriptors", errno.EMFILE)
+                self._spawn(message, fds)
+            except Refusal as refusal:
+                self._say({"say": "refused", "id": id, "step": refusal.step, "code": refusal.code})
+            return
+        command = self._commands.get(id)
+        if command is None:
+            return  # It has just ended, and the worker does not know yet.
+        if message["do"] == "stop" and message["grace_s"] > 0:
+            tree.send_all(self._members(command), signal.SIGTERM)
+            kill_at = self._ticker.now + 1 + round(message["grace_s"] / TICK_S)
+            command.kill_at = kill_at if command.kill_at is None else min(kill_at, command.kill_at)
+        else:
+            self._kill(command)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._answers.append(json.dumps(message).encode())
+        if len(self._answers) == 1:
+            self._flush()
+
+    def _flush(self) -> None:
+        is_full = False
+        while self._answers and not is_full:
+            try:
+                self._line.send(self._answers[0])
+                del self._answers[0]
+            except BlockingIOError:
+                is_full = True
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_full else 0)
+        self._selector.modify(self._line, events, self._listen)
+
+    # --- Commands ---------------------------------------------------------------------------------
+
+    def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
+        mark = f"{self._name}.{message['id']}"
+        pid = _start(message["argv"], {**message["env"], tree.MARK: mark}, message["cwd"], fds)
+        process = tree.read(pid) or tree.Process(pid, self._pid, pid, 0, "R")
+        command = Command(message["id"], process, mark, message["memory_bytes"])
+        if not self._commands:
+            self._ticker.run(True)
+        self._commands[command.id] = self._by_pid[pid] = command
+        self._say({"say": "spawned", "id": command.id, "pid": pid})
+
+    def _orphans(self) -> list[tree.Process]:
+        """Processes of commands that have lost the parent that started them; the kernel gives them to the stage."""
+        found = (tree.read(pid) for pid in tree.children(self._pid) if pid not in self._by_pid)
+        return [process for process in found if process is not None]
+
+    def _orphans_of(self, command: Command) -> list[tree.Process]:
+        return [process for process in self._orphans() if self._owner(process) is command]
+
+    def _owner(self, process: tree.Process) -> Command | None:
+        for command in self._commands.values():
+            if command.knows(process):
+                return command
+        mark = tree.mark(process.pid)
+        for command in self._commands.values():
+            if command.owns(process, mark):
+                command.known[process.pid] = process
+                return command
+        # It wiped out its environment and made a session of its own: the last command that it may be of has it.
+        possible = [command for command in self._commands.values() if command.could_own(process)]
+        return possible[0] if len(possible) == 1 else None
+
+    def _roots(self, command: Command) -> list[tree.Process]:
+        main = [command.process] if command.status is None else []
+        return main + self._orphans_of(command)
+
+    def _members(self, command: Command) -> list[tree.Process]:
+        """The whole tree, by a look at all processes."""
+        among = tree.everyone()
+        roots = self._roots(command)
+        found = {process.pid: process for process in (*roots, *tree.below([root.pid for root in roots], among))}
+        command.known |= found
+        return list(found.values())
+
+    def _kill(self, command: Command) -> None:
+        command.kill_at = self._ticker.now
+        tree.kill(lambda: self._members(command))
+
+    def _reap(self) -> None:
+        self._collect()
+        for command in list(self._commands.values()):
+            if command.status is not None:
+                self._settle(command)
+
+    def _collect(self) -> None:
+        """Takes in what has ended, and adds what it cost to its command."""
+        with contextlib.suppress(BlockingIOError):
+            while self._wakeup.recv(4096):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                pid = ended.si_pid
+                command = self._by_pid.pop(pid, None)
+                is_main = command is not None
+                if command is None and (process := tree.read(pid)) is not None:
+                    command = self._owner(process)
+                _, status, usage = os.wait4(pid, 0)
+                if command is not None:
+                    command.cpu_s += usage.ru_utime + usage.ru_stime
+                    command.peak_bytes = max(command.peak_bytes, usage.ru_maxrss * 1024)
+                    if is_main:
+                        command.status = status
+
+    def _settle(self, command: Command) -> None:
+        """Says that a command has ended, if nothing is left of it; ends the rest, once it has had its time."""
+        if self._orphans_of(command):
+            if command.kill_at is None or command.kill_at <= self._ticker.now:
+                self._kill(command)
+            return
+        del self._commands[command.id]
+        if not self._commands:
+            self._ticker.run(False)
+        code = os.waitstatus_to_exitcode(command.status or 0)
+        self._say(
+            {
+                "say": "ended",
+                "id": command.id,
+                "exit_code": code if code >= 0 else None,
+                "signal": -code if code < 0 else None,
+                "cpu_s": command.cpu_s,
+                "peak_bytes": command.peak_bytes,
+                "out_of_memory": command.is_out_of_memory,
+            }
+        )
+
+    # --- Time -------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        before = self._ticker.now
+        self._ticker.read()
+        now = self._ticker.now
+        looks_at_all = before // ALL_TICKS != now // ALL_TICKS
+        looks_at_limited = before // LIMITED_TICKS != now // LIMITED_TICKS
+        for command in list(self._commands.values()):
+            if looks_at_all or (looks_at_limited and command.memory_bytes is not None):
+                self._measure(command)
+            if command.status is not None:
+                self._settle(command)
+            elif command.kill_at is not None and command.kill_at <= now:
+                self._kill(command)
+
+    def _measure(self, command: Command) -> None:
+        members = tree.walk(self._roots(command))
+        command.known = members
+        held = tree.resident_bytes(members.values())
+        command.peak_bytes = max(command.peak_bytes, held)
+        if command.memory_bytes is not None and held > command.memory_bytes and not command.is_out_of_memory:
+            command.is_out_of_memory = True
+            self._kill(command)
+
+
+def _receive(line: socket.socket) -> tuple[bytes, list[int], bool]:
+    """A packet, its descriptors, and whether some of them found no place in this process."""
+    fds = array.array("i")
+    room = socket.CMSG_SPACE(MOST_FDS * fds.itemsize)
+    data, extras, flags, _ = line.recvmsg(PART + 1, room, socket.MSG_CMSG_CLOEXEC)
+    for level, kind, content in extras:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+    return data, list(fds), bool(flags & socket.MSG_CTRUNC)
+
+
+def _start(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int]) -> int:
+    """Starts a program in a session of its own and returns when it runs; the kernel kills it if the stage dies."""
+    stage = os.getpid()
+    try:
+        read, write = os.pipe()
+    except OSError as error:
+        raise Refusal("descriptors", error.errno or 0) from None
+    try:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            raise Refusal("fork", error.errno or 0) from None
+        if pid == 0:
+            _become(stage, argv, env, cwd, fds, write)
+        os.close(write)
+        write = -1
+        word = os.read(read, 100).decode()
+    finally:
+        os.close(read)
+        if write >= 0:
+            os.close(write)
+    if word:
+        os.waitpid(pid, 0)
+        step, _, code = word.partition(" ")
+        raise Refusal(step, int(code))
+    return pid
+
+
+def _become(stage: int, argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int], report: int) -> NoReturn:
+    """In the new process: becomes the program, or reports why it cannot."""
+    step = "fork"
+    try:
+        os.setsid()
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != stage:
+            os._exit(1)
+        signal.set_wakeup_fd(-1)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
+        step = "descriptors"
+        # First all out of the way, then each to its place.
+        report = _above(report, len(fds))
+        sources = [os.open(os.devnull, os.O_RDONLY), *fds]
+        for place, source in enumerate([_above(fd, len(sources)) for fd in sources]):
+            os.dup2(source, place)
+        if cwd is not None:
+            step = "directory"
+            os.chdir(cwd)
+        step = "program"
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        os.write(report, f"{step} {error.errno or 0}".encode())
+    except BaseException:
+        os.write(report, f"{step} {errno.EINVAL}".encode())
+    finally:
+        os._exit(127)
+
+
+def _above(fd: int, places: int) -> int:
+    """A copy of a descriptor that does not stand where one of the command's own is going to."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3 + places)
+
+
+def main() -> None:
+    fd = int(sys.argv[1])
+    with contextlib.suppress(PermissionError):
+        os.setsid()  # What ends the worker's whole group must not end the stage, which has work to do then.
+    os.closerange(3, fd)
+    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    line = socket.socket(fileno=fd)
+    line.setblocking(False)
+    line.set_inheritable(False)
+    worker, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    Stage(line, ours).run(worker)
+
+
+if __name__ == "__main__":
+    main()

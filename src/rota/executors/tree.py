@@ -1,0 +1,192 @@
+"""Trees of processes, as Linux shows them in /proc: who belongs to one, what it holds, and its end.
+
+A process is named by its number and the moment it started, for a number alone may belong to another one by now. What
+lost its parent and made a session of its own is still found by a mark in its environment.
+
+The stage runs without the package, and uses this file by its path: nothing but the standard library here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+MARK = "ROTA_STAGE_ID"
+"""The variable by which a process, and whatever it starts, is known to belong to a command."""
+MOST_ROUNDS = 50
+_PAGE = os.sysconf("SC_PAGESIZE")
+_LISTS_CHILDREN = os.access("/proc/thread-self/children", os.R_OK)
+
+
+class Process(NamedTuple):
+    """One process at one moment."""
+
+    pid: int
+    parent: int
+    session: int
+    start: int
+    """When it started, in ticks since the machine did."""
+    state: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has ended and only waits for its parent to notice."""
+        return self.state in "ZX"
+
+
+def read(pid: int) -> Process | None:
+    """The process with this number, if there is one."""
+    data = _content(f"/proc/{pid}/stat")
+    if not data:
+        return None
+    # The name stands in brackets and may hold anything, brackets and spaces included.
+    fields = data[data.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0].decode())
+
+
+def everyone() -> dict[int, Process]:
+    """All processes, by number. Those that come or go meanwhile may be missing."""
+    found = (read(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {process.pid: process for process in found if process is not None}
+
+
+def descendants(pid: int, among: Mapping[int, Process] | None = None) -> list[Process]:
+    """Everything that `pid` has started, and what that has started; not `pid` itself."""
+    return below([pid], everyone() if among is None else among)
+
+
+def below(pids: Iterable[int], among: Mapping[int, Process]) -> list[Process]:
+    """The descendants of several processes, parents before their children."""
+    children: dict[int, list[Process]] = {}
+    for process in among.values():
+        children.setdefault(process.parent, []).append(process)
+    found: dict[int, Process] = {}
+    line = list(pids)
+    while line:
+        for child in children.get(line.pop(0), ()):
+            if child.pid not in found:
+                found[child.pid] = child
+                line.append(child.pid)
+    return list(found.values())
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process, without a look at all processes; some may be missing if it starts or ends others."""
+    if not _LISTS_CHILDREN:
+        return [process.pid for process in everyone().values() if process.parent == pid]
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _content(f"/proc/{pid}/task/{task}/children").split())
+    return found
+
+
+def walk(roots: Iterable[Process]) -> dict[int, Process]:
+    """The roots and, as far as a quick look tells, their descendants."""
+    found: dict[int, Process] = {}
+    line = list(roots)
+    while line:
+        process = line.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            line += [child for child in map(read, children(process.pid)) if child is not None]
+    return found
+
+
+def mark(pid: int) -> str:
+    """The mark that a process carries; empty if it has none, has ended, or belongs to somebody else."""
+    data = b"\0" + _content(f"/proc/{pid}/environ")
+    _, found, rest = data.partition(f"\0{MARK}=".encode())
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else ""
+
+
+def marked(prefix: str, among: Mapping[int, Process] | None = None) -> list[Process]:
+    """Every process whose mark begins so, and their descendants; not the one that asks."""
+    among = everyone() if among is None else among
+    roots = [
+        process for process in among.values() if process.pid != os.getpid() and mark(process.pid).startswith(prefix)
+    ]
+    found = {process.pid: process for process in (*roots, *below([root.pid for root in roots], among))}
+    return list(found.values())
+
+
+def resident_bytes(processes: Iterable[Process]) -> int:
+    """The memory that the processes hold together; what several share is counted for each."""
+    pages = 0
+    for process in processes:
+        fields = _content(f"/proc/{process.pid}/statm").split()
+        pages += int(fields[1]) if len(fields) > 1 else 0
+    return pages * _PAGE
+
+
+def send(process: Process, number: int) -> bool:
+    """Signals this very process, never another one that has its number by now; returns whether it was there."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        handle = -1  # No descriptor is left, or the kernel is old: the number has to do.
+    try:
+        now = read(process.pid)
+        if now is None or now.start != process.start:
+            return False
+        if handle >= 0:
+            signal.pidfd_send_signal(handle, number)
+        else:
+            os.kill(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    return True
+
+
+def send_all(processes: Iterable[Process], number: int) -> None:
+    for process in processes:
+        if not process.is_dead:
+            send(process, number)
+
+
+def kill(find: Callable[[], Iterable[Process]]) -> int:
+    """Kills all that `find` finds, what is started meanwhile included; returns how many there were.
+
+    First everything is stopped, again and again until nothing new appears: what stands still starts nothing.
+    """
+    found: dict[tuple[int, int], Process] = {}
+    for _ in range(MOST_ROUNDS):
+        new = [each for each in find() if not each.is_dead and (each.pid, each.start) not in found]
+        if not new:
+            break
+        for process in new:
+            found[process.pid, process.start] = process
+            send(process, signal.SIGSTOP)
+    for process in found.values():
+        send(process, signal.SIGKILL)
+    return len(found)
+
+
+def identity(pid: int) -> str:
+    """What no other process is called for as long as the machine runs."""
+    process = read(pid)
+    return f"{pid}-{process.start if process else 0}"
+
+
+def _content(path: str) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""  # It has ended, or is somebody else's.
+    try:
+        pieces = []
+        while piece := os.read(fd, 65536):
+            pieces.append(piece)
+        return b"".join(pieces)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
