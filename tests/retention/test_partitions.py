@@ -11,19 +11,21 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.domain import retention as domain
+from rota.domain.outcome import Succeeded
 from rota.domain.retention import DAY
 from rota.domain.status import Status
 from rota.ids import made_at
-from rota.ops import control, retention
+from rota.ops import control, notes, retention
 from rota.store import history, postgres_partitions
 from rota.store.keeping import Dropped, Made
 from rota.store.postgres import PostgresStore
 from rota.store.postgres_partitions import PostgresKeeper
+from tests.notes import telling
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, summary, sweep_through
 from tests.schedules.timetable import Timetable, every
 from tests.support import postgres
 from tests.support.databases import fresh_database
-from tests.support.world import NAMESPACE, World
+from tests.support.world import FAILED, NAMESPACE, World
 
 
 @pytest.fixture
@@ -171,6 +173,72 @@ def test_survivors_move_to_the_default_partition(url: str, world: World, keeper:
     world.clock.advance(29 * DAY_S)
     world.promote()
     assert world.status(later) is Status.QUEUED, "its reminder and its row are still there"
+
+
+def logged(url: str) -> dict[str, tuple[str, int]]:
+    """In which partition the lines of each execution are, and how many there are."""
+    query = "SELECT id::text, min(tableoid::regclass::text), count(*) FROM rota.log GROUP BY 1"
+    with psycopg.connect(url) as connection:
+        return {id: (table, count) for id, table, count in connection.execute(query).fetchall()}
+
+
+def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
+    url: str, world: World, keeper: PostgresKeeper
+) -> None:
+    ids = world.enqueue_many(3)
+    claims = world.claim(world.join())
+    for attempt in claims:
+        telling.write(world, telling.some_lines(attempt, 10))
+        telling.tell(world, attempt, done=1, checkpoint="1")
+    for attempt, outcome in zip(claims, (FAILED, Succeeded("1"), Succeeded("1")), strict=True):
+        world.finish(attempt, outcome)
+    move_on(world, keeper, 32)
+    assert drop(world, keeper)[-1] == Dropped("", 2, 1)
+    assert logged(url) == {ids[0]: ("rota.log_default", 10)}
+    assert world.store.read(notes.checkpoints, ids) == {ids[0]: "1"}
+    assert telling.lines(world, ids[0]) == telling.some_lines(claims[0], 10)
+    world.store.transact(control.discard, NAMESPACE, [ids[0]], "test")
+    world.clock.advance(DAY_S)
+    begun = begin(world.store)
+    assert sweep_through(world.store, begun, retention.sweep_strays(policy(world.store), begun.begun_at)) == 1
+    assert logged(url) == {}
+    assert world.store.read(notes.checkpoints, ids) == {}
+
+
+def test_a_survivor_with_a_very_long_log_keeps_its_day(
+    url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_LINES", 10)
+    ids = world.enqueue_many(3)
+    claims = world.claim(world.join())
+    for attempt, outcome in zip(claims, (FAILED, Succeeded("1"), Succeeded("1")), strict=True):
+        telling.write(world, telling.some_lines(attempt, 11))
+        world.finish(attempt, outcome)
+    move_on(world, keeper, 32)
+    kept, now, day = policy(world.store), world.clock.now(), domain.day_of(made_at(ids[0]))
+    assert drop(world, keeper)[-1] == Dropped("crowded")
+    begun = begin(world.store)
+    assert sweep_through(world.store, begun, retention.sweep_day(kept, day, now)) == 2
+    assert logged(url) == {ids[0]: (f"rota.log_p{domain.day_name(day)}", 11)}
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_BYTES", 50)
+    assert drop(world, keeper)[-1] == Dropped("crowded")
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_BYTES", 10_000)
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_LINES", 11)
+    assert drop(world, keeper)[-1] == Dropped("", 0, 1)
+    assert logged(url) == {ids[0]: ("rota.log_default", 11)}
+
+
+def test_lines_of_a_day_without_a_log_of_its_own_go_with_it(url: str, world: World, keeper: PostgresKeeper) -> None:
+    with psycopg.connect(url) as older:
+        older.execute(f"DROP TABLE rota.log_p{domain.day_name(domain.day_of(world.clock.now()))}".encode())
+    ids = world.enqueue_many(2)
+    claims = world.claim(world.join())
+    for attempt, outcome in zip(claims, (FAILED, Succeeded("1")), strict=True):
+        telling.write(world, telling.some_lines(attempt, 3))
+        world.finish(attempt, outcome)
+    move_on(world, keeper, 32)
+    assert drop(world, keeper)[-1] == Dropped("", 1, 1)
+    assert logged(url) == {ids[0]: ("rota.log_default", 3)}
 
 
 def test_a_day_with_too_many_survivors_is_pruned_by_rows(

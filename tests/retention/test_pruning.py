@@ -11,11 +11,18 @@ from rota.domain.errors import DefinitionError, NotUnique, UnknownExecution
 from rota.domain.outcome import Snoozed
 from rota.domain.status import Status
 from rota.domain.unique import Unique
-from rota.ids import FIRST_ID
-from rota.ops import control, fleet, retention, upkeep
+from rota.ids import FIRST_ID, LAST_ID
+from rota.ops import control, fleet, notes, retention, upkeep
 from rota.store import history, reader
+from tests.notes import telling
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, prune, summary, sweep_through
 from tests.support.world import FAILED, NAMESPACE, Boom, World, boom_after
+
+
+def lines_left(world: World, ids: list[str]) -> dict[str, int]:
+    """How many lines there are, whether or not there is an execution."""
+    bounds = {"lowest": FIRST_ID, "highest": LAST_ID}
+    return dict(world.store.read(lambda view: view.rows("lines_in_history", ids=ids, **bounds, most=1000)))
 
 
 def test_what_ended_long_enough_ago_goes_and_its_statistics_stay(world: World) -> None:
@@ -134,6 +141,44 @@ def test_an_execution_with_very_many_attempts_goes_in_pieces(world: World, monke
     sweep_through(world.store, begun, sweep, 1000)
     assert world.executions() == []
     assert summary(world.store)[0].executions == 31
+
+
+def test_logs_and_notes_go_with_their_executions(world: World) -> None:
+    ids = world.enqueue_many(3)
+    claims = world.claim(world.join())
+    for attempt in claims:
+        telling.write(world, telling.some_lines(attempt, 20))
+        telling.tell(world, attempt, done=1, checkpoint="1")
+    world.finish(claims[0])
+    world.finish(claims[1], FAILED)
+    world.clock.advance(31 * DAY_S)
+    assert prune(world.store) == 1
+    assert lines_left(world, ids) == {claims[1].id: 20, claims[2].id: 20}
+    assert world.store.read(notes.checkpoints, ids) == {claims[1].id: "1", claims[2].id: "1"}
+    assert telling.told(world, claims[2].id) == (1, None, None, "1")
+
+
+def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "MOST_LINES", 10)
+    ids = world.enqueue_many(6)
+    claims = world.claim(world.join())
+    for attempt, count in zip(claims, (4, 6, 1, 35, 0, 10), strict=True):
+        telling.write(world, telling.some_lines(attempt, count))
+        world.finish(attempt)
+    world.clock.advance(31 * DAY_S)
+    begun = begin(world.store)
+    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
+    assert sweep is not None
+    after: str | None = sweep.after
+    steps = []
+    while after is not None:
+        before = lines_left(world, ids)
+        step = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000)
+        after = step.after
+        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
+    assert steps == [10, 1, 10, 10, 10, 5, 10]
+    assert world.executions() == []
+    assert summary(world.store)[0].executions == 6
 
 
 def test_keys_go_after_their_holders(world: World) -> None:

@@ -17,6 +17,7 @@ from rota.store.port import Tx, View
 
 CHORE = "retention"
 MOST = 1000
+MOST_LINES = 10_000
 KEPT_KIND = "unique:forever"
 """A key that somebody wanted to be unique for ever outlives the execution that took it."""
 SHORTEST_S = 3600
@@ -137,14 +138,35 @@ def prune(tx: Tx, begun_at: int, sweep: Sweep, after: str, most: int) -> Step:
     rows = tx.records(page, _Old, after=after, bound=sweep.bound, cutoffs=sweep.cutoffs, most=most)
     going = [row for row in rows if row.goes]
     going = going[: retention.affordable((row.fence for row in going), MOST)]
-    if going and going[0].fence > MOST and (shortened := tx.run("shorten_history", id=going[0].id, most=MOST)):
-        # So many attempts do not go in one piece. The execution itself goes when they are gone.
+    logged = _affordable(tx, going)
+    if going and (shortened := _shortened(tx, going[0], logged)):
+        # So many attempts or lines do not go in one piece. The execution itself goes when they are gone.
         beat(tx, begun_at, 0)
         return Step(_before(rows, going[0], after), shortened)
+    going = going[:logged]
     removed = _remove(tx, going) if going else 0
     reached = _reached(rows, going, after, most)
     beat(tx, begun_at, removed, (reached or sweep.bound) if sweep.marks else None)
     return Step(reached, removed)
+
+
+def _affordable(tx: Tx, going: list[_Old]) -> int:
+    """How many from the front have at most MOST_LINES lines of log together; perhaps none."""
+    if not going:
+        return 0
+    bounds = {"ids": [row.id for row in going], "lowest": going[0].id, "highest": going[-1].id}
+    found = tx.rows("lines_in_history", **bounds, most=MOST_LINES + 1)
+    if sum(count for _, count in found) <= MOST_LINES:
+        return len(going)
+    last = found[-1][0]
+    return next(index for index, row in enumerate(going) if row.id == last)
+
+
+def _shortened(tx: Tx, row: _Old, logged: int) -> int:
+    """Removes a part of what the first execution has too much of; returns how much, nothing if it can go whole."""
+    if row.fence > MOST and (shortened := tx.run("shorten_history", id=row.id, most=MOST)):
+        return shortened
+    return 0 if logged else tx.run("shorten_log", id=row.id, most=MOST_LINES)
 
 
 def _before(rows: list[_Old], row: _Old, after: str) -> str:

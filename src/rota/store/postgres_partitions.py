@@ -1,7 +1,8 @@
-"""The days of `execution` and `finished` on PostgreSQL: made ahead, and dropped whole.
+"""The days of `execution`, `finished` and `log` on PostgreSQL: made ahead, and dropped whole.
 
 A day is one partition of each table, with the same bounds, made and dropped together. What no day covers, and what
-outlives its day, is in the default partitions.
+outlives its day, is in the default partitions. An older node that still runs knows nothing of `log`: where it made a
+day without one, that is added; where that cannot be, its lines are in the default partition, and go with the day.
 
 Both need a lock that stops everybody for a moment: of the default partitions to add a day, of the tables to drop one.
 So whoever wants it waits for a fraction of a second only, lets go, and tries again later; all other work is done before
@@ -14,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -34,12 +35,15 @@ log = logging.getLogger("rota.store")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 R = TypeVar("R")
-TABLES = ("finished", "execution")
+TABLES = ("log", "finished", "execution")
 """In the order in which most transactions lock them."""
+HISTORY = frozenset({"finished", "execution"})
+"""A day is one that can be dropped if these have it."""
 QUICK_WAITS_MS = (50,)
 PATIENT_WAITS_MS = (50, 50, 100, 100, 200, 200, 200)
 PAUSE_S = 0.5
 MOST_SURVIVORS = 2000
+MOST_SURVIVING_LINES = 20_000
 MOST_SURVIVING_BYTES = 8 * 1024 * 1024
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -58,7 +62,7 @@ class PostgresKeeper:
         return self._with_link(lambda link: self._make(link))
 
     def days(self) -> list[int]:
-        return self._with_link(lambda link: days(link.connection, self._address.schema))
+        return self._with_link(lambda link: days(link.connection, self._address.schema, HISTORY))
 
     def drop(self, day: int, cutoffs: Sequence[tuple[str, int]]) -> Dropped:
         return self._with_link(lambda link: _drop(link.connection, self._address.schema, day, cutoffs, self._pause))
@@ -96,9 +100,10 @@ def prepare(link: Link, schema: str, clock: Clock, *, is_new: bool) -> None:
     connection = link.connection
     now = _now(link, clock)
     if is_new:
+        tables = list(_made(connection, schema))
         for day in retention.days_wanted(now):
-            _create(connection, schema, day)
-            _attach(connection, schema, day)
+            _create(connection, schema, day, tables)
+            _attach(connection, schema, day, tables)
         return
     try:
         made = make_ahead(connection, schema, now, QUICK_WAITS_MS, lambda: None)
@@ -111,9 +116,10 @@ def prepare(link: Link, schema: str, clock: Clock, *, is_new: bool) -> None:
             log.debug("%d partitions could not be made at once", len(made.waiting))
 
 
-def days(connection: Connection, schema: str) -> list[int]:
-    names = [set(_children(connection, schema, table)) for table in TABLES]
-    return sorted(set.intersection(*names))
+def days(connection: Connection, schema: str, tables: Collection[str] = TABLES) -> list[int]:
+    """The days that all of these tables have."""
+    made = [days for table, days in _made(connection, schema).items() if table in tables]
+    return sorted(set.intersection(*made)) if made else []
 
 
 def strays(connection: Connection, schema: str, most: int) -> tuple[int, list[str]]:
@@ -145,14 +151,14 @@ def _make_one(
             pause()
         try:
             with connection.transaction():
-                if not _is_ours(connection, schema) or day in days(connection, schema):
+                if not _is_ours(connection, schema) or not (lacking := _lacking(connection, schema, day)):
                     return  # Another node is at it, or was.
-                if _has_rows(connection, schema, day):
+                if _has_rows(connection, schema, day, lacking):
                     made.left.append(day)
                     return
-                _create(connection, schema, day)
+                _create(connection, schema, day, lacking)
                 _set_lock_timeout(connection, wait_ms)
-                _attach(connection, schema, day)
+                _attach(connection, schema, day, lacking)
         except _BUSY:
             continue
         except (psycopg.errors.CheckViolation, psycopg.errors.DuplicateTable):
@@ -164,9 +170,9 @@ def _make_one(
     made.waiting.append(day)
 
 
-def _create(connection: Connection, schema: str, day: int) -> None:
+def _create(connection: Connection, schema: str, day: int, tables: Sequence[str] = TABLES) -> None:
     """Like the parent, with its indexes, but not yet part of it: nobody notices."""
-    for table in TABLES:
+    for table in tables:
         parent = sql.Identifier(schema, table)
         _run(
             connection,
@@ -176,9 +182,9 @@ def _create(connection: Connection, schema: str, day: int) -> None:
         )
 
 
-def _attach(connection: Connection, schema: str, day: int) -> None:
+def _attach(connection: Connection, schema: str, day: int, tables: Sequence[str] = TABLES) -> None:
     """Locks the default partition, which is searched for rows of the day: it is small."""
-    for table in TABLES:
+    for table in tables:
         _run(
             connection,
             "ALTER TABLE {parent} ATTACH PARTITION {part} FOR VALUES FROM ({low}) TO ({high})",
@@ -189,9 +195,9 @@ def _attach(connection: Connection, schema: str, day: int) -> None:
         )
 
 
-def _has_rows(connection: Connection, schema: str, day: int) -> bool:
+def _has_rows(connection: Connection, schema: str, day: int, tables: Sequence[str]) -> bool:
     """Whether the default partitions have rows of this day."""
-    for table in TABLES:
+    for table in tables:
         found = _run(
             connection,
             "SELECT 1 FROM {default} WHERE id >= {low}::uuid AND id < {high}::uuid LIMIT 1",
@@ -209,10 +215,11 @@ def _drop(
 ) -> Dropped:
     dropped = Dropped("busy")
     with connection.transaction():
-        if not _is_ours(connection, schema) or day not in days(connection, schema):
+        if not _is_ours(connection, schema) or day not in days(connection, schema, HISTORY):
             raise psycopg.Rollback
         connection.execute("SELECT set_config('work_mem', '64MB', true)", prepare=False)  # A day is joined in one go.
-        parts = {table: _part(schema, table, day) for table in TABLES}
+        lacking = _lacking(connection, schema, day)
+        parts = {table: _part(schema, table, day) for table in TABLES if table not in lacking}
         # No id of this day is accepted any more, and what has ended stays so: what is found now holds under the lock.
         keep = _survivors(connection, schema, parts, cutoffs)
         if keep is None:
@@ -252,6 +259,13 @@ SELECT (SELECT count(*) FROM {finished} WHERE id = ANY(%(keep)s::uuid[])),
      + (SELECT coalesce(sum(octet_length(result)), 0) + coalesce(sum(octet_length(error)), 0) FROM {finished}
         WHERE id = ANY(%(keep)s::uuid[]))
 """
+_LINES = """
+SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
+    SELECT text FROM {log} WHERE id = ANY(%(keep)s::uuid[]) LIMIT %(most)s) counted
+"""
+_LINES_APART = """
+DELETE FROM log WHERE id >= %(low)s::uuid AND id < %(high)s::uuid AND NOT id = ANY(%(keep)s::uuid[])
+"""
 _ROLL_UP = """
 WITH gone AS (
     SELECT x.namespace, x.app, x.job, x.queue, f.finished_at - f.finished_at %% 3600000000 AS hour, f.status,
@@ -274,7 +288,10 @@ settled AS (
       AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = x.id)),
 forgotten AS (
     DELETE FROM expiry e WHERE e.id >= %(low)s::uuid AND e.id < %(high)s::uuid
-       AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = e.id))
+       AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = e.id)),
+untold AS (
+    DELETE FROM note n WHERE n.id >= %(low)s::uuid AND n.id < %(high)s::uuid
+       AND NOT EXISTS (SELECT 1 FROM unnest(%(keep)s::uuid[]) AS k (id) WHERE k.id = n.id))
 SELECT coalesce(sum(executions), 0)::bigint FROM gone
 """
 
@@ -288,14 +305,19 @@ def _survivors(
     keep = [row[0] for row in _run(connection, qualified(_SURVIVORS, schema), values, **parts)]
     if len(keep) > MOST_SURVIVORS:
         return None
-    weight = _run(connection, _WEIGHT, {"keep": keep}, **parts).fetchone()
-    rows, size = weight or (0, 0)
-    return keep if rows <= MOST_SURVIVORS and size <= MOST_SURVIVING_BYTES else None
+    rows, size = _run(connection, _WEIGHT, {"keep": keep}, **parts).fetchone() or (0, 0)
+    if rows > MOST_SURVIVORS or size > MOST_SURVIVING_BYTES:
+        return None
+    most = {"keep": keep, "most": MOST_SURVIVING_LINES + 1}
+    lines, text = (_run(connection, _LINES, most, **parts).fetchone() if "log" in parts else None) or (0, 0)
+    return keep if lines <= MOST_SURVIVING_LINES and size + text <= MOST_SURVIVING_BYTES else None
 
 
 def _roll_up(connection: Connection, schema: str, day: int, parts: dict[str, sql.Identifier], keep: list[str]) -> int:
     """Adds up what goes, in the transaction in which it goes. Returns how many executions that are."""
     values = {"keep": keep, "low": first_at(day), "high": first_at(day + DAY)}
+    if "log" not in parts:
+        _run(connection, qualified(_LINES_APART, schema), values)
     found = _run(connection, qualified(_ROLL_UP, schema), values, **parts).fetchone()
     return int(found[0]) if found else 0
 
@@ -306,8 +328,8 @@ def _locked(connection: Connection, schema: str, parts: dict[str, sql.Identifier
     A vacuum of the day would not give way within our time. So first a lock is taken that it alone objects to, and
     nobody stops for one that could not be had anyway.
     """
-    parents = [sql.Identifier(schema, table) for table in TABLES]
-    children = [*parts.values(), *(sql.Identifier(schema, f"{table}_default") for table in TABLES)]
+    parents = [sql.Identifier(schema, table) for table in parts]
+    children = [*parts.values(), *(sql.Identifier(schema, f"{table}_default") for table in parts)]
     below = sql.SQL(", ").join(children)
     above = sql.SQL("ONLY ") + sql.SQL(", ONLY ").join(parents)
     for attempt, wait_ms in enumerate(PATIENT_WAITS_MS):
@@ -332,13 +354,21 @@ def _is_ours(connection: Connection, schema: str) -> bool:
     return bool(found and found[0])
 
 
-def _children(connection: Connection, schema: str, table: str) -> Iterator[int]:
-    query = """SELECT c.relname FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
-               WHERE i.inhparent = to_regclass(%s)"""
-    for (name,) in connection.execute(query, (f'"{schema}".{table}',), prepare=False).fetchall():
-        day = retention.day_named(str(name).removeprefix(f"{table}_p"))
-        if day is not None:
-            yield day
+def _made(connection: Connection, schema: str) -> dict[str, set[int]]:
+    """The days of each table. A database that is not up to date may lack a table."""
+    query = """SELECT p.relname, c.relname FROM pg_catalog.pg_class p
+               JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+               WHERE p.relnamespace = to_regnamespace(%s) AND p.relname = ANY(%s)"""
+    made: dict[str, set[int]] = {}
+    for table, part in connection.execute(query, (f'"{schema}"', list(TABLES)), prepare=False).fetchall():
+        day = retention.day_named(str(part).removeprefix(f"{table}_p"))
+        made.setdefault(table, set()).update(() if day is None else (day,))
+    return {table: made[table] for table in TABLES if table in made}
+
+
+def _lacking(connection: Connection, schema: str, day: int) -> list[str]:
+    """The tables that do not have this day."""
+    return [table for table, days in _made(connection, schema).items() if day not in days]
 
 
 def _part(schema: str, table: str, day: int) -> sql.Identifier:

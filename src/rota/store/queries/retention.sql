@@ -71,13 +71,25 @@ JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.nam
 WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.schedule IS NOT NULL
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
+-- name: lines_in_history
+-- How many lines of its log each has, as far as `most` lines of all reach; in the order of the ids.
+SELECT l.id, count(*) FROM (
+    SELECT id FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid) ORDER BY id LIMIT :most) l
+GROUP BY l.id ORDER BY l.id
+
 -- name: drop_history
+DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
+DELETE FROM note WHERE id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
 
 -- name: shorten_history
 DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
     SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
+
+-- name: shorten_log
+DELETE FROM log WHERE id = :id AND (fence, number) IN (
+    SELECT fence, number FROM log WHERE id = :id ORDER BY fence, number LIMIT :most)
 
 -- name: forget_expiries @sqlite
 DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)

@@ -1,0 +1,41 @@
+"""What attempts tell while they run, written down: lines of their logs, and how they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.note import Line, State
+from rota.store.port import Tx, View
+
+
+def write(tx: Tx, lines: Sequence[Line], states: Sequence[State]) -> list[str]:
+    """Adds lines and says how attempts stand. Returns the ids whose state is stale: that attempt runs no more.
+
+    May be repeated. A line is kept under the fence of its attempt, so one that comes late does no harm.
+    """
+    if lines:
+        tx.run("add_lines", rows=list(lines))
+    if not states:
+        return []
+    return list(dict.fromkeys(row[0] for row in tx.rows("write_states", rows=_merged(states))))
+
+
+def checkpoints(view: View, ids: Sequence[str]) -> dict[str, str]:
+    """The checkpoints, as JSON, of those of the executions that have one."""
+    return dict(view.rows("checkpoints", ids=list(ids))) if ids else {}
+
+
+def _merged(states: Sequence[State]) -> list[State]:
+    """One state for each attempt, in which what came later counts."""
+    merged: dict[tuple[str, int], State] = {}
+    for state in states:
+        before = merged.get((state.id, state.fence))
+        merged[state.id, state.fence] = state if before is None else _over(before, state)
+    return list(merged.values())
+
+
+def _over(before: State, state: State) -> State:
+    told = {name: value for name, value in msgspec.structs.asdict(state).items() if value is not None}
+    return msgspec.structs.replace(before, **told)

@@ -1,0 +1,43 @@
+-- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
+
+-- Lines of all attempts; `number` counts those of one attempt. Partitioned like execution.
+CREATE TABLE log (
+    id     uuid NOT NULL,
+    at     bigint NOT NULL,
+    fence  integer NOT NULL,
+    number integer NOT NULL,
+    stream text NOT NULL,
+    text   text NOT NULL
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX log_id ON log (id, fence, number);
+CREATE TABLE log_default PARTITION OF log DEFAULT;
+
+-- The days that the others have already.
+DO $days$
+DECLARE
+    day record;
+BEGIN
+    FOR day IN
+        SELECT 'log' || substr(c.relname, length('execution') + 1) AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'execution'::regclass AND c.relname ~ '^execution_p[0-9]+$'
+    LOOP
+        EXECUTE format('CREATE TABLE %I PARTITION OF log %s', day.name, day.bounds);
+    END LOOP;
+END
+$days$;
+
+-- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
+-- JSON, and stays when another attempt begins.
+CREATE TABLE note (
+    id         uuid PRIMARY KEY,
+    at         bigint NOT NULL,
+    done       double precision,
+    total      double precision,
+    fence      integer NOT NULL,
+    note       text,
+    checkpoint text
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- JSON: processor seconds, peak memory, exit code, signal.
+ALTER TABLE finished ADD COLUMN usage text;

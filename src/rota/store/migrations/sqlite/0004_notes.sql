@@ -1,0 +1,27 @@
+-- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
+
+-- Lines of all attempts; `number` counts those of one attempt.
+CREATE TABLE log (
+    id     TEXT NOT NULL,
+    fence  INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    stream TEXT NOT NULL,
+    text   TEXT NOT NULL,
+    PRIMARY KEY (id, fence, number)
+) WITHOUT ROWID;
+
+-- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
+-- JSON, and stays when another attempt begins.
+CREATE TABLE note (
+    id         TEXT NOT NULL PRIMARY KEY,
+    fence      INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    done       REAL,
+    total      REAL,
+    note       TEXT,
+    checkpoint TEXT
+);
+
+-- JSON: processor seconds, peak memory, exit code, signal.
+ALTER TABLE finished ADD COLUMN usage TEXT;

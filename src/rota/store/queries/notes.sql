@@ -1,0 +1,73 @@
+-- name: add_lines
+-- A line that is there already comes from a write that was repeated.
+INSERT INTO log (id, fence, number, at, stream, text)
+SELECT id, fence, number, at, stream, text
+FROM EACH(:rows, id uuid, fence int, number int, at bigint, stream text, text text) e
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: write_states @sqlite
+-- Returns the ids of the states that are stale. What is null stays as it was; another attempt starts its progress anew.
+SELECT e.id
+FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) e
+WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.id = e.id AND r.fence = e.fence);
+INSERT INTO note (id, fence, at, done, total, note, checkpoint)
+SELECT e.id, e.fence, e.at, e.done, e.total, e.note, e.checkpoint
+FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) e
+CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence
+WHERE true
+ON CONFLICT (id) DO UPDATE SET
+    fence = excluded.fence, at = excluded.at,
+    done = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.done, note.done) ELSE excluded.done END,
+    total = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.total, note.total) ELSE excluded.total END,
+    note = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.note, note.note) ELSE excluded.note END,
+    checkpoint = coalesce(excluded.checkpoint, note.checkpoint)
+
+-- name: write_states @postgres
+-- Locks nothing of `running`: whoever ends an attempt, maybe in a long transaction of a job, neither waits nor is waited
+-- for. What a later attempt has written meanwhile is left as it is.
+WITH e AS MATERIALIZED (
+    SELECT * FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) t),
+written AS (
+    INSERT INTO note (id, fence, at, done, total, note, checkpoint)
+    SELECT e.id, e.fence, e.at, e.done, e.total, e.note, e.checkpoint
+    FROM e JOIN running r ON r.id = e.id AND r.fence = e.fence ORDER BY e.id
+    ON CONFLICT (id) DO UPDATE SET
+        fence = excluded.fence, at = excluded.at,
+        done = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.done, note.done) ELSE excluded.done END,
+        total = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.total, note.total) ELSE excluded.total END,
+        note = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.note, note.note) ELSE excluded.note END,
+        checkpoint = coalesce(excluded.checkpoint, note.checkpoint)
+    WHERE note.fence <= excluded.fence
+    RETURNING id, fence)
+SELECT e.id FROM e LEFT JOIN written w ON w.id = e.id AND w.fence = e.fence WHERE w.id IS NULL
+
+-- name: checkpoints
+SELECT id, checkpoint FROM note WHERE id AMONG(:ids, uuid) AND checkpoint IS NOT NULL
+
+-- name: lines
+SELECT l.id, l.fence, l.number, l.at, l.stream, l.text FROM log l
+WHERE l.id = :id AND (l.fence, l.number) > (:fence, :number)
+  AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)
+  AND (CAST(:stream AS text) IS NULL OR l.stream = :stream)
+  AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
+ORDER BY l.fence, l.number LIMIT :most
+
+-- name: line_before_last
+SELECT l.fence, l.number FROM log l
+WHERE l.id = :id
+  AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)
+  AND (CAST(:stream AS text) IS NULL OR l.stream = :stream)
+  AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
+ORDER BY l.fence DESC, l.number DESC LIMIT 1 OFFSET :count
+
+-- name: state_told
+SELECT n.id, n.fence, n.at, n.done, n.total, n.note, n.checkpoint FROM note n
+WHERE n.id = :id AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
+
+-- name: progress
+SELECT status, fence FROM state WHERE id = :id AND namespace = :namespace
+
+-- name: usages
+SELECT f.fence, f.usage FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.id = :id AND x.namespace = :namespace AND f.usage IS NOT NULL ORDER BY f.fence

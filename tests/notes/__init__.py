@@ -1,0 +1,1 @@
+"""What attempts tell while they run."""
