@@ -1,0 +1,448 @@
+"""Jobs that are HTTP requests: a template, filled with an execution's arguments, sent, and its answer judged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+from rota import __version__
+from rota.clock import MICROSECONDS, Clock, SystemClock
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.errors import ArgumentsError, DefinitionError, RotaError
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
+from rota.domain.status import Reason
+from rota.executors import address, signing
+from rota.executors.address import HOLE, Refused, argument, filled, single
+from rota.executors.context import Completions, Context
+
+if TYPE_CHECKING:
+    import httpcore
+    import httpx
+
+ARGUMENTS = "arguments"
+CONNECTION = "connection"
+MOST_REDIRECTS = 5
+LONGEST_WAIT_S = 86_400.0
+MOST_EXCERPT = 300
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_OURS = re.compile(
+    r"accept-encoding|connection|content-(length|type)|expect|host|idempotency-key|keep-alive|te|trailer"
+    r"|transfer-encoding|upgrade|user-agent|(x-rota|proxy)-.*"
+)
+_SHOWN = ("content-type", "date", "etag", "last-modified", "link", "location", "retry-after", "x-request-id")
+_CHARSETS = frozenset({"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"})
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request with holes: `{name}` in the URL, in headers and in the body stands for an argument."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] = {}
+    body: str | None = ARGUMENTS
+    """The arguments as JSON, a text with holes, or None. GET and HEAD do not send the arguments as a body.
+
+    In a JSON text a hole is written as JSON, in a form it is encoded; in any other kind of text it stands as it is.
+    """
+    content_type: str = "application/json"
+    success: Sequence[str] = ("200-299",)
+    retry: Sequence[str] = (CONNECTION, "408", "425", "429", "500-599")
+    """The codes that are tried again; `connection` stands for everything that leaves a request without an answer."""
+    timeout_s: float | None = None
+    connect_timeout_s: float = 10.0
+    max_response_bytes: int = 1024 * 1024
+    follow_redirects: int = 3
+    result: Literal["none", "json", "text", "full"] = "none"
+    secret: str | None = None
+    """The name of the environment variable with the key that requests are signed with; never the key itself."""
+    allow: Sequence[str] = ()
+    """Networks and hosts that may be called although they are private."""
+
+    def __post_init__(self) -> None:
+        is_method = re.fullmatch(r"[A-Z]+", self.method) and self.method not in ("CONNECT", "TRACE")
+        _require(is_method, "method", "must be one such as GET or POST")
+        address.check_template(self.url)
+        for name, value in self.headers.items():
+            _require(_TOKEN.fullmatch(name), "headers", f"have a name that cannot be sent: {name!r}")
+            _require(not _OURS.fullmatch(name.lower()), "headers", f"must leave {name} to Rota")
+            _require(not _CONTROL.search(value), "headers", f"have a line break or a control character in {name}")
+        _require(not _CONTROL.search(self.content_type), "content_type", "holds a control character")
+        _codes(self.success, "success")
+        _codes([code for code in self.retry if code != CONNECTION], "retry")
+        _require(self.timeout_s is None or self.timeout_s > 0, "timeout_s", "must be more than zero")
+        _require(self.connect_timeout_s > 0, "connect_timeout_s", "must be more than zero")
+        _require(self.max_response_bytes >= 0, "max_response_bytes", "must not be less than zero")
+        _require(0 <= self.follow_redirects <= MOST_REDIRECTS, "follow_redirects", f"must be 0 to {MOST_REDIRECTS}")
+        _require(self.result in ("none", "json", "text", "full"), "result", "must be none, json, text or full")
+        # The text itself is not repeated: it might be the key.
+        is_name = self.secret is None or re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", self.secret)
+        _require(is_name, "secret", "must be the name of an environment variable")
+        address.Allowed(self.allow)
+
+
+def _require(holds: object, field: str, what: str) -> None:
+    if not holds:
+        raise DefinitionError(f"an HTTP job's {field} {what}")
+
+
+def _codes(texts: Iterable[str], field: str) -> list[range]:
+    ranges = []
+    for text in texts:
+        match = re.fullmatch(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?", text)
+        if match is None or (match[2] and match[2] < match[1]):
+            raise DefinitionError(f"an HTTP job's {field} takes codes such as 200 and 500-599, not {text!r}")
+        ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return ranges
+
+
+def filled_header(name: str, template: str, arguments: dict[str, Any]) -> str:
+    value = filled(template, arguments, single).strip(" \t")
+    if _CONTROL.search(value):
+        raise ArgumentsError(f"the header {name} cannot hold a line break or a control character")
+    return value
+
+
+def filled_body(template: str, content_type: str, arguments: dict[str, Any]) -> bytes:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/json" or kind.endswith("+json"):
+        return _filled_json(template, arguments).encode()
+    if kind == "application/x-www-form-urlencoded":
+        return filled(template, arguments, lambda name, value: quote_plus(single(name, value))).encode()
+    return filled(template, arguments, single).encode()
+
+
+def _filled_json(template: str, arguments: dict[str, Any]) -> str:
+    """A hole between quotes becomes a piece of that text, any other a value."""
+
+    def written(hole: re.Match[str]) -> str:
+        value = argument(hole[1], arguments)
+        before = re.sub(r"\\.", "", template[: hole.start()])
+        if before.count('"') % 2:
+            return json.dumps(single(hole[1], value), ensure_ascii=False)[1:-1]
+        return json.dumps(value, ensure_ascii=False)
+
+    return HOLE.sub(written, template)
+
+
+# --- One request and its answer -------------------------------------------------------------------
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request as it is sent: the first one, or what a redirect made of it."""
+
+    method: str
+    url: httpx.URL
+    body: bytes | None
+    kind: dict[str, str]
+    """What describes the body."""
+    private: dict[str, str]
+    """What is only for the host that the job names: its own headers, and which execution this is."""
+    key: bytes | None
+
+    @property
+    def target(self) -> str:
+        return self.url.raw_path.decode("ascii")
+
+    @property
+    def shown(self) -> str:
+        """The request in words, without what a query may hold in confidence."""
+        path, mark, query = self.target.partition("?")
+        named = "&".join(f"{part.partition('=')[0]}=…" if "=" in part else "…" for part in query.split("&"))
+        return f"{self.method} {self.url.scheme}://{self.url.netloc.decode()}{path}{mark and mark + named}"
+
+    def headers(self, timestamp: int) -> list[tuple[bytes, bytes]]:
+        own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": f"rota/{__version__}", "Accept": "*/*"}
+        own |= {"Accept-Encoding": "gzip, deflate"}
+        signed = signing.sign(self.method, self.target, self.body or b"", self.key, timestamp) if self.key else {}
+        if any(name.lower() == "accept" for name in self.private):
+            del own["Accept"]
+        return [(n.encode(), v.encode()) for n, v in {**own, **self.kind, **self.private, **signed}.items()]
+
+    def redirected(self, status: int, location: str) -> Call:
+        """The request that follows a redirect; another origin gets nothing that was meant for this one."""
+        url = address.follow(self.url, location)
+        changes: dict[str, Any] = {"url": url}
+        if (status == 303 and self.method != "HEAD") or (status in (301, 302) and self.method == "POST"):
+            changes |= {"method": "GET", "body": None, "kind": {}}
+        if (url.scheme, url.host, url.port) != (self.url.scheme, self.url.host, self.url.port):
+            changes |= {"private": {}, "key": None}
+        return msgspec.structs.replace(self, **changes)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back, up to a number of bytes."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    is_cut: bool
+    is_readable: bool
+
+    @property
+    def text(self) -> str:
+        charset = re.search(r"charset=\"?([\w-]+)", self.headers.get("content-type", ""))
+        known = charset[1].lower() if charset and charset[1].lower() in _CHARSETS else "utf-8"
+        return self.body.decode(known, "replace").replace("\x00", "␀")
+
+
+class Unpacking:
+    """The bytes of an answer, unpacked as they come and never more than `most`, however well they were packed."""
+
+    def __init__(self, coding: str, most: int) -> None:
+        self.body = bytearray()
+        self.is_cut = False
+        self.is_known = coding in ("", "identity", "gzip", "x-gzip", "deflate")
+        self._most = most
+        self._most_packed = 2 * most + 65_536  # Packing may add a little, but not for ever.
+        self._coding = coding if self.is_known else "identity"
+        self._unpacker: Any = None
+
+    def add(self, data: bytes) -> None:
+        if self._coding in ("", "identity"):
+            self._keep(data)
+            return
+        self._most_packed -= len(data)
+        self.is_cut = self._most_packed < 0
+        while data and not self.is_cut:
+            if self._unpacker is None or self._unpacker.eof:
+                self._unpacker = zlib.decompressobj(self._window(data))
+            self._keep(self._unpacker.decompress(data, self._most - len(self.body) + 1))
+            data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+
+    def end(self) -> None:
+        if self._unpacker is not None and not self._unpacker.eof and not self.is_cut:
+            raise zlib.error("the packed answer ends too early")
+
+    def _keep(self, data: bytes) -> None:
+        self.is_cut = len(self.body) + len(data) > self._most
+        self.body += data[: self._most - len(self.body)]
+
+    def _window(self, data: bytes) -> int:
+        if self._coding != "deflate":
+            return 16 + zlib.MAX_WBITS
+        # Some servers leave out the frame that the standard asks for.
+        return zlib.MAX_WBITS if data[0] & 0x0F == 8 else -zlib.MAX_WBITS
+
+
+# --- The executor ---------------------------------------------------------------------------------
+
+
+class HttpExecutor:
+    """Runs a job that is an HTTP request."""
+
+    grace_s = 5.0
+    completions: Completions | None = None
+
+    def __init__(
+        self,
+        request: Request,
+        rules: Rules,
+        *,
+        clock: Clock | None = None,
+        most_result_bytes: int = payload.MOST_BYTES,
+    ) -> None:
+        self.rules = rules
+        self._request = request
+        self._clock = clock or SystemClock()
+        self._most_result_bytes = most_result_bytes
+        self._success = _codes(request.success, "success")
+        self._retried = _codes([code for code in request.retry if code != CONNECTION], "retry")
+        self._allowed = address.allowed(request.allow)
+        self._running: set[asyncio.Task[Outcome]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        task = asyncio.ensure_future(self._attempt(claim, context))
+        self._running.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if task in self._running or (current is not None and current.cancelling()):
+                raise
+            return GivenBack(Reason.LEASE_LOST)
+        finally:
+            self._running.discard(task)
+
+    def abandon(self) -> None:
+        running, self._running = self._running, set()
+        for task in running:
+            task.cancel()
+        if self._pool is not None and self._loop is not None and not self._loop.is_closed():
+            closing = self._loop.create_task(self._pool.aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        self._pool = None
+
+    async def _attempt(self, claim: Claim, context: Context) -> Outcome:
+        where = self._request.url.partition("?")[0]
+        try:
+            call = self._call(claim, context)
+            where = call.shown
+            async with asyncio.timeout(self._request.timeout_s):
+                answer = await self._answer(call, context)
+        except ArgumentsError as error:
+            return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
+        except DefinitionError as error:
+            return Failed(payload.error("HttpSecret", str(error)))
+        except ModuleNotFoundError:
+            return Failed(payload.error("HttpMissing", "a job that is an HTTP request needs: pip install rota[http]"))
+        except Refused as error:
+            return Failed(payload.error("HttpRefused", f"{where}: {error}"), permanent=True)
+        except Exception as error:
+            if (found := address.trouble(error)) is None:
+                raise
+            kind, sentence = found
+            is_for_good = CONNECTION not in self._request.retry
+            return Failed(payload.error(kind, f"{where}: {sentence}"), permanent=is_for_good)
+        return self._judged(where, answer)
+
+    def _call(self, claim: Claim, context: Context) -> Call:
+        request = self._request
+        arguments = payload.decode(claim.arguments, "the arguments")
+        if not isinstance(arguments, dict):
+            raise ArgumentsError("the arguments of an HTTP job must have names")
+        url = address.parsed(address.filled_url(request.url, arguments))
+        body: bytes | None = None
+        if request.body is not None and request.body != ARGUMENTS:
+            body = filled_body(request.body, request.content_type, arguments)
+        elif request.body is not None and request.method not in ("GET", "HEAD"):
+            body = claim.arguments.encode()
+        private = {name: filled_header(name, value, arguments) for name, value in request.headers.items()}
+        private |= {"Idempotency-Key": context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
+        private |= {"X-Rota-Attempt": str(context.attempt), "X-Rota-Fence": str(context.fence)}
+        kind = {} if body is None else {"Content-Type": request.content_type}
+        return Call(request.method, url, body, kind, private, self._key())
+
+    def _key(self) -> bytes | None:
+        if self._request.secret is None:
+            return None
+        key = os.environ.get(self._request.secret, "")
+        if not key:
+            raise DefinitionError(f"the environment variable {self._request.secret} with the signing key is not set")
+        return key.encode()
+
+    async def _answer(self, call: Call, context: Context) -> Answer:
+        left = self._request.follow_redirects
+        while True:
+            answer = await self._send(call, context)
+            location = answer.headers.get("location") if answer.status in (301, 302, 303, 307, 308) else None
+            if not location or not left or _has(self._success, answer.status):
+                return answer
+            call = call.redirected(answer.status, location)
+            left -= 1
+
+    async def _send(self, call: Call, context: Context) -> Answer:
+        import httpcore  # lazy: an extra
+
+        began = self._clock.monotonic()
+        async with self._connections().stream(
+            call.method,
+            httpcore.URL(
+                scheme=call.url.raw_scheme, host=call.url.raw_host, port=call.url.port, target=call.url.raw_path
+            ),
+            headers=call.headers(self._clock.now() // MICROSECONDS),
+            content=call.body if call.method in ("GET", "HEAD") else call.body or b"",
+            extensions={"timeout": {"connect": self._request.connect_timeout_s}},
+        ) as response:
+            headers = {name.decode("latin-1").lower(): _header_text(value) for name, value in response.headers}
+            unpacking = Unpacking(headers.get("content-encoding", "").strip().lower(), self._request.max_response_bytes)
+            async for chunk in response.aiter_stream():
+                unpacking.add(chunk)
+                if unpacking.is_cut:
+                    break
+            unpacking.end()
+        if (write_log := getattr(context, "write_log", None)) is not None:
+            write_log("log", f"{call.shown} → {response.status} in {self._clock.monotonic() - began:.2f} s")
+        return Answer(response.status, headers, bytes(unpacking.body), unpacking.is_cut, unpacking.is_known)
+
+    def _connections(self) -> httpcore.AsyncConnectionPool:
+        loop = asyncio.get_running_loop()
+        if self._pool is None or self._loop is not loop:
+            self._pool, self._loop = address.pool(self._allowed), loop
+        return self._pool
+
+    def _judged(self, where: str, answer: Answer) -> Outcome:
+        if _has(self._success, answer.status):
+            try:
+                return Succeeded(self._result(answer))
+            except RotaError as error:
+                return Failed(payload.error("ResultError", f"{where}: {error}"), Reason.BAD_RESULT, permanent=True)
+        excerpt = " ".join(answer.text[:MOST_EXCERPT].split()) if answer.is_readable else ""
+        sentence = f"{where} was answered with {answer.status}{': ' + excerpt if excerpt else ''}"
+        failure = payload.error("HttpStatus", sentence)
+        if not _has(self._retried, answer.status):
+            return Failed(failure, permanent=True)
+        return Failed(failure, retry_in_s=retry_after_s(answer.headers.get("retry-after", ""), self._clock.now()))
+
+    def _result(self, answer: Answer) -> str:
+        if self._request.result == "none":
+            return "null"
+        if not answer.is_readable:
+            raise ArgumentsError(f"the answer is packed as {answer.headers['content-encoding']!r}, which is unknown")
+        if self._request.result == "json":
+            if answer.is_cut:
+                most = self._request.max_response_bytes
+                raise ArgumentsError(f"the answer was cut off after {most:,} bytes, so it is not valid JSON")
+            value = payload.decode(answer.body, "the answer") if answer.body.strip() else None
+            return payload.encode(value, "the answer", self._most_result_bytes)
+        text, is_cut = answer.text, answer.is_cut
+        while True:
+            try:
+                return payload.encode(self._told(answer, text, is_cut), "the answer", self._most_result_bytes)
+            except ArgumentsError:
+                if not text:
+                    raise
+            text, is_cut = text[: len(text) // 2], True
+
+    def _told(self, answer: Answer, text: str, is_cut: bool) -> Any:
+        if self._request.result == "text":
+            return f"{text}\n… cut off after {len(text):,} characters" if is_cut else text
+        headers = {name: answer.headers[name] for name in _SHOWN if name in answer.headers}
+        body: Any = text
+        if not is_cut and "json" in headers.get("content-type", ""):
+            try:
+                body = payload.decode(answer.body, "the answer")
+            except ArgumentsError:
+                body = text
+        return {"status": answer.status, "headers": headers, "body": body, "is_cut": is_cut}
+
+
+def retry_after_s(text: str, now: int) -> float | None:
+    """The wait that a Retry-After header asks for, in seconds or by a date, at most a day; None if it is neither."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{1,20}", text):
+        return min(float(text), LONGEST_WAIT_S)
+    try:
+        when = parsedate_to_datetime(text)
+        wait = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now / MICROSECONDS
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return min(max(wait, 0.0), LONGEST_WAIT_S)
+
+
+def _has(ranges: Iterable[range], status: int) -> bool:
+    return any(status in codes for codes in ranges)
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
