@@ -29,6 +29,7 @@ MANY_STRAYS = 100_000
 LOCKS_PER_DAY = 6
 """A statement that looks for an execution locks two tables of every day, with two indexes each."""
 NOT_DURABLE = "accepted would not mean durable: a crash of the server could lose what was accepted"
+ENCODING = "UTF8"
 MOST_SHOWN = 5
 
 
@@ -59,6 +60,7 @@ def server_settings(database: Database) -> list[Finding]:
     if known.get("autovacuum") == "off":
         words = "autovacuum is off: dead rows pile up, and every claim becomes slower"
         findings.append(Finding("server settings", Verdict.FAIL, words, "set autovacuum = on"))
+    findings += _encoding(known) + _defaults(found)
     for name in ("statement_timeout", "transaction_timeout"):
         if 0 < int(known.get(name, "0")) < SHORT_MS:
             words = (
@@ -191,6 +193,33 @@ def _write(found: PostgresHealth) -> list[Finding]:
     if found.write_s > SLOW_WRITE_S:
         return [Finding("write", Verdict.WARN, took, "use a faster disk or network, or see who else is writing")]
     return [Finding("write", Verdict.OK, took)]
+
+
+def _encoding(known: dict[str, str]) -> list[Finding]:
+    encoding = known.get("server_encoding", ENCODING)
+    if encoding == ENCODING:
+        return []
+    words = f"the database has the encoding {encoding}: text that it cannot hold is refused, or read as other text"
+    advice = f"make a database with ENCODING '{ENCODING}' TEMPLATE template0, and use that one"
+    return [Finding("server settings", Verdict.FAIL, words, advice)]
+
+
+def _defaults(found: PostgresHealth) -> list[Finding]:
+    """How transactions begin for this role, where nobody says how."""
+    wanted = {
+        "default_transaction_isolation": ("read committed", "transactions of jobs and programs that meet fail"),
+        "default_transaction_read_only": ("off", "nothing can be accepted, claimed or ended"),
+    }
+    return [
+        Finding(
+            "server settings",
+            Verdict.WARN,
+            f"{name} is {found.settings[name]} for this role: {then}",
+            f"alter role {found.role} set {name} = '{value}', and see `alter database` as well",
+        )
+        for name, (value, then) in wanted.items()
+        if found.settings.get(name, value) != value
+    ]
 
 
 def _connections(found: PostgresHealth) -> list[Finding]:

@@ -41,6 +41,10 @@ def guarded(work: Callable[[], None]) -> int:
         return _say(str(error), BAD_INPUT)
     except OSError as error:
         return _say(_system(error), BAD_INPUT)
+    except Exception as error:
+        if words := _database(error):
+            return _say(words, BAD_INPUT)
+        raise
     return 0
 
 
@@ -58,6 +62,17 @@ def _usage(error: click.ClickException) -> str:
 def _system(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; check the path and its permissions"
+
+
+def _database(error: Exception) -> str:
+    """What PostgreSQL said, if nobody put it into words before; empty if it is an error of something else."""
+    if "psycopg" not in sys.modules:  # Then nobody can have raised it, and most commands start faster without it.
+        return ""
+    import psycopg
+
+    from rota.store.postgres_errors import translated
+
+    return str(translated(error, "the database")) if isinstance(error, psycopg.Error) else ""
 
 
 def _forget_stdout() -> None:

@@ -25,7 +25,7 @@ _AGAIN = {
     "57014",  # query_canceled: our own statement_timeout, or an operator
 }
 _RECONNECT = {
-    "25006",  # read_only_sql_transaction: the server is a standby now
+    _NO_WRITES := "25006",  # read_only_sql_transaction: the server is a standby now
     "25P03",  # idle_in_transaction_session_timeout
     "25P04",  # transaction_timeout
     "53300",  # too_many_connections
@@ -36,9 +36,11 @@ _RECONNECT = {
     "26000",  # invalid_sql_statement_name: a pooler gave us another connection
 }
 _LOST = "08"  # connection_exception
+_OVERTAKEN = {"40001", "40P01"}
 _CACHED = ("0A000", "cached plan")  # A newer node has changed a table under a statement that we had prepared.
 _FULL = {"53100", "53200", "53400"}
-_NO_RIGHT = {"28000", "28P01", "3D000", "42501"}
+_NO_GRANT = "42501"
+_NO_RIGHT = {"28000", "28P01", "3D000"}
 _NO_SCHEMA = {"3F000", "42P01", "42703", "42883"}
 # Classes that speak of the server's state and not of what was asked of it: the same call may succeed another day.
 # Resources, operators, its disk, its settings, its own mistakes.
@@ -53,7 +55,10 @@ _REFUSALS = (
     "not permitted to log in",
     "no such database",
     "no such user",
+    _NO_SSL := "server does not support SSL",
 )
+_READ_ONLY = "session is read-only"
+_HUNG_UP = "server closed the connection unexpectedly"
 _BAD_OPTION = re.compile(r"invalid [\w ]+ value|invalid port number|could not match \d+")
 
 
@@ -91,14 +96,43 @@ def translated(error: psycopg.Error, shown: str) -> StoreError:
     if state in _FULL:
         return StoreUnavailable(f"{shown} has no room left ({text}); nothing was accepted. Free some and try again")
     if remedy(error) is not Remedy.NONE:
-        return _passing(f"{shown} cannot be reached: {text}")
+        return _passing(_words_for_passing(error, shown, text))
     if state in _NO_SCHEMA:
         return StoreMismatch(f"{shown} lacks what this version of Rota needs ({text}): run `rota migrate`")
+    if state == _NO_GRANT:
+        return StoreUnavailable(
+            f"{shown} refuses: {text}. Grant it to the URL's user, or use the owner of Rota's tables; "
+            "`rota doctor` says what is missing"
+        )
+    if _NO_SSL in str(error):
+        return StoreUnavailable(f"{shown} refuses: {text}. Check sslmode in the URL, or let the server use SSL")
     if state in _NO_RIGHT or is_refusal(error):
         return StoreUnavailable(f"{shown} refuses: {text}. Check the URL's user, password and database, and its rights")
     if state is not None and state[:2] in _OF_THE_SERVER:
         return StoreUnavailable(f"{shown} is in trouble: {text} ({state})")
     return StoreError(f"{shown}: {text}")
+
+
+def _words_for_passing(error: psycopg.Error, shown: str, text: str) -> str:
+    if error.sqlstate in _OVERTAKEN:
+        return f"{shown} let another transaction go first ({text}): try again"
+    if error.sqlstate in _AGAIN:
+        return f"{shown} could not do this in time ({text}): somebody's open transaction holds {_WHAT}"
+    if error.sqlstate == _NO_WRITES or _READ_ONLY in str(error):
+        return (
+            f"{shown} cannot be written to ({text}): the server is a standby, or default_transaction_read_only is on "
+            "for the URL's user or database"
+        )
+    if error.sqlstate is None and _HUNG_UP in text:
+        # We hang up as well, when an answer takes longer than the caller waits: nobody can tell from the error.
+        return (
+            f"{shown} cannot be reached: {text}, or gave no answer in time. If it is up, somebody's open transaction "
+            f"may hold {_WHAT}"
+        )
+    return f"{shown} cannot be reached: {text}"
+
+
+_WHAT = "what this needs, a key or a lock: `rota doctor` names long transactions"
 
 
 def _passing(words: str) -> StoreUnavailable:

@@ -33,6 +33,9 @@ SETTINGS = [
     "statement_timeout",
     "transaction_timeout",
     "idle_session_timeout",
+    "server_encoding",
+    "default_transaction_isolation",
+    "default_transaction_read_only",
 ]
 
 
@@ -174,8 +177,10 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int,
        pg_database_size(current_database())
 """
+# How transactions begin is set by us as well: what counts is what the role or the database would have.
 _SETTINGS = """
-SELECT name, CASE WHEN name = 'shared_buffers' THEN (setting::bigint * 8192)::text ELSE setting END
+SELECT name, CASE WHEN name = 'shared_buffers' THEN (setting::bigint * 8192)::text
+                  WHEN name LIKE 'default_transaction_%%' THEN reset_val ELSE setting END
 FROM pg_settings WHERE name = ANY(%s)
 """
 # Of our own database, and not this look itself. What is idle and in no transaction holds nothing.

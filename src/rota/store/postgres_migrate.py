@@ -9,13 +9,16 @@ from __future__ import annotations
 import psycopg
 
 from rota.clock import Clock
-from rota.domain.errors import StoreUnavailable
+from rota.domain.errors import StoreMismatch, StoreUnavailable
 from rota.store import migrate, postgres_partitions
 from rota.store.migrate import Migration
+from rota.store.postgres_errors import first_line
 from rota.store.postgres_link import Link
 
 FIRST = 1
 """The migration that makes the database."""
+ENCODING = "UTF8"
+_TAKEN = (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateFunction)
 
 
 def _lock(schema: str) -> str:
@@ -23,12 +26,29 @@ def _lock(schema: str) -> str:
 
 
 def applied(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> dict[int, str]:
-    """Number and checksum of every migration that the database has seen."""
+    """Number and checksum of every migration that the database has seen; refuses a table that is not ours."""
     table = connection.execute("SELECT to_regclass(%s)", (f'"{schema}".migration',), prepare=False).fetchone()
     if table is None or table[0] is None:
         return {}
     query = "".join(('SELECT number, checksum FROM "', schema, '".migration ORDER BY number'))
-    return dict(connection.execute(query.encode(), prepare=False).fetchall())  # type: ignore[arg-type]
+    try:
+        rows = connection.execute(query.encode(), prepare=False).fetchall()
+    except (psycopg.errors.UndefinedColumn, psycopg.errors.WrongObjectType) as error:
+        raise _foreign(connection, schema, first_line(error)) from error
+    found = {number: checksum for number, checksum in rows if isinstance(number, int) and isinstance(checksum, str)}
+    if len(found) < len(rows):
+        raise _foreign(connection, schema, "a table migration with other contents")
+    return found
+
+
+def check_encoding(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Refuses a database that cannot hold every text. Which encoding it has is decided when it is made."""
+    (encoding,) = connection.execute("SHOW server_encoding", prepare=False).fetchone() or ("",)
+    if encoding != ENCODING:
+        raise StoreUnavailable(
+            f"the database {connection.info.dbname} has the encoding {encoding}, and Rota needs {ENCODING}: make one "
+            f"with `CREATE DATABASE name ENCODING '{ENCODING}' LOCALE 'C' TEMPLATE template0`, and name it in the URL"
+        )
 
 
 def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
@@ -40,9 +60,18 @@ def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
 
 
 def _apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
+    try:
+        return _apply_in_turn(link, schema, clock)
+    except _TAKEN as error:
+        raise _foreign(link.connection, schema, first_line(error)) from error
+
+
+def _apply_in_turn(link: Link, schema: str, clock: Clock) -> list[Migration]:
     connection = link.connection
     done = []
     with connection.transaction():
+        # Whoever has waited for the lock must see what the one before did, whatever the role's settings are.
+        connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (_lock(schema),), prepare=False)
         _create_schema(connection, schema)
         connection.execute("SELECT set_config('search_path', %s, true)", (schema,), prepare=False)
@@ -60,6 +89,7 @@ def _apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
 def _create_schema(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> None:
     if applied(connection, schema):
         return
+    check_encoding(connection)
     known = connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',), prepare=False).fetchone()
     try:
         if known is None or not known[0]:
@@ -68,6 +98,13 @@ def _create_schema(connection: psycopg.Connection[tuple[object, ...]], schema: s
         user, database = connection.info.user, connection.info.dbname
         raise StoreUnavailable(_NO_SCHEMA.format(user=user, schema=schema, database=database)) from None
     connection.execute("".join(('CREATE TABLE "', schema, '".migration ', _TABLE)).encode(), prepare=False)
+
+
+def _foreign(connection: psycopg.Connection[tuple[object, ...]], schema: str, found: str) -> StoreMismatch:
+    return StoreMismatch(
+        f"the schema {schema} of the database {connection.info.dbname} holds something that is not Rota's ({found}): "
+        "choose another schema with `?schema=name` in the URL, or move it away"
+    )
 
 
 _TABLE = "(number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"

@@ -15,6 +15,7 @@ from rota.store.port import View
 from rota.store.postgres_errors import translated
 from rota.store.postgres_link import Link
 from rota.store.postgres_session import PostgresSession
+from rota.store.postgres_url import Address
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,21 +29,14 @@ class PostgresReadOnly:
         self._address = address = postgres_url.parse(url)
         try:
             self._link = Link(address, "cli")
+            try:
+                _check(self._link, address)
+                self._session = PostgresSession(self._link, address.schema, clock)
+            except BaseException:
+                self.close()
+                raise
         except psycopg.Error as error:
             raise translated(error, address.shown) from error
-        try:
-            applied = postgres_migrate.applied(self._link.connection, address.schema)
-            if not applied:
-                raise StoreUnavailable(
-                    f"{address.shown} has no schema {address.schema!r} of Rota yet: start `rota worker MODULE:APP` "
-                    "or run `rota migrate`"
-                )
-            if behind := migrate.pending(applied, "postgres"):
-                raise StoreMismatch(f"{address.shown} lacks the migration {behind[0].name}: run `rota migrate`")
-        except BaseException:
-            self.close()
-            raise
-        self._session = PostgresSession(self._link, address.schema, clock)
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -61,13 +55,28 @@ class PostgresReadOnly:
 
 
 def pending(url: str) -> list[Migration]:
-    """The migrations that the database has not seen; all of them if it knows nothing of Rota yet."""
+    """The migrations that the database has not seen; all of them if it knows nothing of Rota yet, and could."""
     address = postgres_url.parse(url)
     try:
         link = Link(address, "cli", planner=False)
+        try:
+            applied = postgres_migrate.applied(link.connection, address.schema)
+            if not applied:
+                postgres_migrate.check_encoding(link.connection)
+            return migrate.pending(applied, "postgres")
+        finally:
+            link.close()
     except psycopg.Error as error:
         raise translated(error, address.shown) from error
-    try:
-        return migrate.pending(postgres_migrate.applied(link.connection, address.schema), "postgres")
-    finally:
-        link.close()
+
+
+def _check(link: Link, address: Address) -> None:
+    """Refuses a database that is not Rota's, or not as new as this version."""
+    applied = postgres_migrate.applied(link.connection, address.schema)
+    if not applied:
+        raise StoreUnavailable(
+            f"{address.shown} has no schema {address.schema!r} of Rota yet: start `rota worker MODULE:APP` "
+            "or run `rota migrate`"
+        )
+    if behind := migrate.pending(applied, "postgres"):
+        raise StoreMismatch(f"{address.shown} lacks the migration {behind[0].name}: run `rota migrate`")

@@ -1,0 +1,72 @@
+"""What a caller is told when the server is well and somebody stands in the way."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from rota.clock import SystemClock
+from rota.domain.errors import StoreUnavailable
+from rota.store import postgres_link, postgres_readonly, reader
+from rota.store.postgres import PostgresStore
+from rota.store.postgres_errors import Remedy, remedy, translated
+from tests.support import postgres
+
+SHOWN = "postgresql://host/shop"
+HOLDER = "somebody's open transaction"
+
+
+@pytest.mark.parametrize("kind", [psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled])
+def test_a_wait_that_ran_out_is_not_called_a_server_that_is_away(kind: type[psycopg.Error]) -> None:
+    known = translated(kind("canceling statement due to lock timeout"), SHOWN)
+    assert isinstance(known, StoreUnavailable)
+    assert known.may_pass
+    assert str(known) == (
+        f"{SHOWN} could not do this in time (canceling statement due to lock timeout): {HOLDER} holds what this needs, "
+        "a key or a lock: `rota doctor` names long transactions"
+    )
+
+
+@pytest.mark.parametrize("kind", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
+def test_a_transaction_that_gave_way_says_so(kind: type[psycopg.Error]) -> None:
+    known = translated(kind("deadlock detected"), SHOWN)
+    assert isinstance(known, StoreUnavailable)
+    assert known.may_pass
+    assert "let another transaction go first" in str(known)
+    assert "cannot be reached" not in str(known)
+
+
+def test_a_connection_that_ended_may_have_been_ours_to_end() -> None:
+    error = psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly\n\tMore.")
+    known = translated(error, SHOWN)
+    assert isinstance(known, StoreUnavailable)
+    assert known.may_pass
+    assert f"gave no answer in time. If it is up, {HOLDER} may hold what this needs" in str(known)
+
+
+def test_a_table_that_is_locked_is_named_as_such(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(postgres_link.SETTINGS, "lock_timeout", "200ms")
+    store = PostgresStore(url, busy_s=1)
+    looking = postgres_readonly.PostgresReadOnly(url, SystemClock())
+    with postgres.shared().connect(url.rpartition("/")[2]) as other:
+        other.autocommit = False
+        other.execute("LOCK TABLE rota.queue IN ACCESS EXCLUSIVE MODE")
+        for one in (looking, store):
+            with pytest.raises(StoreUnavailable, match=f"lock timeout.*{HOLDER} holds"):
+                one.read(reader.queues, "default")
+        other.rollback()
+    looking.close()
+    store.close()
+
+
+def test_a_role_that_may_only_read_is_told_which_setting_it_is(url: str) -> None:
+    server, name = postgres.shared(), url.rpartition("/")[2]
+    server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with pytest.raises(StoreUnavailable, match=r"cannot be written to .*default_transaction_read_only is on"):
+        PostgresStore(url, busy_s=0.1)
+
+
+def test_a_server_without_ssl_is_not_waited_for() -> None:
+    error = psycopg.OperationalError("connection failed: server does not support SSL, but SSL was required")
+    assert remedy(error) is Remedy.NONE
+    assert "server does not support SSL, but SSL was required. Check sslmode" in str(translated(error, SHOWN))
