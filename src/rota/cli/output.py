@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ _STYLES = {
     "cancelled": "dim",
     "skipped": "dim",
 }
+MANY_BRACKETS = 200
 _TIMES = frozenset({"deadline", "lease_until"})
 _JSON = frozenset({"arguments", "tags", "result", "error", "queues", "definition"})
 
@@ -70,17 +72,41 @@ def data(row: Any) -> dict[str, Any]:
 
 
 def decoded(stored: str | None) -> Any:
-    """Stored JSON as a value."""
-    return None if stored is None else json.loads(stored)
+    """Stored JSON as a value; what cannot be read, or not be printed as JSON again, as the text that it is."""
+    if stored is None:
+        return None
+    try:
+        value = json.loads(stored, parse_float=_finite, parse_constant=_finite)
+        if stored.count("[") + stored.count("{") > MANY_BRACKETS:
+            json.dumps(value, indent=2)  # What can be read may still be too deep to be written.
+        return value
+    except (ValueError, RecursionError):
+        return stored
+
+
+def _finite(number: str) -> float:
+    """JSON has no infinity, and to read 1e5000 gives one."""
+    if not math.isfinite(value := float(number)):
+        raise ValueError(number)
+    return value
 
 
 def short_error(stored: str | None) -> str:
     """The first line of a stored error."""
-    error = decoded(stored)
-    if not error:
-        return ""
-    first = str(error["message"]).strip().split("\n")[0]
-    return text.clipped(f"{error['type']}: {first}", 120)
+    first = error_words(decoded(stored)).strip().split("\n")[0]
+    return text.clipped(first, 120)
+
+
+def error_words(error: Any) -> str:
+    """Kind and message of a decoded error, whatever is stored there."""
+    if isinstance(error, dict) and {"type", "message"} <= error.keys():
+        return f"{error['type']}: {str(error['message']).strip()}"
+    return as_text(error) if error else ""
+
+
+def as_text(value: Any) -> str:
+    """A decoded value for people: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else to_json(value)
 
 
 def message(words: str) -> None:
@@ -108,7 +134,7 @@ def _value(name: str, value: Any) -> Any:
     if name.endswith("_at") or name in _TIMES:
         return text.iso(value)
     if name in _JSON and isinstance(value, str):
-        return json.loads(value)
+        return decoded(value)
     return bool(value) if name == "final" else value
 
 

@@ -47,11 +47,12 @@ def width(text: str) -> int:
 
 
 def iso(instant: int | None) -> str | None:
-    """An instant as programs read it: ISO 8601, UTC, always with microseconds."""
+    """An instant as programs read it: ISO 8601, UTC, always with microseconds. No calendar has all that is stored."""
     if instant is None:
         return None
     seconds, rest = divmod(instant, MICROSECONDS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:06d}Z"
+    exact = _on_calendar(instant)
+    return f"{seconds} s after 1970" if exact is None else f"{exact:%Y-%m-%dT%H:%M:%S}.{rest:06d}Z"
 
 
 def ago(instant: int | None, now: int) -> str:
@@ -64,7 +65,10 @@ def ago(instant: int | None, now: int) -> str:
 
 def when(instant: int, now: int) -> str:
     """An instant for people, exact and relative."""
-    return f"{datetime.fromtimestamp(instant // MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S} UTC ({ago(instant, now)})"
+    exact = _on_calendar(instant)
+    if exact is None:
+        return f"in the far {'past' if instant < now else 'future'} ({ago(instant, now)})"
+    return f"{exact:%Y-%m-%d %H:%M:%S} UTC ({ago(instant, now)})"
 
 
 def length(start: int | None, end: int | None) -> str:
@@ -85,6 +89,14 @@ def size(count: int) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 execution`, `2,000 executions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _on_calendar(instant: int) -> datetime | None:
+    """To the second; `None` before the year 1 and after 9999."""
+    try:
+        return datetime.fromtimestamp(instant // MICROSECONDS, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _is_hostile(char: str) -> bool:

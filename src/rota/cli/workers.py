@@ -46,7 +46,7 @@ def _columns(now: int) -> output.Columns[WorkerRow]:
         "app": lambda row: row.app,
         "state": lambda row: state(row, now),
         "running": lambda row: f"{row.running}/{row.concurrency}",
-        "queues": lambda row: ",".join(output.decoded(row.queues) or ["(all)"]),
+        "queues": lambda row: ",".join(map(output.as_text, output.decoded(row.queues) or ["(all)"])),
         "heartbeat": lambda row: text.ago(row.heartbeat_at, now),
         "started": lambda row: text.ago(row.started_at, now),
         "version": lambda row: row.version,
