@@ -1,0 +1,115 @@
+"""Trees of processes: who belongs to one, what it holds, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rota.executors import tree
+from tests.support.waiting import eventually
+
+FAMILY = str(Path(__file__).with_name("programs") / "family.py")
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*argv: str, **environment: str) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, env={**os.environ, **environment}))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def present(pid: int) -> tree.Process:
+    process = tree.read(pid)
+    assert process is not None
+    return process
+
+
+def is_there(process: tree.Process) -> bool:
+    now = tree.read(process.pid)
+    return now is not None and now.start == process.start and not now.is_dead
+
+
+def test_a_process_is_read_whatever_its_name(tmp_path: Path, start: Start) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to("/bin/sleep")
+    process = present(start(str(program), "1000").pid)
+    assert (process.parent, process.session) == (os.getpid(), os.getsid(0))
+    assert not process.is_dead
+
+
+def test_a_number_that_nobody_has_is_nobody() -> None:
+    assert tree.read(2**22 + 1) is None
+    assert tree.mark(2**22 + 1) == ""
+    assert tree.children(2**22 + 1) == []
+
+
+def test_descendants_are_found_by_their_parents(start: Start) -> None:
+    shell = start("sh", "-c", "sh -c 'sleep 1000; :' & sleep 1000; :")
+    eventually(lambda: len(tree.descendants(shell.pid)) == 3)
+    found = tree.descendants(shell.pid)
+    assert {process.pid for process in found} == tree.walk([present(shell.pid)]).keys() - {shell.pid}
+    assert tree.kill(lambda: tree.descendants(shell.pid)) == 3
+    eventually(lambda: not any(is_there(process) for process in found))
+
+
+def test_the_marked_are_found_and_killed_wherever_they_are(tmp_path: Path, start: Start) -> None:
+    mark = f"test-{os.getpid()}.1"
+    file = tmp_path / "pids"
+    start(sys.executable, FAMILY, str(file), "leave", **{tree.MARK: mark}).wait()
+    pids = [int(line) for line in file.read_text().split()]
+    left = [process for process in map(tree.read, pids[1:]) if process is not None]
+    wiped = left.pop()
+    assert tree.mark(left[0].pid) == mark
+    eventually(lambda: not tree.mark(wiped.pid))
+    assert {process.pid for process in tree.marked(mark)} == {process.pid for process in left}
+    assert tree.kill(lambda: tree.marked(mark)) == len(left) == 3
+    tree.send(wiped, signal.SIGKILL)  # Which only the stage finds: it becomes its parent.
+    eventually(lambda: not any(is_there(process) for process in (*left, wiped)))
+
+
+def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Start) -> None:
+    sleep = start("sleep", "1000")
+    process = present(sleep.pid)
+    assert not tree.send(process._replace(start=process.start - 1), signal.SIGKILL)
+    assert is_there(process)
+    assert tree.send(process, signal.SIGKILL)
+    assert sleep.wait() == -signal.SIGKILL
+    assert not tree.send(process, signal.SIGKILL)
+
+
+def test_what_starts_others_all_the_time_is_killed(start: Start) -> None:
+    shell = start("sh", "-c", "while :; do sleep 1000 & /bin/true; done")
+    eventually(lambda: len(tree.descendants(shell.pid)) > 5)
+    seen: dict[int, tree.Process] = {}
+
+    def find() -> list[tree.Process]:
+        among = tree.everyone()
+        members = [among[shell.pid], *tree.descendants(shell.pid, among)]
+        seen.update((member.pid, member) for member in members)
+        return members
+
+    tree.kill(find)
+    shell.wait()
+    eventually(lambda: not any(is_there(process) for process in seen.values()))
+
+
+def test_the_memory_of_a_tree_is_that_of_its_processes(start: Start) -> None:
+    program = "import signal; held = b'x' * 50_000_000; signal.pause()"
+    process = present(start(sys.executable, "-c", program).pid)
+    eventually(lambda: tree.resident_bytes([process]) > 50_000_000)
+    assert tree.resident_bytes([process]) < 150_000_000
+    assert tree.resident_bytes([]) == 0
