@@ -267,6 +267,8 @@ def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
         raise Refused(f"only http and https are called, not {url.scheme or 'a URL without a scheme'} on {url.host}")
     if not url.host:
         raise Refused("the URL has no host")
+    if url.port is not None and not 0 < url.port < 65_536:
+        raise Refused(f"the URL for {url.host} names the port {url.port}, which cannot be")
     if url.userinfo:
         raise Refused(f"the URL for {url.host} holds a user or a password, which is not sent")
     return url
@@ -334,10 +336,10 @@ def trouble(error: Exception) -> tuple[str, str] | None:
     import httpcore  # lazy: an extra
 
     causes: list[BaseException] = [error]
-    while causes[-1].__cause__ is not None and len(causes) < 10:
-        causes.append(causes[-1].__cause__)
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 10:
+        causes.append(cause)
     for cause in causes:
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLWantReadError):
             return "HttpTls", f"the encrypted connection failed: {getattr(cause, 'verify_message', '') or cause.reason}"
         if isinstance(cause, ConnectionRefusedError):
             return "HttpConnection", "the connection was refused"
@@ -349,7 +351,7 @@ def trouble(error: Exception) -> tuple[str, str] | None:
         case TimeoutError() | httpcore.TimeoutException():
             return "HttpTimeout", "there was no complete answer in time"
         case httpcore.NetworkError() | OSError():
-            return "HttpConnection", f"the connection failed: {str(causes[-1]) or 'it was closed'}"
+            return "HttpConnection", f"the connection failed: {error}"
         case httpcore.ProtocolError():
             return "HttpProtocol", f"the exchange broke the rules of HTTP: {error}"
         case zlib.error():

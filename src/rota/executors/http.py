@@ -7,7 +7,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -59,8 +59,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     In a JSON text a hole is written as JSON, in a form it is encoded; in any other kind of text it stands as it is.
     """
     content_type: str = "application/json"
-    success: Sequence[str] = ("200-299",)
-    retry: Sequence[str] = (CONNECTION, "408", "425", "429", "500-599")
+    success: list[str] = msgspec.field(default_factory=lambda: ["200-299"])
+    retry: list[str] = msgspec.field(default_factory=lambda: [CONNECTION, "408", "425", "429", "500-599"])
     """The codes that are tried again; `connection` stands for everything that leaves a request without an answer."""
     timeout_s: float | None = None
     connect_timeout_s: float = 10.0
@@ -69,7 +69,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     result: Literal["none", "json", "text", "full"] = "none"
     secret: str | None = None
     """The name of the environment variable with the key that requests are signed with; never the key itself."""
-    allow: Sequence[str] = ()
+    allow: list[str] = []
     """Networks and hosts that may be called although they are private."""
 
     def __post_init__(self) -> None:
