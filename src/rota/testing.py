@@ -30,6 +30,7 @@ from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import Reason
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
+from rota.executors.port import Executor
 from rota.ids import IdSource
 from rota.ops import claim, finish, firing, fleet, following, upkeep
 from rota.sdk.app import App
@@ -147,7 +148,9 @@ class _InlineStore(SqliteStore):
         return future
 
 
-async def _outcome(target: FunctionTarget, attempt: Claim) -> Outcome:
+async def _outcome(target: FunctionTarget | Executor, attempt: Claim) -> Outcome:
+    if not isinstance(target, FunctionTarget):
+        return await target.run(attempt, Context(attempt, None))
     prepared = target.prepare(attempt.arguments, Context(attempt, None))
     if isinstance(prepared, Failed):
         return prepared

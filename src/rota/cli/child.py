@@ -18,6 +18,8 @@ from rota.cli.text import harmless
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
+from rota.executors import capture
+from rota.executors.process import Pool
 from rota.ops.finish import Finished
 from rota.sdk.app import App
 from rota.store.readonly import place_of
@@ -60,7 +62,17 @@ def main() -> None:
         _introduce(app, Path(arguments.banner))
     store_end = socket.socket(fileno=arguments.store_fd)
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
-    _exit(_work(app, pipe, store_end, arguments.verbose, leaving))
+    capture.install()
+    _exit(_work(app, _pool(arguments), pipe, store_end, arguments.verbose, leaving))
+
+
+def _pool(arguments: argparse.Namespace) -> Pool:
+    """Processes for jobs that want one of their own, started as this one was."""
+    argv = [sys.executable, "-m", "rota.cli.body", arguments.app, "--log-level", arguments.log_level]
+    for name in ("url", "namespace"):
+        if value := getattr(arguments, name):
+            argv += [f"--{name}", value]
+    return Pool(argv)
 
 
 def _load(reference: str, url: str | None, namespace: str | None) -> App:
@@ -117,12 +129,12 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, pipe: int, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
+def _work(app: App, pool: Pool, pipe: int, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
     place = child.wait_for_place(pipe)
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
-    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(), settled, leaving)
+    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(pool), settled, leaving)
     app.close()
     return code
 

@@ -30,6 +30,8 @@ class Claim(Taken, frozen=True, array_like=True):
     created_at: int
     tick: int | None = None
     catch_up: int | None = None
+    checkpoint: str | None = None
+    """What an earlier attempt kept for this one."""
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""

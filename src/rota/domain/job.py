@@ -22,6 +22,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     start_within_s: float | None = None
     parameters: dict[str, Any] = {}
     description: str = ""
+    target: dict[str, Any] = {}
+    """What runs it, by `kind`, if that is not the function in the worker's own process."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NOT_BEGUN = "not_begun"
     NOT_HELD = "not_held"
     LEASE_LOST = "lease_lost"
+    OUT_OF_MEMORY = "out_of_memory"
 
 
 def may_move(source: Status | None, target: Status) -> bool:

@@ -23,6 +23,7 @@ from rota.engine import running, tether
 from rota.engine.distant import DistantBridge
 from rota.engine.node import Node, Place
 from rota.executors.function import FunctionTarget
+from rota.executors.port import Executor
 from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
@@ -74,7 +75,7 @@ def serve(
     store_end: socket.socket,
     clock: Clock,
     place: Place,
-    targets: Mapping[str, FunctionTarget],
+    targets: Mapping[str, FunctionTarget | Executor],
     settled: Callable[[Sequence[Finished]], None] = lambda _: None,
     leaving: Callable[[], None] = lambda: None,
 ) -> int:
@@ -89,7 +90,7 @@ async def _serve(
     store_end: socket.socket,
     clock: Clock,
     place: Place,
-    targets: Mapping[str, FunctionTarget],
+    targets: Mapping[str, FunctionTarget | Executor],
     settled: Callable[[Sequence[Finished]], None],
     leaving: Callable[[], None],
 ) -> int:

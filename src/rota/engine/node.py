@@ -18,8 +18,10 @@ from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
 from rota.engine.pace import Pace
+from rota.engine.scribe import Scribe
 from rota.engine.worker import Stop, Worker
 from rota.executors.function import FunctionTarget
+from rota.executors.port import Executor
 from rota.ops import fleet
 from rota.ops.finish import Finished
 from rota.store import reader
@@ -29,6 +31,7 @@ MOST_UNWRITTEN = 3
 """For each place, outcomes that may wait to be written."""
 LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
+LAST_WORDS_S = 5.0
 ROUNDS_PER_LOOK = 12
 """A claim whose reply is lost is known to be in doubt. Once in so many rounds we look without such a reason."""
 
@@ -55,7 +58,7 @@ class Node:
         bridge: Bridge,
         clock: Clock,
         place: Place,
-        targets: Mapping[str, FunctionTarget],
+        targets: Mapping[str, FunctionTarget | Executor],
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
         leaving: Callable[[], None] = lambda: None,
     ) -> None:
@@ -69,6 +72,7 @@ class Node:
         self._hurried = asyncio.Event()
         self._draining = False
         self.completer = Completer(bridge, settled)
+        self.scribe = Scribe(bridge, clock)
         self._pace = Pace(clock, place.concurrency)
         self.worker = Worker(
             targets,
@@ -76,6 +80,7 @@ class Node:
             clock,
             place.concurrency,
             self._pace,
+            scribe=self.scribe,
             slot_freed=self._slot_freed,
             stop_grace_s=place.stop_grace_s,
         )
@@ -111,7 +116,7 @@ class Node:
 
     async def run(self) -> None:
         """Returns when everything has been reported or given back. Raises LeaseLost if the lease is gone."""
-        loops = [self.dispatcher.loop, self.completer.loop, self._cancels, self._reconcile]
+        loops = [self.dispatcher.loop, self.completer.loop, self.scribe.loop, self._cancels, self._reconcile]
         tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
         watch = asyncio.create_task(self._live(), name="life")
         try:
@@ -139,6 +144,9 @@ class Node:
                 await self._idle_or_hurried()
         await self._until(self._has_stopped_all)
         await self._until(lambda: self.completer.is_empty)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._until(lambda: self.scribe.is_empty)
 
     async def _idle_or_hurried(self) -> None:
         await self._until(lambda: self.worker.is_idle or self._hurried.is_set())

@@ -19,9 +19,11 @@ import msgspec
 from rota.domain.duration import seconds
 from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, StoreUnavailable
 from rota.domain.lifecycle import Rules
+from rota.domain.note import Line, State
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
-from rota.ops import claim, finish, fleet, turn
+from rota.domain.usage import Usage
+from rota.ops import claim, finish, fleet, notes, turn
 from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import DEFAULT_RULES, Finished
 from rota.ops.turn import Turned
@@ -59,6 +61,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     jitter: float
     terms: Terms | None
     is_written: bool = False
+    usage: Usage | None = None
 
 
 class Verb(msgspec.Struct, frozen=True):
@@ -75,6 +78,7 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
     "turn": Verb(turn.turn, tuple[list[Report], int, str, str, list[str] | None, int, list[Mark]], Turned),
     "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
+    "notes": Verb(notes.write, tuple[list[Line], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
     "has_ready": Verb(reader.has_ready, tuple[str, str, list[str] | None], bool, reads=True),
@@ -148,7 +152,7 @@ def _report(finished: Finished) -> Report:
     plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
     terms = None if plain else _terms(finished.rules)
     written = finished.written is not None
-    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms, written)
+    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms, written, finished.usage)
 
 
 def _terms(rules: Rules) -> Terms:
@@ -183,4 +187,4 @@ def _rules(terms: Terms) -> Rules:
 def _finished(report: Report) -> Finished:
     rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
     written = "" if report.is_written else None
-    return Finished(report.id, report.fence, report.outcome, rules, report.jitter, written=written)
+    return Finished(report.id, report.fence, report.outcome, rules, report.jitter, "", written, report.usage)

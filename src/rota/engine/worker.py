@@ -1,8 +1,9 @@
 """Runs claims and turns each into an Outcome. Never writes: outcomes go to the completer.
 
-Async functions run as tasks on the loop, sync ones in threads. Every attempt can be asked to stop, for one of four
-causes; a task is cancelled, a thread is only told. Whoever does not stop within the grace is written off: its outcome
-is recorded, its slot is free again, and the process asks to be replaced, because the code may still be running in it.
+Async functions run as tasks on the loop, sync ones in threads, and what runs elsewhere has an executor, which is a
+task here. Every attempt can be asked to stop, for one of four causes; a task is cancelled, a thread is only told.
+Whoever does not stop within the grace is written off: its outcome is recorded, its slot is free again, and the process
+asks to be replaced, because the code may still be running in it.
 
 What was claimed ahead waits for a slot, but not for long: then it is given back, for others may have one.
 """
@@ -10,6 +11,7 @@ What was claimed ahead waits for a slot, but not for long: then it is given back
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -18,14 +20,19 @@ from enum import Enum
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.claim import Claim
+from rota.domain.errors import StoreError
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, TimedOut
 from rota.domain.status import Reason
+from rota.domain.usage import Usage
 from rota.engine.completer import Completer
 from rota.engine.pace import Pace
+from rota.engine.scribe import Scribe
 from rota.engine.threads import Threads
 from rota.engine.timers import Timers
+from rota.executors import capture
 from rota.executors.context import Context
-from rota.executors.function import FunctionTarget
+from rota.executors.function import FunctionTarget, described
+from rota.executors.port import Executor
 from rota.ops.finish import DEFAULT_RULES, Finished
 
 log = logging.getLogger("rota.engine")
@@ -56,7 +63,7 @@ class _Running:
 
     __slots__ = ("bucket", "claim", "context", "grace_bucket", "limit", "stop", "target", "task")
 
-    def __init__(self, claim: Claim, target: FunctionTarget, context: Context) -> None:
+    def __init__(self, claim: Claim, target: FunctionTarget | Executor, context: Context) -> None:
         self.claim = claim
         self.target = target
         self.context = context
@@ -72,12 +79,13 @@ class Worker:
 
     def __init__(
         self,
-        targets: Mapping[str, FunctionTarget],
+        targets: Mapping[str, FunctionTarget | Executor],
         completer: Completer,
         clock: Clock,
         concurrency: int,
         pace: Pace,
         *,
+        scribe: Scribe | None = None,
         slot_freed: Callable[[], None] = lambda: None,
         stop_grace_s: float = STOP_GRACE_S,
     ) -> None:
@@ -88,6 +96,8 @@ class Worker:
         self._slot_freed = slot_freed
         self._stop_grace_s = stop_grace_s
         self._pace = pace
+        self._scribe = scribe
+        self._telling: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, _Running] = {}
         self._waiting: OrderedDict[str, Claim] = OrderedDict()
         self._came = 0
@@ -108,10 +118,10 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        return not self._running and not self._waiting
+        return not self._running and not self._waiting and not self._telling
 
     def held(self) -> list[str]:
-        return [*self._running, *self._waiting]
+        return [*self._running, *self._waiting, *self._telling]
 
     def take(self, claim: Claim) -> None:
         """Begins an attempt, or keeps it until a slot is free."""
@@ -153,20 +163,26 @@ class Worker:
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
         context = Context(claim, deadline, target.completions)
-        prepared = target.prepare(claim.arguments, context)
-        if isinstance(prepared, Failed):
-            self._report(claim, prepared, target)
-            return
+        context.notes = self._scribe
         running = _Running(claim, target, context)
+        if isinstance(target, FunctionTarget):
+            prepared = target.prepare(claim.arguments, context)
+            if isinstance(prepared, Failed):
+                self._report(claim, prepared, target)
+                return
+            args, kwargs = prepared
+            if target.is_async:
+                running.task = self._loop.create_task(self._run_async(running, target, args, kwargs))
+            else:
+                self._threads.start(
+                    lambda: _run_sync(running, target, args, kwargs), lambda outcome: self._end(running, outcome)
+                )
+        else:
+            running.task = self._loop.create_task(self._run_elsewhere(running, target))
         self._running[claim.id] = running
         if limit_s is not None:
             running.limit = limit
             running.bucket = self._deadlines.add(limit_s, claim.id)
-        args, kwargs = prepared
-        if target.is_async:
-            running.task = self._loop.create_task(self._run_async(running, args, kwargs))
-        else:
-            self._threads.start(lambda: _run_sync(running, args, kwargs), lambda outcome: self._end(running, outcome))
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""
@@ -178,7 +194,7 @@ class Worker:
             return
         running.stop = cause
         running.context._ask_to_stop()
-        running.grace_bucket = self._graces.add(self._stop_grace_s, id)
+        running.grace_bucket = self._graces.add(_grace_s(running.target, self._stop_grace_s), id)
         if running.task is not None:
             running.task.cancel()
 
@@ -197,21 +213,37 @@ class Worker:
             if running.task is not None:
                 running.task.cancel()
         self._running.clear()
+        for target in self._targets.values():
+            if not isinstance(target, FunctionTarget):
+                target.abandon()
         self._threads.close()
 
-    async def _run_async(self, running: _Running, args: list[object], kwargs: dict[str, object]) -> None:
-        target = running.target
+    async def _run_elsewhere(self, running: _Running, target: Executor) -> None:
         outcome: Outcome
+        try:
+            outcome = await target.run(running.claim, running.context)
+        except asyncio.CancelledError as error:
+            outcome = _stopped(running, error)
+        except BaseException as error:
+            log.exception("the executor of job %s failed", running.claim.job)
+            outcome = Failed(described(error))
+        self._end(running, outcome)
+
+    async def _run_async(
+        self, running: _Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
+    ) -> None:
+        outcome: Outcome
+        capture.current.set(running.context)
         try:
             value = await target.function(*args, **kwargs)
         except asyncio.CancelledError as error:
             outcome = _stopped(running, error)
         except BaseException as error:
-            outcome = _failed(running, error)
+            outcome = _failed(running, target, error)
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 log.warning("job %s raised %s; recorded as a failure", running.claim.job, type(error).__name__)
         else:
-            outcome = _returned(running, value)
+            outcome = _returned(running, target, value)
         self._end(running, outcome)
 
     def _end(self, running: _Running, outcome: Outcome) -> None:
@@ -223,10 +255,29 @@ class Worker:
             self._deadlines.remove(running.bucket, id)
         if running.grace_bucket >= 0:
             self._graces.remove(running.grace_bucket, id)
-        self._report(running.claim, outcome, running.target, running.context.written)
+        self._say(running, outcome)
         self._pace.ended += 1
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
+        self._slot_freed()
+
+    def _say(self, running: _Running, outcome: Outcome) -> None:
+        """Reports the end. What the attempt keeps for the next one is written before: after the end it is refused."""
+        claim, context, scribe = running.claim, running.context, self._scribe
+        if scribe is not None:
+            capture.finish(context)
+            scribe.ended(claim.id, claim.fence)
+            if scribe.has_state(claim.id, claim.fence):
+                self._telling[claim.id] = self._loop.create_task(self._say_after(running, outcome, scribe))
+                return
+        self._report(claim, outcome, running.target, context.written, context.usage)
+
+    async def _say_after(self, running: _Running, outcome: Outcome, scribe: Scribe) -> None:
+        claim, context = running.claim, running.context
+        with contextlib.suppress(StoreError):  # If the database is away, so is its chance to hear of the checkpoint.
+            await scribe.flush()
+        del self._telling[claim.id]
+        self._report(claim, outcome, running.target, context.written, context.usage)
         self._slot_freed()
 
     def _time_out(self, id: str) -> None:
@@ -241,41 +292,55 @@ class Worker:
         if running.task is None:
             self._threads.write_off()
         log.warning(
-            "job %s did not stop within %g s; its process will be replaced", running.claim.job, self._stop_grace_s
+            "job %s did not stop within %g s; its process will be replaced",
+            running.claim.job,
+            _grace_s(running.target, self._stop_grace_s),
         )
         self._end(running, _stopped(running, None))
 
     def _report(
-        self, claim: Claim, outcome: Outcome, target: FunctionTarget | None, written: str | None = None
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        target: FunctionTarget | Executor | None,
+        written: str | None = None,
+        usage: Usage | None = None,
     ) -> None:
         rules = DEFAULT_RULES if target is None else target.rules
-        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, self._clock.random(), claim.job, written))
+        jitter = self._clock.random()
+        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, jitter, claim.job, written, usage))
 
 
-def _run_sync(running: _Running, args: list[object], kwargs: dict[str, object]) -> Outcome:
+def _grace_s(target: FunctionTarget | Executor, ours_s: float) -> float:
+    """An executor ends the work by itself; only if it does not, it is written off."""
+    return ours_s if isinstance(target, FunctionTarget) else target.grace_s + ours_s
+
+
+def _run_sync(running: _Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]) -> Outcome:
+    capture.current.set(running.context)
     try:
-        value = running.target.function(*args, **kwargs)
+        value = target.function(*args, **kwargs)
     except BaseException as error:
-        return _failed(running, error)
-    return _returned(running, value)
+        return _failed(running, target, error)
+    finally:
+        capture.current.set(None)
+    return _returned(running, target, value)
 
 
-def _failed(running: _Running, error: BaseException) -> Outcome:
+def _failed(running: _Running, target: FunctionTarget, error: BaseException) -> Outcome:
     """A body that was told to stop and raised has stopped, whatever it raised."""
-    return _raised(running, error) if running.stop is None else _stopped(running, error)
+    if running.stop is not None:
+        return _stopped(running, error)
+    return target.raised(error, running.claim.attempts + 1)
 
 
-def _returned(running: _Running, value: object) -> Outcome:
+def _returned(running: _Running, target: FunctionTarget, value: object) -> Outcome:
     """A body that saw that it should stop and returned has stopped; one that did not look has finished its work."""
     if running.stop is not None and running.context.saw_stop:
         return _stopped(running, None)
     if running.context.written is not None:
         return _NOT_COMMITTED  # If it was, this comes too late and says nothing.
-    return running.target.returned(value)
-
-
-def _raised(running: _Running, error: BaseException) -> Outcome:
-    return running.target.raised(error, running.claim.attempts + 1)
+    return target.returned(value)
 
 
 def _stopped(running: _Running, error: BaseException | None) -> Outcome:
@@ -287,18 +352,20 @@ def _stopped(running: _Running, error: BaseException | None) -> Outcome:
             return GivenBack(Reason.DRAINED)
         case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT:
             return _timed_out(running.stop, running.target)
+        case None if isinstance(running.target, FunctionTarget):
+            return running.target.raised(error or asyncio.CancelledError(), running.claim.attempts + 1)
         case None:
-            return _raised(running, error or asyncio.CancelledError())
+            return Failed(described(error or asyncio.CancelledError()))
 
 
-def _timed_out(limit: Stop, target: FunctionTarget) -> TimedOut:
+def _timed_out(limit: Stop, target: FunctionTarget | Executor) -> TimedOut:
     total = limit is Stop.TOTAL_TIMEOUT
     limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
     what = "all attempts together" if total else "the attempt"
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
 
 
-def _limit(claim: Claim, target: FunctionTarget) -> tuple[float | None, Stop]:
+def _limit(claim: Claim, target: FunctionTarget | Executor) -> tuple[float | None, Stop]:
     """How long this attempt may take, and which of the two timers says so."""
     timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
     if total_s is None:

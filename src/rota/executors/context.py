@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import threading
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
 
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError, RotaError
+from rota.domain.note import State
+from rota.domain.usage import Usage
 
 if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+H = TypeVar("H", covariant=True)
+MOST_NOTE = 1000
+MOST_CHECKPOINT = 1024 * 1024
 
 
 class JobTransaction(Protocol):
@@ -39,6 +47,24 @@ class Completions(Protocol):
     async def acomplete(self, context: Context, connection: Any, result: str) -> None: ...
 
 
+class Child(Protocol[H]):
+    """A job, for the one that enqueues it from inside another."""
+
+    def child_of(self, parent: str, fence: int) -> Child[H]: ...
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> H: ...
+
+    async def aenqueue(self, *args: Any, **kwargs: Any) -> H: ...
+
+
+class Notes(Protocol):
+    """Takes down what an attempt tells, from any thread. Never waits for the database."""
+
+    def line(self, id: str, fence: int, stream: str, text: str) -> None: ...
+
+    def state(self, state: State) -> None: ...
+
+
 class ResultRefused(Exception):
     """What a job wants to complete with cannot be stored."""
 
@@ -46,7 +72,7 @@ class ResultRefused(Exception):
 class Context:
     """Given to a job's function that has a parameter annotated `rota.Context`."""
 
-    __slots__ = ("_asked", "_claim", "_completions", "_waiter", "deadline", "saw_stop", "written")
+    __slots__ = ("_asked", "_claim", "_completions", "_waiter", "deadline", "notes", "saw_stop", "usage", "written")
 
     def __init__(self, claim: Claim, deadline: int | None, completions: Completions | None = None) -> None:
         self._claim = claim
@@ -59,6 +85,10 @@ class Context:
         """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""
         self.written: str | None = None
         """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
+        self.usage: Usage | None = None
+        """What the attempt cost, if it has a process of its own; set by its executor."""
+        self.notes: Notes | None = None
+        """Who takes down what the attempt tells; None where nobody does, as in a direct call."""
 
     @property
     def id(self) -> str:
@@ -111,6 +141,50 @@ class Context:
             self._waiter.wait(timeout_s)
         return self.cancelled
 
+    def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
+        """Says how far the work is; `rota show` tells. Cheap: of many within a moment the last one is kept."""
+        for name, value in (("done", done), ("total", total)):
+            if value is not None and not (isinstance(value, int | float) and isfinite(value)):
+                raise DefinitionError(f"progress: {name} must be a number, not {value!r}")
+        words = None if note is None else payload.clean(str(note), MOST_NOTE)
+        self._tell(State(self.id, self.fence, 0, float(done), None if total is None else float(total), words))
+
+    def checkpoint(self, state: Any) -> None:
+        """Keeps `state` (anything JSON can carry) for the next attempt, which finds it in `restored`.
+
+        It is written within a moment, and at the latest before this attempt's end is.
+        """
+        text = payload.encode(state, "the checkpoint", MOST_CHECKPOINT)
+        self._tell(State(self.id, self.fence, 0, checkpoint=text))
+
+    @property
+    def restored(self) -> Any:
+        """What an earlier attempt gave to `checkpoint` last; None if there is nothing."""
+        text = self._claim.checkpoint
+        return None if text is None else msgspec.json.decode(text)
+
+    def log(self, message: object) -> None:
+        """Adds lines to this attempt's log, which `rota logs` shows; what is printed or logged comes by itself."""
+        for line in str(message).splitlines():
+            self.write_log("log", line)
+
+    def write_log(self, stream: str, text: str) -> None:
+        """One line of what the attempt wrote to `stream`."""
+        if self.notes is not None:
+            self.notes.line(self.id, self.fence, stream, text)
+
+    def enqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:
+        """Enqueues an execution that has this one as its parent, only if this attempt is still the one that counts.
+
+        `job` may carry options: `ctx.enqueue(send.options(delay="5m"), to)`. Raises LeaseLost if another attempt has
+        taken over.
+        """
+        return job.child_of(self.id, self.fence).enqueue(*args, **kwargs)
+
+    async def aenqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:
+        """`enqueue`, without blocking the event loop."""
+        return await job.child_of(self.id, self.fence).aenqueue(*args, **kwargs)
+
     def transaction(self) -> JobTransaction:
         """A transaction on the app's PostgreSQL database that ends this execution when it commits.
 
@@ -143,6 +217,10 @@ class Context:
             return payload.encode(result, "the result", self._known().most_bytes)
         except RotaError as error:
             raise ResultRefused(str(error)) from None
+
+    def _tell(self, state: State) -> None:
+        if self.notes is not None:
+            self.notes.state(state)
 
     def _ask_to_stop(self) -> None:
         self._asked = True

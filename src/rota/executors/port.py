@@ -18,7 +18,7 @@ class Target(Protocol):
 
     @property
     def completions(self) -> Completions | None:
-        """How its function may complete in a transaction of its own; None if it has no function, or no such database."""
+        """How its function may complete in a transaction of its own, if it has one that can."""
 
 
 class Executor(Target, Protocol):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from rota.domain.claim import Claim, Taken
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.ids import FIRST_ID
-from rota.ops import finish
+from rota.ops import finish, notes
 from rota.store.port import Tx
 
 SLACK = 100_000
@@ -122,7 +122,14 @@ def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:
     ids = [row.id for row in taken]
     tasks = {task.id: task for task in tx.records("claimed", Task, ids=ids, lowest=min(ids), highest=max(ids))}
     taken.sort(key=_place)
-    return [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
+    claims = [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
+    again = [claim.id for claim in claims if claim.fence > 1]
+    return _restored(claims, notes.checkpoints(tx, again)) if again else claims
+
+
+def _restored(claims: list[Claim], kept: dict[str, str]) -> list[Claim]:
+    """With what earlier attempts have kept for these."""
+    return [replace(claim, checkpoint=kept[claim.id]) if claim.id in kept else claim for claim in claims]
 
 
 def _bounded(claims: list[Claim]) -> list[Claim]:

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from rota.domain import backpressure, payload, rank, unique
-from rota.domain.errors import ClockSkew, DefinitionError, KeyConflict, NotUnique, QueueFull, UnknownJob
+from rota.domain.errors import ClockSkew, DefinitionError, KeyConflict, LeaseLost, NotUnique, QueueFull, UnknownJob
+from rota.domain.lifecycle import Held
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import made_at
@@ -82,6 +83,15 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
         return [Accepted(item.id, True) for item in items]
     _lock_keys(tx, [(header, items)])
     return [_keyed(tx, header, route, item, run_at) for item in items]
+
+
+def children(tx: Tx, parent: tuple[str, int], header: Header, items: list[Item]) -> list[Accepted]:
+    """`enqueue` by an attempt of another execution, only while that is the one which counts."""
+    id, fence = parent
+    held = tx.records("held", Held, ids=[id])
+    if not held or held[0].fence != fence:
+        raise LeaseLost(f"attempt {fence} of execution {id} is no longer the one that counts: nothing was accepted")
+    return enqueue(tx, header, items)
 
 
 @runs_together(enqueue)

@@ -26,6 +26,7 @@ from rota.domain.outcome import (
     TimedOut,
 )
 from rota.domain.status import Reason, Status
+from rota.domain.usage import Usage, encode
 from rota.ops import following
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
@@ -40,7 +41,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy; `job` is for logs.
 
     `written` is the result that a transaction of the job's own has, if there is one. Then `outcome` is what to write
-    if that transaction has come to nothing.
+    if that transaction has come to nothing. `usage` is what it cost, if it had a process of its own.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Finished(msgspec.Struct, frozen=True):
     jitter: float = 0.5
     job: str = ""
     written: str | None = None
+    usage: Usage | None = None
 
 
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
@@ -57,11 +59,11 @@ def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     written = [report for report in reports if report.written is not None]
     if written:
         reports = [report for report in reports if report.written is None]
-    successes = [report for report in reports if type(report.outcome) is Succeeded]
+    successes = [report for report in reports if type(report.outcome) is Succeeded and report.usage is None]
     stale = _succeed(tx, successes) if successes else []
     if written:
         stale += _conclude(tx, written)
-    others = [report for report in reports if type(report.outcome) is not Succeeded]
+    others = [report for report in reports if type(report.outcome) is not Succeeded or report.usage is not None]
     if not others:
         return stale
     rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in others])}
@@ -176,17 +178,19 @@ class _Batch:
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):
                 self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, first_start_at))
-        self._attempt(row, report.outcome, int(isinstance(move, End)), kind, move.reason.value, attempts, crashes)
+        self._attempt(row, report, int(isinstance(move, End)), kind, move.reason.value, attempts, crashes)
 
     def _attempt(
-        self, row: Held, outcome: Outcome, final: int, status: str, reason: str, attempts: int, crashes: int
+        self, row: Held, report: Finished, final: int, status: str, reason: str, attempts: int, crashes: int
     ) -> None:
+        outcome = report.outcome
+        usage = None if report.usage is None else encode(report.usage)
         result = outcome.result if isinstance(outcome, Succeeded) else None
         error = _error(outcome)
         started_at = None if isinstance(outcome, Expired) else row.started_at
         worker = None if isinstance(outcome, Expired) else row.worker
         self.attempts.append(
-            (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, error)
+            (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage)
         )
 
 

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from rota import config
 from rota.domain import names, rank, retry
-from rota.domain.duration import Duration, positive_seconds
+from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
+from rota.domain.size import Size, size
+from rota.executors import kinds
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
+from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import schedule
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead import DeadLetters
+from rota.sdk.elsewhere import Plain, Several, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
 from rota.sdk.schedule import Schedule
@@ -30,10 +34,26 @@ from rota.sdk.when import When, specs
 from rota.store import timetable
 from rota.store.postgres_url import shown
 
+if TYPE_CHECKING:
+    from rota.executors.process import Pool
+
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
 DEFAULT_TIMEOUT = "1h"
+
+
+class Options(When, total=False):
+    """What every kind of job takes; see `App.job`."""
+
+    queue: str
+    priority: int | str
+    retry: Retry
+    timeout: Duration | None
+    total_timeout: Duration | None
+    start_within: Duration | None
+    description: str
 
 
 class Decorator(Protocol):
@@ -104,6 +124,9 @@ class App:
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
         start_within: Duration | None = None,
+        isolation: str | None = None,
+        memory: Size | None = None,
+        grace: Duration | None = None,
         **when: Unpack[When],
     ) -> Decorator: ...
 
@@ -119,6 +142,9 @@ class App:
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
         start_within: Duration | None = None,
+        isolation: str | None = None,
+        memory: Size | None = None,
+        grace: Duration | None = None,
         **when: Unpack[When],
     ) -> Any:
         """Makes a job of a function, sync or async.
@@ -127,16 +153,71 @@ class App:
         the default tries five times. `timeout` bounds one attempt, `total_timeout` all of them together, and
         an execution that has not started `start_within` the time at which it was due is skipped.
 
+        `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
+        `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
+
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself; see docs/schedules.md for the rest.
         """
+        options: dict[str, Any] = {
+            "queue": queue,
+            "priority": priority,
+            "retry": retry,
+            "timeout": timeout,
+            "total_timeout": total_timeout,
+            "start_within": start_within,
+            **when,
+        }
+        target = _isolated(isolation, memory, grace)
 
         def declare(function: Callable[..., Any]) -> Any:
-            job = self._declare(function, name, queue, priority, retry, timeout, total_timeout, start_within)
-            if when:
-                self._declare_schedules(job, when)
-            return job
+            return self._declare(function, name, target, options)
 
         return declare if function is None else declare(function)
+
+    def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
+        """Makes a job of a command: `app.command("report", ["python", "report.py", "{month}"])`.
+
+        What is in braces is an argument of the job, and becomes one argument of the command, never words for a shell;
+        a list for an element that is nothing else becomes several. `about` has the options of a job (`queue=`,
+        `timeout=`, `cron=` and so on) and those of a command: `environment=`, `inherits=` (names of variables that it
+        gets from the worker), `directory=`, `success=`, `retry_codes=`, `permanent=` (exit codes), `memory=`,
+        `grace=`, and `result=` ("none", "json" or "text": what its standard output is to be).
+        """
+        from rota.executors.command import Command, parameters
+
+        data = _renamed(about, {"retry_codes": "retry"}, Command)
+        command = _converted({"argv": list(argv), **data}, Command, name)
+        function = stand_in(name, parameters(command), Several, "a command")
+        return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
+
+    def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
+        """Makes a job of an HTTP request: `app.http("ping", "https://example.com/users/{user}")`.
+
+        What is in braces is an argument of the job. Without `body=` the arguments themselves are sent, as JSON.
+        `about` has the options of a job and those of a request: `method=`, `headers=`, `body=`, `success=`,
+        `retry_codes=`, `secret=` (the name of an environment variable with the key to sign with), `allow=`, `result=`.
+        """
+        from rota.executors.http import Request, parameters
+
+        data = _renamed(about, {"retry_codes": "retry"}, Request)
+        request = _converted({"url": url, **data}, Request, name)
+        if request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE"):
+            function = stand_in_for_any(name, "an HTTP request")
+        else:
+            function = stand_in(name, parameters(request), Plain, "an HTTP request")
+        return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
+
+    def run_by(
+        self, kind: str, name: str, /, parameters: Sequence[str] | None = None, **about: Any
+    ) -> Job[..., Any, Any]:
+        """Makes a job that an installed executor runs: one that an entry point in the group `rota.executors` names.
+
+        `target=` is what it is told; `parameters` are the names of the job's arguments, or None for any.
+        """
+        target = {"kind": kind, **about.pop("target", {})}
+        words = f"run by {kind}"
+        function = stand_in_for_any(name, words) if parameters is None else stand_in(name, parameters, Any, words)
+        return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
@@ -205,9 +286,9 @@ class App:
         """A handle on an execution whose id is known."""
         return Handle(self.connection, id)
 
-    def targets(self) -> dict[str, FunctionTarget]:
-        """What a worker of this app can run, by name."""
-        return {name: job.target for name, job in self.jobs.items()}
+    def targets(self, pool: Pool | None = None) -> dict[str, FunctionTarget | Executor]:
+        """What a worker of this app can run, by name. Without a pool of processes all functions run in this one."""
+        return {name: job.target if pool is None else _in_process(job, pool) for name, job in self.jobs.items()}
 
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
@@ -222,15 +303,7 @@ class App:
         return self._definitions, list(self._queues.values())
 
     def _declare(
-        self,
-        function: Callable[..., Any],
-        name: str | None,
-        queue: str,
-        priority: int | str,
-        retry_value: Retry,
-        timeout: Duration | None,
-        total_timeout: Duration | None,
-        start_within: Duration | None,
+        self, function: Callable[..., Any], name: str | None, target: dict[str, Any], options: Mapping[str, Any]
     ) -> Job[..., Any, Any]:
         if not callable(function):
             raise DefinitionError(f"@app.job() decorates a function, not {function!r}")
@@ -238,23 +311,34 @@ class App:
         if job_name in self.jobs:
             raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
         signature = Signature(function, job_name)
-        rules = Rules(
-            retry=retry.policy(retry_value),
-            timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
-            total_timeout_s=None if total_timeout is None else positive_seconds(total_timeout, "total_timeout"),
-        )
+        start_within = options.get("start_within")
+        rules = _rules(options)
         definition = Definition(
             name=job_name,
-            queue=names.check(queue, "a queue's name"),
-            priority=rank.level(priority),
+            queue=names.check(options.get("queue", "default"), "a queue's name"),
+            priority=rank.level(options.get("priority", "normal")),
             retry=rules.retry.describe(),
             timeout_s=rules.timeout_s,
             total_timeout_s=rules.total_timeout_s,
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
-            description=(function.__doc__ or "").strip().split("\n")[0],
+            description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
+            target=target,
         )
-        target = FunctionTarget(
+        runs = self._function(function, signature, rules)
+        found = runs if target.get("kind", kinds.PROCESS) == kinds.PROCESS else kinds.executor(target, rules)
+        job: Job[..., Any, Any] = Job(function, signature, definition, found, self.connection, self.name)
+        when = {key: value for key, value in options.items() if key in When.__annotations__}
+        if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
+            raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
+        self.jobs[job_name] = job
+        self._definitions.append(definition)
+        if when:
+            self._declare_schedules(job, cast("When", when))
+        return job
+
+    def _function(self, function: Callable[..., Any], signature: Signature, rules: Rules) -> FunctionTarget:
+        return FunctionTarget(
             function,
             signature,
             rules,
@@ -262,7 +346,56 @@ class App:
             most_result_bytes=self.settings.max_payload_bytes,
             completions=self._completions,
         )
-        job: Job[..., Any, Any] = Job(function, signature, definition, target, self.connection, self.name)
-        self.jobs[job_name] = job
-        self._definitions.append(definition)
-        return job
+
+
+def _rules(options: Mapping[str, Any]) -> Rules:
+    timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
+    return Rules(
+        retry=retry.policy(options.get("retry", True)),
+        timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
+        total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
+    )
+
+
+def _isolated(isolation: str | None, memory: Size | None, grace: Duration | None) -> dict[str, Any]:
+    """What a definition says of a function that has a process of its own; nothing for any other."""
+    if isolation not in (None, kinds.PROCESS):
+        raise DefinitionError(f"isolation must be 'process' or left out, not {isolation!r}")
+    if isolation is None:
+        if memory is not None or grace is not None:
+            raise DefinitionError("memory and grace are for a process: add isolation='process'")
+        return {}
+    target: dict[str, Any] = {"kind": kinds.PROCESS}
+    if memory is not None:
+        target["memory_bytes"] = size(memory, "memory")
+    if grace is not None:
+        target["grace_s"] = seconds(grace, "grace")
+    return target
+
+
+def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
+    from rota.executors.process import GRACE_S, ProcessExecutor
+
+    target = job.definition.target
+    if target.get("kind") != kinds.PROCESS:
+        return job.target
+    memory, grace_s = target.get("memory_bytes"), target.get("grace_s", GRACE_S)
+    return ProcessExecutor(pool, job.target.rules, memory_bytes=memory, grace_s=grace_s)
+
+
+def _renamed(about: dict[str, Any], names: Mapping[str, str], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Takes out of `about` what belongs to the executor, under the names that this has for it."""
+    if "memory" in about:
+        about["memory_bytes"] = size(about.pop("memory"), "memory")
+    if "grace" in about:
+        about["grace_s"] = seconds(about.pop("grace"), "grace")
+    own = [field for field in kind.__struct_fields__ if field not in names.values()]
+    data = {field: about.pop(field) for field in own if field in about}
+    return data | {field: about.pop(said) for said, field in names.items() if said in about}
+
+
+def _converted(data: dict[str, Any], kind: type[S], name: str) -> S:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise DefinitionError(f"job {name!r}: {error}") from None

@@ -20,6 +20,7 @@ from rota.domain.job import Definition
 from rota.domain.unique import Unique
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
+from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import enqueue
 from rota.ops.enqueue import Accepted, Header, Item
@@ -42,11 +43,12 @@ class Job(Generic[P, T, R]):
         function: Callable[..., Any],
         signature: Signature,
         definition: Definition,
-        target: FunctionTarget,
+        target: FunctionTarget | Executor,
         connection: Connection,
         app: str,
         options: Options | None = None,
         caller: Caller | None = None,
+        parent: tuple[str, int] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -71,6 +73,9 @@ class Job(Generic[P, T, R]):
         # Keys may be refused when half of the work is done.
         is_keyed = self._header.key is not None or self._header.unique is not None
         self._caller = None if caller is None else msgspec.structs.replace(caller, guard=is_keyed)
+        self._parent = parent
+        if parent is not None:
+            self._header = msgspec.structs.replace(self._header, parent=parent[0])
 
     @property
     def name(self) -> str:
@@ -128,9 +133,15 @@ class Job(Generic[P, T, R]):
         """
         return self._with(self._options, Caller(connection, notify))
 
-    def _with(self, options: Options, caller: Caller | None) -> Job[P, T, R]:
+    def child_of(self, parent: str, fence: int) -> Job[P, T, R]:
+        """The same job, enqueued by an attempt of another execution; for `ctx.enqueue`."""
+        if self._caller is not None:
+            raise DefinitionError("ctx.enqueue has a transaction of its own: use job.within(…).enqueue, without ctx")
+        return self._with(self._options, None, (parent, fence))
+
+    def _with(self, options: Options, caller: Caller | None, parent: tuple[str, int] | None = None) -> Job[P, T, R]:
         parts = (self.function, self._signature, self.definition, self.target, self._connection, self._app)
-        return Job(*parts, options, caller)
+        return Job(*parts, options, caller, parent or self._parent)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Accepts one execution: when this returns, it is on the disk."""
@@ -140,7 +151,9 @@ class Job(Generic[P, T, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """`enqueue`, without blocking the event loop."""
         item = self._item(args, kwargs)
-        if self._caller is None:
+        if self._parent is not None:
+            (accepted,) = await self._connection.transact(enqueue.children, self._parent, self._header, [item])
+        elif self._caller is None:
             (accepted,) = await self._connection.transact(enqueue.enqueue, self._header, [item])
         else:
             (accepted,) = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, [item])
@@ -171,6 +184,8 @@ class Job(Generic[P, T, R]):
         self._signature.check(arguments)
 
     def _accept(self, items: list[Item]) -> list[Accepted]:
+        if self._parent is not None:
+            return self._connection.store().transact(enqueue.children, self._parent, self._header, items)
         if self._caller is None:
             return self._connection.store().transact(enqueue.enqueue, self._header, items)
         return transact(self._connection, self._caller, enqueue.enqueue, self._header, items)

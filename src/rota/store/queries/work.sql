@@ -97,9 +97,9 @@ SELECT id FROM e WHERE id NOT IN (SELECT id FROM gone)
 
 -- name: finish
 INSERT INTO finished (
-    id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, finished_at)
-SELECT id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, :now
-FROM EACH(:ended, id uuid, fence bigint, final int, status text, reason text, attempts int, crashes int, worker bigint, started_at bigint, result text, error text) e;
+    id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, finished_at)
+SELECT id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, :now
+FROM EACH(:ended, id uuid, fence bigint, final int, status text, reason text, attempts int, crashes int, worker bigint, started_at bigint, result text, error text, usage text) e;
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: return_ready

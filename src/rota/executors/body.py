@@ -1,0 +1,163 @@
+"""The inside of a process that runs one job at a time: takes a call, runs the function, answers.
+
+The function has the main thread, so that a signal reaches it wherever it is. Asked to stop (SIGTERM) it gets an
+exception there, as an async one is cancelled; what it does not heed ends with the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rota.domain import payload
+from rota.domain.note import State
+from rota.domain.outcome import Failed, Outcome
+from rota.domain.status import Reason
+from rota.domain.usage import Usage
+from rota.executors import frames
+from rota.executors.context import Context
+from rota.executors.frames import Answer, Call, Message, Told, Wrote
+from rota.executors.function import FunctionTarget
+
+STOPPED = 79
+"""The exit code of a process that was asked to stop, and did."""
+_NOT_COMMITTED = Failed(
+    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
+)
+
+
+class Stopped(BaseException):
+    """Raised in a function that is asked to stop. Not an Exception, so that it is not caught by mistake."""
+
+
+class Body:
+    """Serves one connection until its end."""
+
+    def __init__(self, end: socket.socket, targets: Mapping[str, FunctionTarget]) -> None:
+        self._end = end
+        self._targets = targets
+        self._context: Context | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_asked = False
+        self._is_told = False
+        self._is_speaking = False
+        self._mouth = threading.Lock()
+
+    def serve(self) -> int:
+        """Returns the exit code."""
+        signal.signal(signal.SIGTERM, self._stop)
+        while (message := frames.receive(self._end)) is not None:
+            assert isinstance(message, Call)
+            before = _spent()
+            _forget_peak()
+            outcome, written = self._run(message)
+            cpu_s = _spent() - before
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # A job may have closed or replaced them.
+                    stream.flush()
+            rss, peak = _memory()
+            self._say(Answer(outcome, Usage(cpu_s=cpu_s, peak_bytes=peak), rss, written))
+            if self._is_asked:
+                return STOPPED
+        return 0
+
+    def _run(self, call: Call) -> tuple[Outcome, str | None]:
+        target = self._targets.get(call.claim.job)
+        if target is None:
+            missing = payload.error("UnknownJob", f"the process has no job {call.claim.job!r}")
+            return Failed(missing, Reason.UNKNOWN_JOB), None
+        context = self._context = Context(call.claim, call.deadline, target.completions)
+        context.notes = self
+        try:
+            prepared = target.prepare(call.claim.arguments, context)
+            if isinstance(prepared, Failed):
+                return prepared, None
+            value = self._called(target, *prepared)
+        except BaseException as error:
+            return target.raised(error, call.claim.attempts + 1), context.written
+        finally:
+            self._context = None
+            gc.collect(0)
+        return (_NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
+
+    def line(self, id: str, fence: int, stream: str, text: str) -> None:
+        """What `ctx.log` and loggers say; what is printed goes through the pipes."""
+        self._say(Wrote(stream, text))
+
+    def state(self, state: State) -> None:
+        self._say(Told(state))
+
+    def _say(self, message: Message) -> None:
+        """From any thread of the job. To be stopped in the middle of a message would garble it, so that waits."""
+        with self._mouth:
+            self._is_speaking = True
+            try:
+                frames.send(self._end, message)
+            finally:
+                self._is_speaking = False
+        if self._is_asked and not self._is_told and threading.current_thread() is threading.main_thread():
+            self._raise()
+
+    def _called(self, target: FunctionTarget, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not target.is_async:
+            return target.function(*args, **kwargs)
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(target.function(*args, **kwargs))
+        try:
+            return self._loop.run_until_complete(self._task)
+        finally:
+            self._task = None
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._is_asked = True
+        if self._context is None and not self._is_speaking:
+            os._exit(STOPPED)
+        if not self._is_speaking:
+            self._raise()
+
+    def _raise(self) -> None:
+        """Once: what a function does after it was told is not disturbed."""
+        if self._is_told or self._context is None:
+            return
+        self._is_told = True
+        self._context._ask_to_stop()
+        if self._task is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        else:
+            raise Stopped
+
+
+def _spent() -> float:
+    """Processor seconds of this process and of those that it has started and seen end."""
+    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _memory() -> tuple[int, int]:
+    """How large the process is, and was at most since `_forget_peak`."""
+    found = {"VmRSS": 0, "VmHWM": 0}
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = int(value.split()[0]) * 1024
+    return found["VmRSS"], found["VmHWM"]
