@@ -1,0 +1,397 @@
+"""Commands as jobs: what they are given, what becomes of what they write, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.domain.claim import Claim
+from rota.domain.errors import DefinitionError
+from rota.domain.outcome import Failed, Outcome, Succeeded
+from rota.domain.status import Reason
+from rota.executors import stage, tree
+from rota.executors.command import MOST_LINE, MOST_TAIL, Command, CommandExecutor, filled, parameters
+from rota.executors.context import Context
+from rota.executors.port import Executor
+from tests.support.waiting import eventually
+
+FAMILY = str(Path(__file__).with_name("programs") / "family.py")
+
+
+class Listening(Context):
+    """A context that keeps what the attempt writes, and looks at this process's memory meanwhile."""
+
+    __slots__ = ("count", "lines", "most_bytes")
+
+    def __init__(self, claim: Claim, deadline: int | None) -> None:
+        super().__init__(claim, deadline)
+        self.lines: list[tuple[str, str]] = []
+        self.count = 0
+        self.most_bytes = 0
+
+    def write_log(self, stream: str, text: str) -> None:
+        self.count += 1
+        if self.count <= 1000:
+            self.lines.append((stream, text))
+        if self.count % 1000 == 1:
+            self.most_bytes = max(self.most_bytes, own_bytes())
+
+
+def own_bytes() -> int:
+    process = tree.read(os.getpid())
+    assert process is not None
+    return tree.resident_bytes([process])
+
+
+def claim_of(arguments: dict[str, Any]) -> Claim:
+    return Claim(
+        "an-id", 0, 0, 4, 2, 0, 0, 0, "jobs.it", msgspec.json.encode(arguments).decode(), None, run_at=0, created_at=0
+    )
+
+
+@pytest.fixture(autouse=True)
+async def closed() -> AsyncIterator[None]:
+    yield
+    on = stage.shared()
+    on.close()
+    await on.closed()
+
+
+async def attempt(command: Command, deadline: int | None = None, **arguments: Any) -> tuple[Outcome, Listening]:
+    claim = claim_of(arguments)
+    context = Listening(claim, deadline)
+    executor: Executor = CommandExecutor(command)
+    return await executor.run(claim, context), context
+
+
+async def result(*argv: str, **arguments: Any) -> Any:
+    outcome, _ = await attempt(Command(argv=list(argv), result="text"), **arguments)
+    assert isinstance(outcome, Succeeded), outcome
+    return msgspec.json.decode(outcome.result)
+
+
+async def failure(command: Command, **arguments: Any) -> Failed:
+    outcome, _ = await attempt(command, **arguments)
+    assert isinstance(outcome, Failed), outcome
+    return outcome
+
+
+def shell(script: str, **more: Any) -> Command:
+    return Command(argv=["sh", "-c", script], **more)
+
+
+# --- What a command is given ----------------------------------------------------------------------
+
+
+async def test_arguments_take_the_place_of_their_names() -> None:
+    given = {"a": "x y", "n": 3, "f": 1.5, "b": True}
+    assert await result("printf", "%s|", "{a}", "n={n}", "{f}{b}", "{{a}}", **given) == "x y|n=3|1.5true|{a}|"
+
+
+async def test_a_list_becomes_several_arguments_where_it_stands_alone() -> None:
+    assert await result("printf", "%s|", "{files}", "end", files=["a b", 2, "{x}"]) == "a b|2|{x}|end|"
+    assert await result("printf", "%s|", "{files}", "end", files=[]) == "end|"
+    failed = await failure(Command(argv=["echo", "x{files}"]), files=["a"])
+    assert (failed.reason, failed.permanent) == (Reason.BAD_ARGUMENTS, True)
+
+
+@pytest.mark.parametrize("text", ["; exit 3", "$(id)", "`id`", "a' b\" c", "* ?", "\n\t", "-n", "", "{a}", "{{", "é🦉"])
+async def test_no_text_is_anything_but_text(text: str) -> None:
+    assert await result("printf", "<%s>", "{a}", a=text) == f"<{text}>"
+    assert await result("printf", "<%s>", "{a}{b}", a=text, b="{a}") == f"<{text}{{a}}>"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"a": None}, {"a": {}}, {"a": [None]}, {"a": [[]]}, {"a": "x\0y"}, {"a": ["\0"]}, {"a": 1, "b": 2}],
+    ids=repr,
+)
+async def test_arguments_that_do_not_fit_fail_for_good(arguments: dict[str, Any]) -> None:
+    failed = await failure(Command(argv=["echo", "{a}"]), **arguments)
+    assert (failed.error.type, failed.reason, failed.permanent) == ("ArgumentsError", Reason.BAD_ARGUMENTS, True)
+
+
+def test_parameters_are_named_in_order() -> None:
+    command = Command(argv=["x", "{b}", "{a}-{b}", "{{no}}"], environment={"E": "{c}"})
+    assert parameters(command) == ["b", "a", "c"]
+    assert filled(command, {"a": 1, "b": "B", "c": False}) == (["x", "B", "1-B", "{no}"], {"E": "false"})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"argv": []},
+        {"argv": [""]},
+        {"argv": ["x", "{"]},
+        {"argv": ["x", "{a b}"]},
+        {"argv": ["x", "\0"]},
+        {"argv": ["x"], "environment": {"A=B": ""}},
+        {"argv": ["x"], "environment": {"A": "}"}},
+        {"argv": ["x"], "inherits": [""]},
+        {"argv": ["x"], "grace_s": -1},
+        {"argv": ["x"], "memory_bytes": 0},
+    ],
+    ids=repr,
+)
+def test_a_command_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError):
+        Command(**wrong)
+
+
+def test_a_command_is_data() -> None:
+    command = Command(argv=["x", "{a}"], environment={"A": "{b}"}, retry=[75], result="json", memory_bytes=1)
+    assert msgspec.json.decode(msgspec.json.encode(command), type=Command) == command
+
+
+async def test_the_environment_is_what_was_allowed_and_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "no")
+    monkeypatch.setenv("ALLOWED", "yes")
+    monkeypatch.delenv("TZ", raising=False)
+    command = Command(
+        argv=["env"], environment={"MINE": "<{a}>"}, inherits=["PATH", "ALLOWED", "TZ", "NOT_THERE"], result="text"
+    )
+    outcome, _ = await attempt(command, deadline=90_500_000, a="x=y")
+    assert isinstance(outcome, Succeeded)
+    found = dict(line.split("=", 1) for line in msgspec.json.decode(outcome.result).splitlines())
+    assert found.pop(tree.MARK)
+    assert found == {
+        "PATH": os.environ["PATH"],
+        "ALLOWED": "yes",
+        "MINE": "<x=y>",
+        "ROTA_EXECUTION_ID": "an-id",
+        "ROTA_JOB": "jobs.it",
+        "ROTA_ATTEMPT": "3",
+        "ROTA_FENCE": "4",
+        "ROTA_DEADLINE": "90",
+    }
+
+
+async def test_a_command_runs_in_its_directory_with_nothing_to_read(tmp_path: Path) -> None:
+    outcome, _ = await attempt(shell("pwd; cat", directory=str(tmp_path), result="text"))
+    assert outcome == Succeeded(msgspec.json.encode(str(tmp_path)).decode())
+
+
+# --- How it ends ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "is_permanent"),
+    [(0, None), (2, None), (3, True), (75, False), (1, True)],
+)
+async def test_exit_codes_mean_what_was_said(code: int, is_permanent: bool | None) -> None:
+    command = shell("exit {code}", success=[0, 2], permanent=[3], retry=[75])
+    outcome, context = await attempt(command, code=code)
+    assert context.usage is not None
+    assert context.usage.exit_code == code
+    if is_permanent is None:
+        assert outcome == Succeeded("null")
+    else:
+        assert isinstance(outcome, Failed)
+        assert (outcome.error.type, outcome.permanent) == ("ExitCode", is_permanent)
+        assert outcome.error.message == f"the command ended with exit code {code}"
+
+
+async def test_every_other_exit_code_is_tried_again_if_nothing_was_said() -> None:
+    assert not (await failure(shell("exit 1", permanent=[3]))).permanent
+    assert (await failure(shell("exit 3", permanent=[3]))).permanent
+
+
+async def test_a_signal_is_named() -> None:
+    outcome, context = await attempt(shell("kill -SEGV $$"))
+    assert isinstance(outcome, Failed)
+    assert (outcome.error.type, outcome.permanent) == ("Signal", False)
+    assert outcome.error.message == "the command was ended by SIGSEGV"
+    assert context.usage is not None
+    assert (context.usage.exit_code, context.usage.signal) == (None, "SIGSEGV")
+
+
+async def test_above_the_memory_limit_a_command_fails() -> None:
+    program = "import signal; held = b'x' * 90_000_000; signal.pause()"
+    outcome, context = await attempt(Command(argv=[sys.executable, "-c", program], memory_bytes=50_000_000))
+    assert isinstance(outcome, Failed)
+    assert (outcome.error.type, outcome.permanent) == ("OutOfMemory", False)
+    assert "50,000,000" in outcome.error.message
+    assert context.usage is not None
+    assert context.usage.peak_bytes > 50_000_000
+
+
+async def test_what_an_attempt_cost_is_told() -> None:
+    _, context = await attempt(Command(argv=[sys.executable, "-c", "sum(range(1_000_000))"]))
+    assert context.usage is not None
+    assert context.usage.cpu_s > 0
+    assert context.usage.peak_bytes > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (Command(argv=["no-such-program"]), "'no-such-program' cannot be started: No such file"),
+        (Command(argv=[__file__]), "cannot be started: Permission denied"),
+        (Command(argv=["true"], directory="/no/such"), "the directory '/no/such' cannot be entered: No such file"),
+    ],
+    ids=lambda value: "",
+)
+async def test_what_cannot_be_started_fails_for_good_and_says_why(command: Command, words: str) -> None:
+    failed = await failure(command)
+    assert (failed.error.type, failed.permanent) == ("NotStarted", True)
+    assert words in failed.error.message
+
+
+async def test_without_descriptors_in_the_worker_a_command_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> tuple[int, int]:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pipe", fail)
+        failed = await failure(Command(argv=["true"]))
+    assert (failed.error.type, failed.permanent) == ("NotStarted", False)
+    assert "Too many open files" in failed.error.message
+
+
+async def test_when_the_stage_dies_the_attempt_fails_and_the_next_works(tmp_path: Path) -> None:
+    claim, ready = claim_of({}), tmp_path / "ready"
+    executor = CommandExecutor(shell(f": > {ready}; exec sleep 1000"))
+    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    await asyncio.to_thread(eventually, ready.exists)
+    pid = stage.shared().pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    outcome = await task
+    assert isinstance(outcome, Failed)
+    assert (outcome.error.type, outcome.permanent) == ("Signal", False)
+    assert "stage" in outcome.error.message
+    assert await result("echo", "again") == "again"
+
+
+# --- What it writes -------------------------------------------------------------------------------
+
+
+async def test_lines_come_in_order_and_the_end_of_standard_error_explains_a_failure() -> None:
+    outcome, context = await attempt(
+        shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1")
+    )
+    assert [text for stream, text in context.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
+    assert [text for stream, text in context.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
+    assert isinstance(outcome, Failed)
+    assert outcome.error.traceback == "err 1\nerr 2\nerr 3"
+
+
+async def test_without_standard_error_the_end_of_standard_output_explains_a_failure() -> None:
+    failed = await failure(shell("seq 1 100; exit 1"))
+    assert failed.error.traceback == "\n".join(map(str, range(51, 101)))
+    failed = await failure(shell("for n in 1 2 3 4; do head -c 6000 /dev/zero | tr '\\0' $n; echo; done; exit 1"))
+    assert failed.error.traceback[0] == "3"
+    assert len(failed.error.traceback) < MOST_TAIL
+
+
+async def test_long_lines_are_cut_and_broken_text_is_replaced() -> None:
+    _, context = await attempt(shell(r"head -c 20000 /dev/zero | tr '\0' x; echo y; printf 'a\377b\r\n'; echo z"))
+    assert [text for _, text in context.lines] == ["x" * MOST_LINE + "…", "a\ufffdb", "z"]
+
+
+async def test_a_command_may_close_its_output_and_go_on() -> None:
+    outcome, context = await attempt(shell("echo a; exec >&-; echo b >&2; exec 2>&-; exit 5"))
+    assert isinstance(outcome, Failed)
+    assert outcome.error.message == "the command ended with exit code 5"
+    assert sorted(context.lines) == [("stderr", "b"), ("stdout", "a")]
+
+
+@pytest.mark.parametrize(
+    ("result", "separator"), [("none", "| fold -w 99"), ("json", ""), ("text", "")], ids=["many lines", "json", "text"]
+)
+async def test_a_hundred_megabytes_neither_block_a_command_nor_stay_in_memory(result: Any, separator: str) -> None:
+    before = own_bytes()
+    script = f"head -c 100000000 /dev/zero | tr '\\0' x {separator} | tee /dev/stderr"
+    outcome, context = await attempt(shell(script, result=result))
+    assert context.count >= 2
+    assert max(context.most_bytes, own_bytes()) < before + 40_000_000
+    if result == "none":
+        assert outcome == Succeeded()
+    else:
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo working; echo '{{\"a\": [1, null]}}'", '{"a":[1,null]}'),
+        ("echo 1; printf 2", "2"),
+        ("echo 3; echo; echo '  '", "3"),
+        ("head -c 300000 /dev/zero | tr '\\0' 1 | sed 's/^/\"/; s/$/\"/'", '"' + "1" * 300_000 + '"'),
+    ],
+    ids=["object", "no line end", "empty lines after it", "a long line"],
+)
+async def test_the_last_line_may_be_the_result(script: str, expected: str) -> None:
+    outcome, _ = await attempt(shell(script, result="json"))
+    assert outcome == Succeeded(expected)
+
+
+@pytest.mark.parametrize("script", ["", "echo '{{'", "echo 1; echo no", r"printf '\"\\\\u0000\"'"])
+async def test_a_last_line_that_is_no_json_is_a_failure_for_good(script: str) -> None:
+    failed = await failure(shell(script or ":", result="json"))
+    assert (failed.error.type, failed.reason, failed.permanent) == ("ResultError", Reason.BAD_RESULT, True)
+
+
+# --- When it must stop ----------------------------------------------------------------------------
+
+
+async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    command = Command(argv=[sys.executable, FAMILY, str(file), "stay"], grace_s=0.2)
+    claim = claim_of({})
+    context = Context(claim, None)
+    task = asyncio.ensure_future(CommandExecutor(command).run(claim, context))
+    await asyncio.to_thread(eventually, file.exists)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()  # Once more does not make it leave earlier.
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [pid for pid in file.read_text().split() if tree.read(int(pid))] == []
+    assert context.usage is not None
+    assert context.usage.signal == "SIGKILL"
+
+
+async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
+    ready, said = tmp_path / "ready", tmp_path / "said"
+    script = f"trap 'echo bye > {said}; exit 0' TERM; : > {ready}; while :; do sleep 0.02; done"
+    claim = claim_of({})
+    context = Context(claim, None)
+    executor = CommandExecutor(shell(script, grace_s=30))
+    assert executor.grace_s > 30
+    task = asyncio.ensure_future(executor.run(claim, context))
+    await asyncio.to_thread(eventually, ready.exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert said.read_text() == "bye\n"
+    assert context.usage is not None
+    assert context.usage.exit_code == 0
+
+
+async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    executor = CommandExecutor(Command(argv=[sys.executable, FAMILY, str(file), "stay"]))
+    executor.abandon()  # Nothing runs yet, so nothing happens.
+    claim = claim_of({})
+    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    await asyncio.to_thread(eventually, file.exists)
+    on = stage.shared()
+    executor.abandon()
+    assert isinstance(await task, Failed)
+    await on.closed()
+    assert [pid for pid in file.read_text().split() if tree.read(int(pid))] == []
+
+
+async def test_many_commands_at_once_have_each_their_own_output() -> None:
+    outputs = await asyncio.gather(*(result("echo", "{n}", n=n) for n in range(200)))
+    assert outputs == [str(n) for n in range(200)]
