@@ -11,7 +11,7 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.domain import retention as domain
-from rota.domain.outcome import Succeeded
+from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retention import DAY
 from rota.domain.status import Status
 from rota.ids import made_at
@@ -26,6 +26,8 @@ from tests.schedules.timetable import Timetable, every
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.support.world import FAILED, NAMESPACE, World
+
+OUTCOMES: list[Outcome] = [FAILED, Succeeded("1"), Succeeded("1")]
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
     for attempt in claims:
         telling.write(world, telling.some_lines(attempt, 10))
         telling.tell(world, attempt, done=1, checkpoint="1")
-    for attempt, outcome in zip(claims, (FAILED, Succeeded("1"), Succeeded("1")), strict=True):
+    for attempt, outcome in zip(claims, OUTCOMES, strict=True):
         world.finish(attempt, outcome)
     move_on(world, keeper, 32)
     assert drop(world, keeper)[-1] == Dropped("", 2, 1)
@@ -211,7 +213,7 @@ def test_a_survivor_with_a_very_long_log_keeps_its_day(
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_LINES", 10)
     ids = world.enqueue_many(3)
     claims = world.claim(world.join())
-    for attempt, outcome in zip(claims, (FAILED, Succeeded("1"), Succeeded("1")), strict=True):
+    for attempt, outcome in zip(claims, OUTCOMES, strict=True):
         telling.write(world, telling.some_lines(attempt, 11))
         world.finish(attempt, outcome)
     move_on(world, keeper, 32)
@@ -233,7 +235,7 @@ def test_lines_of_a_day_without_a_log_of_its_own_go_with_it(url: str, world: Wor
         older.execute(f"DROP TABLE rota.log_p{domain.day_name(domain.day_of(world.clock.now()))}".encode())
     ids = world.enqueue_many(2)
     claims = world.claim(world.join())
-    for attempt, outcome in zip(claims, (FAILED, Succeeded("1")), strict=True):
+    for attempt, outcome in zip(claims, OUTCOMES[:2], strict=True):
         telling.write(world, telling.some_lines(attempt, 3))
         world.finish(attempt, outcome)
     move_on(world, keeper, 32)

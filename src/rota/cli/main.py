@@ -26,6 +26,7 @@ SECTIONS = {
         "enqueue": "rota.cli.enqueue:enqueue",
         "executions": "rota.cli.executions:executions",
         "show": "rota.cli.show:show",
+        "logs": "rota.cli.logs:logs",
         "cancel": "rota.cli.control:cancel",
         "retry": "rota.cli.control:retry",
         "dead": "rota.cli.dead:dead",

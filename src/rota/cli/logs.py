@@ -1,0 +1,157 @@
+"""`rota logs`: what an execution has written, while it runs and afterwards."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.show import resolved
+from rota.domain.status import TERMINAL, Status
+
+if TYPE_CHECKING:
+    from rota.domain.note import Line
+    from rota.store.port import View
+
+PAGE = 1000
+LOOK_S = 0.3
+MOST = 1_000_000
+HIGHEST_ATTEMPT = 2**31 - 1
+OURS = "rota"
+STREAMS = ("stdout", "stderr", "log", OURS)
+
+
+class Reading:
+    """Goes through the lines of one execution, from where it has come to."""
+
+    def __init__(self, database: Database, id: str, attempt: int | None, stream: str | None) -> None:
+        self._database = database
+        self._id = id
+        self._attempt = attempt
+        self._stream = stream
+        self._after = (0, 0)
+
+    def skip_to_last(self, count: int) -> None:
+        """Leaves out all but the last lines that there are now."""
+        from rota.store import notes
+
+        which = (self._database.namespace, self._id, count, self._attempt, self._stream)
+        self._after = self._database.read(notes.before_last, *which)
+
+    def pages(self, *, follow: bool) -> Iterator[list[Line]]:
+        """All lines that there are; if asked to follow, also those to come, until there can be none."""
+        is_last_look = not follow
+        pause = threading.Event()
+        while True:
+            page, is_over = self._database.read(self._look)
+            if page:
+                self._after = (page[-1].fence, page[-1].number)
+                yield page
+            if len(page) == PAGE:
+                continue
+            if is_last_look:
+                return
+            # The last lines may come right after the end.
+            is_last_look = is_over
+            pause.wait(LOOK_S)
+
+    def _look(self, view: View) -> tuple[list[Line], bool]:
+        from rota.store import notes
+
+        namespace = self._database.namespace
+        status, fence = notes.progress(view, namespace, self._id)
+        page = notes.lines(view, namespace, self._id, self._after, PAGE, self._attempt, self._stream)
+        return page, status in TERMINAL or self._is_past(status, fence)
+
+    def _is_past(self, status: Status, fence: int) -> bool:
+        """Whether the attempt that is asked for is over, though others may follow."""
+        attempt = self._attempt
+        return attempt is not None and (fence > attempt or (fence == attempt and status is not Status.RUNNING))
+
+
+@click.command()
+@click.argument("id")
+@click.option("--follow", "-f", is_flag=True, help="Go on with lines as they come, until the execution has ended.")
+@click.option(
+    "--attempt", type=click.IntRange(1, HIGHEST_ATTEMPT), metavar="N", help="Only lines of this attempt (default: all)."
+)
+@click.option("--stream", type=click.Choice(STREAMS), metavar="NAME", help=f"Only lines of {', '.join(STREAMS)}.")
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="Only the last N lines (default: all).")
+@click.option("--times", is_flag=True, help="Put before each line when it was written, in UTC.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line, for programs.")
+@with_database
+def logs(
+    database: Database,
+    id: str,
+    follow: bool,
+    attempt: int | None,
+    stream: str | None,
+    limit: int | None,
+    times: bool,
+    as_json: bool,
+) -> None:
+    """Print what an execution has written: its output and its log.
+
+    The start of an ID is enough, if only one execution starts with it.
+
+    \b
+    rota logs 0197a3c2 --follow
+    rota logs 0197a3c2 --stream stderr --limit 20
+    """
+    (full,) = database.read(resolved, database.namespace, [id])
+    reading = Reading(database, full, attempt, stream)
+    if limit is not None:
+        reading.skip_to_last(limit)
+    pages = reading.pages(follow=follow)
+    if as_json and not follow:
+        _print_array(pages)
+    elif not _print_all(pages, times=times, as_json=as_json):
+        output.message(f"execution {full} has {'no such lines' if attempt or stream else 'written nothing'}")
+
+
+def _print_all(pages: Iterable[list[Line]], *, times: bool, as_json: bool) -> bool:
+    """Line by line, as they come; returns whether there were any."""
+    are_any = False
+    for page in pages:
+        are_any = True
+        for line in page:
+            if as_json:
+                print(output.to_json(_data(line)))
+            else:
+                _print(line, times)
+        sys.stdout.flush()
+    return are_any
+
+
+def _print_array(pages: Iterable[list[Line]]) -> None:
+    """A JSON array with one line per line, which need not fit into memory."""
+    are_any = False
+    for page in pages:
+        print(",\n" if are_any else "[\n", ",\n".join(output.to_json(_data(line)) for line in page), sep="", end="")
+        are_any = True
+    print("\n]" if are_any else "[]")
+
+
+def _print(line: Line, times: bool) -> None:
+    """What we have to say ourselves is no output of the job."""
+    to = sys.stderr if line.stream == OURS else sys.stdout
+    if to is sys.stderr:
+        sys.stdout.flush()
+    when = f"{text.iso(line.at)} " if times else ""
+    for part in text.harmless_lines(line.text):
+        print(f"{when}{part}", file=to)
+
+
+def _data(line: Line) -> dict[str, Any]:
+    return {
+        "attempt": line.fence,
+        "number": line.number,
+        "at": text.iso(line.at),
+        "stream": line.stream,
+        "text": line.text,
+    }
