@@ -86,7 +86,7 @@ def test_a_death_that_fails_half_way_leaves_the_worker_alive(world: World) -> No
     worker, attempt = world.start()
     with pytest.raises(Boom):
         world.store.transact(boom_after, fleet.declare_dead, worker, "gone")
-    assert world.store.transact(fleet.beat, [worker], 10) == [worker]
+    assert world.store.transact(fleet.beat, [worker], 10) == {worker: "live"}
     assert world.finish(attempt) == []
 
 

@@ -59,7 +59,7 @@ def test_a_heartbeat_renews_the_leases_of_all_it_names(world: World) -> None:
 def test_a_lease_that_ran_out_may_be_renewed_while_nobody_declared_its_worker_dead(world: World) -> None:
     worker, attempts = holding(world, 1)
     world.clock.advance(60)
-    assert world.store.transact(fleet.beat, [worker], 10) == [worker]
+    assert world.store.transact(fleet.beat, [worker], 10) == {worker: "live"}
     assert world.finish(attempts[0]) == []
 
 
@@ -67,8 +67,8 @@ def test_the_dead_and_the_gone_cannot_renew_their_lease(world: World) -> None:
     dead, gone, live = world.join(), world.join(), world.join()
     world.store.transact(fleet.declare_dead, dead, "killed")
     world.store.transact(fleet.leave, gone)
-    assert world.store.transact(fleet.beat, [dead, gone, live, 999], 10) == [live]
-    assert world.store.transact(fleet.beat, [], 10) == []
+    assert world.store.transact(fleet.beat, [dead, gone, live, 999], 10) == {live: "live"}
+    assert world.store.transact(fleet.beat, [], 10) == {}
 
 
 def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: RecordingBus) -> None:
@@ -115,7 +115,7 @@ def test_a_draining_worker_may_finish_what_it_holds(world: World) -> None:
     worker, attempts = holding(world, 1)
     world.store.transact(fleet.drain, worker)
     assert row(world, worker).state == "draining"
-    assert world.store.transact(fleet.beat, [worker], 10) == [worker]
+    assert world.store.transact(fleet.beat, [worker], 10) == {worker: "live"}
     assert world.finish(attempts[0]) == []
 
 

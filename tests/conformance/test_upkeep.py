@@ -148,7 +148,7 @@ def test_the_work_of_a_worker_whose_lease_ran_out_is_rescued(world: World) -> No
     assert (kept.status, kept.reason) == ("lost", Reason.CRASHED)
     assert "sent no heartbeat" in (kept.error or "")
     assert world.finish(attempt) == [attempt.id]
-    assert world.store.transact(fleet.beat, [worker], LEASE_S) == []
+    assert world.store.transact(fleet.beat, [worker], LEASE_S) == {}
 
 
 def test_a_worker_that_beats_is_left_alone(world: World) -> None:

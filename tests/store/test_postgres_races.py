@@ -310,7 +310,7 @@ def test_a_heartbeat_does_not_wait_for_a_claim(arena: Arena, world: World) -> No
     world.enqueue()
     worker = world.join()
     with arena.held_open(take, worker):
-        assert world.store.transact(fleet.beat, [worker], 10.0) == [worker]
+        assert world.store.transact(fleet.beat, [worker], 10.0) == {worker: "live"}
 
 
 # Deadlines.

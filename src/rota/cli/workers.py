@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from rota.store.reader import WorkerRow
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--since", type=past, metavar="TIME", help="Also those that stopped since then, such as 1h (ago).")
 @json_option
 @with_database
 def workers(database: Database, since: datetime | None, as_json: bool) -> None:
-    """List workers that are at work.
+    """List workers that are at work; ask one to drain.
 
     \b
     rota workers --since 1d
+    rota workers drain 12
     """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     from rota.store import reader
 
     now = database.clock.now()
@@ -32,6 +35,32 @@ def workers(database: Database, since: datetime | None, as_json: bool) -> None:
     stopped_since = instant(since) if since else 2**62
     rows = database.read(reader.workers, database.namespace, stopped_since or 0)
     output.listing(rows, _columns(now), as_json=as_json, empty="no worker is at work: start one with `rota worker`")
+
+
+@workers.command()
+@click.argument("worker", type=int)
+@with_database
+def drain(database: Database, worker: int) -> None:
+    """Let a worker process finish what it runs, take nothing more, and end.
+
+    It claims nothing from now on, has its usual grace, and gives the rest back; nobody takes its place. A worker whose
+    processes have all been drained ends.
+
+    \b
+    rota workers drain 12
+    """
+    from rota.domain.errors import UsageError
+    from rota.ops import fleet
+    from rota.store import reader
+
+    if database.transact(fleet.ask_to_drain, database.namespace, worker, database.actor):
+        output.message(f"worker {worker} takes nothing more, and ends when it has finished")
+        return
+    known = {row.id: row for row in database.read(reader.workers, database.namespace, 0)}
+    if worker not in known:
+        raise UsageError(f"there is no worker {worker}; `rota workers` lists them")
+    row = known[worker]
+    output.message(f"worker {worker} {'has stopped' if row.stopped_at is not None else 'drains already'}")
 
 
 def state(row: WorkerRow, now: int) -> str:

@@ -56,6 +56,8 @@ class Rules(msgspec.Struct, frozen=True):
     retry: retry.Policy = retry.DEFAULT
     timeout_s: float | None = None
     total_timeout_s: float | None = None
+    progress_timeout_s: float | None = None
+    """How long an attempt may say nothing of its progress."""
 
 
 class End(msgspec.Struct, frozen=True):

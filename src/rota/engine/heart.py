@@ -25,7 +25,8 @@ CHECKS_PER_LEASE = 20
 class Heart:
     """Beats for a set of workers; `lost(worker)` is called once for each whose lease is gone.
 
-    `stuck()` is called, again and again, while a beat takes so long that leases are in danger.
+    `stuck()` is called, again and again, while a beat takes so long that leases are in danger, and `drain(worker)` for
+    one that somebody has asked to drain.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Heart:
         lease_s: float,
         lost: Callable[[int], None],
         stuck: Callable[[], None] = lambda: None,
+        drain: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
         self._lost = lost
         self._stuck = stuck
+        self._drain = drain
         self._sent_at: float | None = None
         self._good_until: dict[int, float] = {}
         self.loop = Loop("heart", self.step)
@@ -58,12 +61,14 @@ class Heart:
             self._sent_at = sent_at = self._clock.monotonic()
             asked = list(self._good_until)
             try:
-                alive = set(await self._bridge.transact(fleet.beat, asked, self._lease_s))
+                alive = await self._bridge.transact(fleet.beat, asked, self._lease_s)
             finally:
                 self._sent_at = None
             for worker in asked:
                 if worker in alive:
                     self._renew(worker, sent_at)
+                    if alive[worker] == fleet.TO_DRAIN:
+                        self._drain(worker)
                 else:
                     self._lose(worker)
         return self._lease_s / BEATS_PER_LEASE

@@ -83,6 +83,8 @@ class Supervisor:
         """Workers whose end is ours to report."""
         self._let_go: set[int] = set()
         """Workers that we ended ourselves, by no fault of what they ran."""
+        self._retired: set[int] = set()
+        """Workers that somebody has asked to drain: nobody takes their place."""
         self._stopping = asyncio.Event()
         self._store: Store | None = None
         self._url = ""
@@ -148,7 +150,7 @@ class Supervisor:
 
         loop.add_reader(listener.fileno(), hear)
         self._bridge = bridge
-        self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost, self._unblock)
+        self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost, self._unblock, self._retire)
         self._usable.set()
         try:
             watch = Loop("store watch", self._look_at_store)
@@ -189,7 +191,9 @@ class Supervisor:
         pause_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
             started_at = self._clock.monotonic()
-            code = await self._one_life()
+            code, worker = await self._one_life()
+            if worker in self._retired:
+                return
             lived_s = self._clock.monotonic() - started_at
             if code in (tether.DRAINED, tether.RECYCLE) or lived_s > QUICK_DEATH_S:
                 pause_s = FIRST_BACKOFF_S
@@ -197,15 +201,15 @@ class Supervisor:
                 await self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    async def _one_life(self) -> int:
-        """Returns when the slot needs a new child: this one has ended, or is on its way out."""
+    async def _one_life(self) -> tuple[int, int | None]:
+        """Returns when the slot needs a new child: this one has ended, or is on its way out. Says which it was."""
         child = await ChildProcess.spawn(self._plan.command)
         try:
             hello = await self._hello(child)
             if hello is None:
-                return await self._stillborn(child)
+                return await self._stillborn(child), None
             if hello.error:
-                return await self._refused(child, hello.error)
+                return await self._refused(child, hello.error), None
             worker = await self._join(child, hello)
         except BaseException:
             await self._end_at_once([child])
@@ -218,7 +222,7 @@ class Supervisor:
         leaving = asyncio.create_task(child.leaving())
         life = self._keep(self._live_out(worker, child, leaving))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
-        return life.result() if life.done() else tether.RECYCLE
+        return (life.result() if life.done() else tether.RECYCLE), worker
 
     def _keep(self, work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
         """Something that must come to its end before the supervisor may."""
@@ -380,6 +384,12 @@ class Supervisor:
         if worker in self._children:
             self._let_go.add(worker)
             self._children[worker].kill()
+
+    def _retire(self, worker: int) -> None:
+        if worker in self._children and worker not in self._retired:
+            log.warning("worker %d was asked to drain: waiting up to %g s for what runs", worker, self._plan.grace_s)
+            self._retired.add(worker)
+            self._children[worker].send(DRAIN)
 
     def _unblock(self) -> None:
         """A child that holds the only turn to write and does not go on would cost everybody's lease: it must go.

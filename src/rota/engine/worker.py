@@ -1,7 +1,7 @@
 """Runs claims and turns each into an Outcome. Never writes: outcomes go to the completer.
 
 Async functions run as tasks on the loop, sync ones in threads, and what runs elsewhere has an executor, which is a
-task here. Every attempt can be asked to stop, for one of four causes; a task is cancelled, a thread is only told.
+task here. Every attempt can be asked to stop, for one of five causes; a task is cancelled, a thread is only told.
 Whoever does not stop within the grace is written off: its outcome is recorded, its slot is free again, and the process
 asks to be replaced, because the code may still be running in it.
 
@@ -55,13 +55,25 @@ class Stop(Enum):
     CANCEL = "cancel"
     TIMEOUT = "timeout"
     TOTAL_TIMEOUT = "total_timeout"
+    PROGRESS_TIMEOUT = "progress_timeout"
     DRAIN = "drain"
 
 
 class _Running:
     """One attempt in progress."""
 
-    __slots__ = ("bucket", "claim", "context", "grace_bucket", "limit", "stop", "target", "task")
+    __slots__ = (
+        "bucket",
+        "claim",
+        "context",
+        "grace_bucket",
+        "limit",
+        "silence_bucket",
+        "stop",
+        "target",
+        "task",
+        "told",
+    )
 
     def __init__(self, claim: Claim, target: FunctionTarget | Executor, context: Context) -> None:
         self.claim = claim
@@ -72,6 +84,8 @@ class _Running:
         self.limit = Stop.TIMEOUT
         self.bucket = -1
         self.grace_bucket = -1
+        self.silence_bucket = -1
+        self.told = 0
 
 
 class Worker:
@@ -104,6 +118,7 @@ class Worker:
         self._impatience: asyncio.TimerHandle | None = None
         self._begins = True
         self._deadlines: Timers[str] = Timers(self._time_out)
+        self._silences: Timers[str] = Timers(self._listen_for)
         self._graces: Timers[str] = Timers(self._write_off)
         self._threads = Threads(concurrency)
         self._loop = asyncio.get_running_loop()
@@ -183,6 +198,8 @@ class Worker:
         if limit_s is not None:
             running.limit = limit
             running.bucket = self._deadlines.add(limit_s, claim.id)
+        if target.rules.progress_timeout_s is not None:
+            running.silence_bucket = self._silences.add(target.rules.progress_timeout_s, claim.id)
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""
@@ -204,8 +221,8 @@ class Worker:
 
     def close(self) -> None:
         """Lets go of everything without a report: the lease is gone, others have it."""
-        self._deadlines.close()
-        self._graces.close()
+        for timers in (self._deadlines, self._silences, self._graces):
+            timers.close()
         if self._impatience is not None:
             self._impatience.cancel()
         self._waiting.clear()
@@ -255,6 +272,8 @@ class Worker:
             self._deadlines.remove(running.bucket, id)
         if running.grace_bucket >= 0:
             self._graces.remove(running.grace_bucket, id)
+        if running.silence_bucket >= 0:
+            self._silences.remove(running.silence_bucket, id)
         self._say(running, outcome)
         self._pace.ended += 1
         while self._waiting and len(self._running) < self._concurrency:
@@ -282,6 +301,16 @@ class Worker:
 
     def _time_out(self, id: str) -> None:
         self.stop(id, self._running[id].limit)
+
+    def _listen_for(self, id: str) -> None:
+        """Has it told anything since we last listened?"""
+        running = self._running[id]
+        limit_s = running.target.rules.progress_timeout_s
+        if running.told == running.context.told or limit_s is None:
+            self.stop(id, Stop.PROGRESS_TIMEOUT)
+        else:
+            running.told = running.context.told
+            running.silence_bucket = self._silences.add(limit_s, id)
 
     def _write_off(self, id: str) -> None:
         running = self._running.get(id)
@@ -350,7 +379,7 @@ def _stopped(running: _Running, error: BaseException | None) -> Outcome:
             return Cancelled()
         case Stop.DRAIN:
             return GivenBack(Reason.DRAINED)
-        case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT:
+        case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT | Stop.PROGRESS_TIMEOUT:
             return _timed_out(running.stop, running.target)
         case None if isinstance(running.target, FunctionTarget):
             return running.target.raised(error or asyncio.CancelledError(), running.claim.attempts + 1)
@@ -359,6 +388,9 @@ def _stopped(running: _Running, error: BaseException | None) -> Outcome:
 
 
 def _timed_out(limit: Stop, target: FunctionTarget | Executor) -> TimedOut:
+    if limit is Stop.PROGRESS_TIMEOUT:
+        silence_s = target.rules.progress_timeout_s
+        return TimedOut(payload.error("Timeout", f"the attempt told nothing of its progress for {silence_s:g} s"))
     total = limit is Stop.TOTAL_TIMEOUT
     limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
     what = "all attempts together" if total else "the attempt"

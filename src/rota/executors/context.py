@@ -72,7 +72,18 @@ class ResultRefused(Exception):
 class Context:
     """Given to a job's function that has a parameter annotated `rota.Context`."""
 
-    __slots__ = ("_asked", "_claim", "_completions", "_waiter", "deadline", "notes", "saw_stop", "usage", "written")
+    __slots__ = (
+        "_asked",
+        "_claim",
+        "_completions",
+        "_waiter",
+        "deadline",
+        "notes",
+        "saw_stop",
+        "told",
+        "usage",
+        "written",
+    )
 
     def __init__(self, claim: Claim, deadline: int | None, completions: Completions | None = None) -> None:
         self._claim = claim
@@ -87,6 +98,8 @@ class Context:
         """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
         self.usage: Usage | None = None
         """What the attempt cost, if it has a process of its own; set by its executor."""
+        self.told = 0
+        """How often the attempt has told of its progress, or kept a checkpoint."""
         self.notes: Notes | None = None
         """Who takes down what the attempt tells; None where nobody does, as in a direct call."""
 
@@ -219,6 +232,7 @@ class Context:
             raise ResultRefused(str(error)) from None
 
     def _tell(self, state: State) -> None:
+        self.told += 1
         if self.notes is not None:
             self.notes.state(state)
 

@@ -118,8 +118,8 @@ class Warm:
 
 def _heed(message: frames.Message, context: Context) -> None:
     match message:
-        case Told(state=state) if context.notes is not None:
-            context.notes.state(state)
+        case Told(state=state):
+            context._tell(state)
         case Wrote(stream=stream, text=text):
             context.write_log(stream, text)
         case _:

@@ -16,9 +16,12 @@ from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.status import Reason
 from rota.ops import finish
+from rota.ops.audit import audit
 from rota.store.port import Tx, asks_once, runs_apart
 
 MICROSECONDS = 1_000_000
+TO_DRAIN = "to drain"
+"""The state of a worker that somebody has asked to drain, and that does not know yet."""
 MOST_HELD = 1000
 
 
@@ -44,14 +47,25 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
 
 @asks_once
 @runs_apart
-def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> list[int]:
-    """Renews the leases of those that nobody has declared dead, and returns them."""
-    return [row[0] for row in tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s))]
+def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> dict[int, str]:
+    """Renews the leases of those that nobody has declared dead, and returns them with their state."""
+    return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s)))
 
 
 def drain(tx: Tx, worker: int) -> None:
     """The worker claims no more; what it holds it may finish."""
     tx.run("set_worker_state", worker=worker, state="draining")
+
+
+def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
+    """The worker claims no more from now on, finishes, and ends; its supervisor hears of it with its next heartbeat.
+
+    False if it does so already, or has stopped.
+    """
+    if not tx.run("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
+        return False
+    audit(tx, actor, "worker.drain", str(worker))
+    return True
 
 
 def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:

@@ -52,6 +52,7 @@ class Options(When, total=False):
     retry: Retry
     timeout: Duration | None
     total_timeout: Duration | None
+    progress_timeout: Duration | None
     start_within: Duration | None
     description: str
 
@@ -123,6 +124,7 @@ class App:
         retry: Retry = True,
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
+        progress_timeout: Duration | None = None,
         start_within: Duration | None = None,
         isolation: str | None = None,
         memory: Size | None = None,
@@ -141,6 +143,7 @@ class App:
         retry: Retry = True,
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
+        progress_timeout: Duration | None = None,
         start_within: Duration | None = None,
         isolation: str | None = None,
         memory: Size | None = None,
@@ -150,8 +153,9 @@ class App:
         """Makes a job of a function, sync or async.
 
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
-        the default tries five times. `timeout` bounds one attempt, `total_timeout` all of them together, and
-        an execution that has not started `start_within` the time at which it was due is skipped.
+        the default tries five times. `timeout` bounds one attempt, `total_timeout` all of them together,
+        `progress_timeout` the time in which an attempt does not call `ctx.progress`, and an execution that has not
+        started `start_within` the time at which it was due is skipped.
 
         `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
         `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
@@ -164,6 +168,7 @@ class App:
             "retry": retry,
             "timeout": timeout,
             "total_timeout": total_timeout,
+            "progress_timeout": progress_timeout,
             "start_within": start_within,
             **when,
         }
@@ -320,6 +325,7 @@ class App:
             retry=rules.retry.describe(),
             timeout_s=rules.timeout_s,
             total_timeout_s=rules.total_timeout_s,
+            progress_timeout_s=rules.progress_timeout_s,
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
@@ -350,10 +356,12 @@ class App:
 
 def _rules(options: Mapping[str, Any]) -> Rules:
     timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
+    silence = options.get("progress_timeout")
     return Rules(
         retry=retry.policy(options.get("retry", True)),
         timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
         total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
+        progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
     )
 
 

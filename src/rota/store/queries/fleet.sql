@@ -6,7 +6,11 @@ RETURNING id
 -- name: beat
 UPDATE worker SET heartbeat_at = :now, lease_until = CAST(:now AS bigint) + :lease
 WHERE id AMONG(:workers, bigint) AND stopped_at IS NULL
-RETURNING id
+RETURNING id, state
+
+-- name: ask_to_drain
+UPDATE worker SET state = :asked
+WHERE id = :worker AND namespace = :namespace AND stopped_at IS NULL AND state = 'live'
 
 -- name: set_worker_state
 UPDATE worker SET state = :state WHERE id = :worker AND stopped_at IS NULL
