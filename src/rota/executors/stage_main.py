@@ -221,8 +221,9 @@ class Stage:
         found = (tree.read(pid) for pid in tree.children(self._pid) if pid not in self._by_pid)
         return [process for process in found if process is not None]
 
-    def _orphans_of(self, command: Command) -> list[tree.Process]:
-        return [process for process in self._orphans() if self._owner(process) is command]
+    def _orphans_of(self, command: Command, among: list[tree.Process] | None = None) -> list[tree.Process]:
+        among = self._orphans() if among is None else among
+        return [process for process in among if self._owner(process) is command]
 
     def _owner(self, process: tree.Process) -> Command | None:
         for command in self._commands.values():
@@ -237,14 +238,14 @@ class Stage:
         possible = [command for command in self._commands.values() if command.could_own(process)]
         return possible[0] if len(possible) == 1 else None
 
-    def _roots(self, command: Command) -> list[tree.Process]:
+    def _roots(self, command: Command, orphans: list[tree.Process]) -> list[tree.Process]:
         main = [command.process] if command.status is None else []
-        return main + self._orphans_of(command)
+        return main + self._orphans_of(command, orphans)
 
     def _members(self, command: Command) -> list[tree.Process]:
         """The whole tree, by a look at all processes."""
         among = tree.everyone()
-        roots = self._roots(command)
+        roots = self._roots(command, self._orphans())
         found = {process.pid: process for process in (*roots, *tree.below([root.pid for root in roots], among))}
         command.known |= found
         return list(found.values())
@@ -308,16 +309,17 @@ class Stage:
         now = self._ticker.now
         looks_at_all = before // ALL_TICKS != now // ALL_TICKS
         looks_at_limited = before // LIMITED_TICKS != now // LIMITED_TICKS
+        orphans = self._orphans() if looks_at_all or looks_at_limited else []
         for command in list(self._commands.values()):
             if looks_at_all or (looks_at_limited and command.memory_bytes is not None):
-                self._measure(command)
+                self._measure(command, orphans)
             if command.status is not None:
                 self._settle(command)
             elif command.kill_at is not None and command.kill_at <= now:
                 self._kill(command)
 
-    def _measure(self, command: Command) -> None:
-        members = tree.walk(self._roots(command))
+    def _measure(self, command: Command, orphans: list[tree.Process]) -> None:
+        members = tree.walk(self._roots(command, orphans))
         command.known = members
         held = tree.resident_bytes(members.values())
         command.peak_bytes = max(command.peak_bytes, held)
