@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -26,9 +26,9 @@ from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors import signing
+from rota.executors import address, signing
 from rota.executors.context import Context
-from rota.executors.http import HttpExecutor, Request, Unpacking, retry_after_s
+from rota.executors.http import HttpExecutor, Request, Unpacking, parameters, retry_after_s
 from rota.executors.port import Executor
 from tests.support.waiting import PATIENCE_S
 
@@ -282,6 +282,18 @@ async def test_a_request_may_have_no_body() -> None:
     async with Server(answer()) as server:
         await result(Request(server.url, body=None, allow=LOCAL), {"a": 1})
     assert (server.seen[0].body, server.seen[0].headers["content-length"]) == (b"", "0")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+async def test_some_methods_do_not_send_the_arguments(method: str) -> None:
+    async with Server(answer()) as server:
+        await result(Request(server.url + "/{a}", method=method, allow=LOCAL), {"a": 1})
+    assert (server.seen[0].method, server.seen[0].target, server.seen[0].body) == (method, "/1", b"")
+
+
+def test_a_request_knows_the_arguments_that_it_needs() -> None:
+    assert parameters(Request("http://example.com/{b}/{a}?c={b}", headers={"X": "{d}"}, body="{e} {a}")) == list("bade")
+    assert parameters(Request("http://example.com/{a}")) == ["a"]
 
 
 async def test_headers_are_filled() -> None:
@@ -725,12 +737,14 @@ async def test_a_redirect_is_checked_again(to: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The certificate of hook.test, which is this machine."""
+    address.prepared.cache_clear()
     path = tmp_path / "certificate.pem"
     path.write_text(CERTIFICATE)
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("127.0.0.1", 0))])
-    return path
+    yield path
+    address.prepared.cache_clear()
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:

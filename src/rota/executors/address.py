@@ -15,6 +15,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -314,16 +315,24 @@ class Gate(AsyncNetworkBackend):
             raise httpcore.ConnectTimeout(f"{host} did not accept a connection in time") from None
 
 
-def pool(allow: Allowed) -> AsyncConnectionPool:
-    """Connections through a Gate. Nothing of the environment counts, except where the system keeps certificates."""
+@cache
+def prepared() -> ssl.SSLContext:
+    """What vouches for servers: the system's certificates. Imports the extra as well, so the first call takes long."""
     import certifi  # lazy: an extra
-    import httpcore  # lazy: an extra
+    import httpx  # noqa: F401  # lazy: an extra
 
     context = ssl.create_default_context()
     if not context.cert_store_stats()["x509_ca"]:
         context.load_verify_locations(certifi.where())
+    return context
+
+
+def pool(allow: Allowed) -> AsyncConnectionPool:
+    """Connections through a Gate. Nothing of the environment counts, except where the system keeps certificates."""
+    import httpcore  # lazy: an extra
+
     return httpcore.AsyncConnectionPool(
-        ssl_context=context,
+        ssl_context=prepared(),
         max_connections=MOST_CONNECTIONS,
         max_keepalive_connections=MOST_IDLE,
         keepalive_expiry=IDLE_S,

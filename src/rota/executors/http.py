@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from rota import __version__
 from rota.clock import MICROSECONDS, Clock, SystemClock
 from rota.domain import payload
 from rota.domain.claim import Claim
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import httpcore
     import httpx
 
+AGENT = f"rota/{metadata.version('rota')}"
 ARGUMENTS = "arguments"
 CONNECTION = "connection"
 MOST_REDIRECTS = 5
@@ -54,7 +55,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: str = "POST"
     headers: dict[str, str] = {}
     body: str | None = ARGUMENTS
-    """The arguments as JSON, a text with holes, or None. GET and HEAD do not send the arguments as a body.
+    """The arguments as JSON, a text with holes, or None. GET, HEAD and DELETE do not send the arguments as a body.
 
     In a JSON text a hole is written as JSON, in a form it is encoded; in any other kind of text it stands as it is.
     """
@@ -99,14 +100,20 @@ def _require(holds: object, field: str, what: str) -> None:
         raise DefinitionError(f"an HTTP job's {field} {what}")
 
 
-def _codes(texts: Iterable[str], field: str) -> list[range]:
-    ranges = []
+def parameters(request: Request) -> list[str]:
+    """The names of the arguments that a request has holes for."""
+    body = request.body if request.body != ARGUMENTS else None
+    return list(dict.fromkeys(HOLE.findall(" ".join((request.url, *request.headers.values(), body or "")))))
+
+
+def _codes(texts: Iterable[str], field: str) -> frozenset[int]:
+    codes: set[int] = set()
     for text in texts:
         match = re.fullmatch(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?", text)
         if match is None or (match[2] and match[2] < match[1]):
             raise DefinitionError(f"an HTTP job's {field} takes codes such as 200 and 500-599, not {text!r}")
-        ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return ranges
+        codes |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return frozenset(codes)
 
 
 def filled_header(name: str, template: str, arguments: dict[str, Any]) -> str:
@@ -165,7 +172,7 @@ class Call(msgspec.Struct, frozen=True):
         return f"{self.method} {self.url.scheme}://{self.url.netloc.decode()}{path}{mark and mark + named}"
 
     def headers(self, timestamp: int) -> list[tuple[bytes, bytes]]:
-        own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": f"rota/{__version__}", "Accept": "*/*"}
+        own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept": "*/*"}
         own |= {"Accept-Encoding": "gzip, deflate"}
         signed = signing.sign(self.method, self.target, self.body or b"", self.key, timestamp) if self.key else {}
         if any(name.lower() == "accept" for name in self.private):
@@ -293,6 +300,8 @@ class HttpExecutor:
     async def _attempt(self, claim: Claim, context: Context) -> Outcome:
         where = self._request.url.partition("?")[0]
         try:
+            if self._pool is None:
+                await asyncio.to_thread(address.prepared)  # Once in a process it takes long.
             call = self._call(claim, context)
             where = call.shown
             async with asyncio.timeout(self._request.timeout_s):
@@ -322,7 +331,7 @@ class HttpExecutor:
         body: bytes | None = None
         if request.body is not None and request.body != ARGUMENTS:
             body = filled_body(request.body, request.content_type, arguments)
-        elif request.body is not None and request.method not in ("GET", "HEAD"):
+        elif request.body is not None and request.method not in ("GET", "HEAD", "DELETE"):
             body = claim.arguments.encode()
         private = {name: filled_header(name, value, arguments) for name, value in request.headers.items()}
         private |= {"Idempotency-Key": context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
@@ -343,7 +352,7 @@ class HttpExecutor:
         while True:
             answer = await self._send(call, context)
             location = answer.headers.get("location") if answer.status in (301, 302, 303, 307, 308) else None
-            if not location or not left or _has(self._success, answer.status):
+            if not location or not left or answer.status in self._success:
                 return answer
             call = call.redirected(answer.status, location)
             left -= 1
@@ -361,7 +370,9 @@ class HttpExecutor:
             content=call.body if call.method in ("GET", "HEAD") else call.body or b"",
             extensions={"timeout": {"connect": self._request.connect_timeout_s}},
         ) as response:
-            headers = {name.decode("latin-1").lower(): _header_text(value) for name, value in response.headers}
+            headers = {
+                name.decode("latin-1").lower(): value.decode(errors="replace") for name, value in response.headers
+            }
             unpacking = Unpacking(headers.get("content-encoding", "").strip().lower(), self._request.max_response_bytes)
             async for chunk in response.aiter_stream():
                 unpacking.add(chunk)
@@ -379,7 +390,7 @@ class HttpExecutor:
         return self._pool
 
     def _judged(self, where: str, answer: Answer) -> Outcome:
-        if _has(self._success, answer.status):
+        if answer.status in self._success:
             try:
                 return Succeeded(self._result(answer))
             except RotaError as error:
@@ -387,7 +398,7 @@ class HttpExecutor:
         excerpt = " ".join(answer.text[:MOST_EXCERPT].split()) if answer.is_readable else ""
         sentence = f"{where} was answered with {answer.status}{': ' + excerpt if excerpt else ''}"
         failure = payload.error("HttpStatus", sentence)
-        if not _has(self._retried, answer.status):
+        if answer.status not in self._retried:
             return Failed(failure, permanent=True)
         return Failed(failure, retry_in_s=retry_after_s(answer.headers.get("retry-after", ""), self._clock.now()))
 
@@ -435,14 +446,3 @@ def retry_after_s(text: str, now: int) -> float | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return min(max(wait, 0.0), LONGEST_WAIT_S)
-
-
-def _has(ranges: Iterable[range], status: int) -> bool:
-    return any(status in codes for codes in ranges)
-
-
-def _header_text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
