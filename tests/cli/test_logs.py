@@ -9,11 +9,15 @@ import subprocess
 
 import pytest
 
+from rota.domain.lifecycle import Rules
 from rota.domain.note import Line, State
 from rota.domain.outcome import GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.ops import finish, fleet, notes
+from rota.store.postgres import PostgresStore
 from tests.cli.shell import HANG_S, Seed, Shell
+from tests.support.databases import fresh_database
+from tests.support.world import World
 
 AT = 1_767_225_600_000_000
 
@@ -33,13 +37,12 @@ def running(seed: Seed) -> tuple[str, int]:
 
 def again(seed: Seed, id: str, worker: int) -> None:
     """The attempt that runs is given back, and another one begins."""
-    rules = finish.Rules()
-    seed.store.transact(finish.finish, [finish.Finished(id, 1, GivenBack(Reason.DRAINED), rules)])
+    seed.store.transact(finish.finish, [finish.Finished(id, 1, GivenBack(Reason.DRAINED), Rules())])
     assert seed.claim(worker) == [(id, 2)]
 
 
 def end(seed: Seed, id: str, fence: int = 1) -> None:
-    report = finish.Finished(id, fence, Succeeded("1"), finish.Rules())
+    report = finish.Finished(id, fence, Succeeded("1"), Rules())
     assert seed.store.transact(finish.finish, [report]) == []
 
 
@@ -167,6 +170,23 @@ def test_following_one_attempt_ends_with_it(shell: Shell, seed: Seed) -> None:
     again(seed, id, worker)
     assert process.communicate(timeout=HANG_S) == ("", "")
     assert process.returncode == 0
+
+
+def test_logs_on_postgres_are_followed_and_shown_too(shell: Shell) -> None:
+    url = fresh_database()
+    world = World(PostgresStore(url, inline=True))
+    _, attempt = world.start()
+    lines = [Line(attempt.id, attempt.fence, number, AT, "stdout", f"line {number}") for number in range(1, 4)]
+    world.store.transact(notes.write, lines[:2], [State(attempt.id, attempt.fence, AT, 1, 4, "begun", "[]")])
+    process = shell.start("logs", attempt.id, "--follow", "--limit", "1", "--attempt", "1", "--url", url)
+    assert read(process, 1) == ["line 2\n"]
+    world.store.transact(notes.write, lines[2:], [])
+    world.finish(attempt)
+    assert process.communicate(timeout=HANG_S) == ("line 3\n", "")
+    assert process.returncode == 0
+    assert "progress:   1 of 4 (25%), begun (attempt 1, " in shell.ok("show", attempt.id, "--url", url).out
+    assert len(shell.ok("logs", attempt.id, "--url", url, "--json").rows) == 3
+    world.store.close()
 
 
 def test_following_can_be_interrupted(shell: Shell, seed: Seed) -> None:
