@@ -9,6 +9,7 @@ import json
 import ssl
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -528,6 +529,19 @@ async def test_a_bomb_is_unpacked_only_as_far_as_it_is_kept() -> None:
     async with Server(answer(200, bomb, Content_Encoding="gzip")) as server:
         full = await result(Request(server.url, result="full", max_response_bytes=10_000, allow=LOCAL))
     assert (len(full["body"]), full["is_cut"]) == (10_000, True)
+
+
+def test_a_bomb_does_not_fill_the_memory() -> None:
+    bomb = packed(bytes(50_000_000))
+    unpacking = Unpacking("gzip", 10_000)
+    tracemalloc.start()
+    try:
+        unpacking.add(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(unpacking.body), unpacking.is_cut) == (10_000, True)
+    assert peak < 1_000_000
 
 
 def test_packed_bytes_that_unpack_to_nothing_do_not_go_on_for_ever() -> None:
