@@ -157,6 +157,10 @@ class FailingTx:
     def now(self) -> int:
         return self._tx.now
 
+    @property
+    def waits(self) -> bool:
+        return self._tx.waits
+
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         self._ask()
         return self._tx.rows(name, **params)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import math
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -63,6 +65,8 @@ def declare(app: App) -> None:
     _declare_deadly(app)
     _declare_failing(app)
     _declare_retried(app)
+    _declare_isolated(app)
+    _declare_telling(app)
 
 
 def _declare_plain(app: App) -> None:
@@ -265,6 +269,144 @@ def _declare_retried(app: App) -> None:
             "snooze badly": Snooze(-1),
         }
         raise asked[kind]
+
+
+def _declare_isolated(app: App) -> None:
+    @app.job(isolation="process")
+    def alone(ctx: Context, value: Any) -> Any:
+        note("ran", ctx.id, ctx.fence, os.getpid())
+        return [value, os.getpid()]
+
+    @app.job(isolation="process", retry=None)
+    async def alone_async(ctx: Context, gate: str) -> str:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        try:
+            while not is_open(gate):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        except asyncio.CancelledError:
+            note("told", ctx.id, ctx.fence, os.getpid())
+            raise
+        return "done"
+
+    @app.job(isolation="process", retry=None, timeout="0.5s", grace="0.2s")
+    def alone_deaf(ctx: Context) -> None:
+        """Burns a core, and catches whatever would stop it."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        while True:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                pass
+
+    @app.job(isolation="process", retry=None, timeout="0.5s")
+    def tidy(ctx: Context) -> None:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        try:
+            while True:
+                pass
+        finally:
+            note("cleaned", ctx.id, ctx.fence, os.getpid())
+
+    @app.job(isolation="process", retry=None, memory="200MB")
+    def eats(ctx: Context) -> None:
+        kept = []
+        while True:
+            kept.append(bytearray(5_000_000))
+
+    @app.job(isolation="process")
+    def crashes(ctx: Context, how: str) -> None:
+        note("started", ctx.id, ctx.fence, os.getpid())
+        print("the last line before the end", flush=True)
+        if how == "exit":
+            os._exit(9)
+        if how == "fault":
+            ctypes.string_at(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    @app.job(isolation="process", retry=None, timeout="0.7s", grace="0.2s")
+    def leaves_behind(ctx: Context, *, returns: bool) -> None:
+        """Starts a process in a session of its own, which would outlive it."""
+        command = [
+            sys.executable,
+            "-c",
+            "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(600)",
+        ]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        note("left", ctx.id, ctx.fence, int(child.stdout.readline()))
+        while not returns:
+            pass
+
+    app.command("shell", ["sh", "-c", "{script}"], result="text", retry=None, grace="0.5s")
+    app.command("shell_for_a_moment", ["sh", "-c", "{script}"], retry=None, timeout="0.5s", grace="0.2s")
+
+
+def _declare_telling(app: App) -> None:
+    isolations: tuple[str | None, ...] = (None, "process")
+    for isolation in isolations:
+        prefix = "alone_" if isolation else ""
+
+        @app.job(name=f"{prefix}steps", isolation=isolation, retry=Fixed(attempts=5, delay=0.01))
+        def steps(ctx: Context) -> list[Any]:
+            reached = ctx.restored or []
+            ctx.checkpoint([*reached, ctx.fence])
+            if len(reached) < 2:
+                raise ValueError("not yet")
+            return [*reached, ctx.fence]
+
+        @app.job(name=f"{prefix}says", isolation=isolation, retry=None)
+        def says(ctx: Context, gate: str) -> None:
+            print("to stdout")
+            print("to stderr", file=sys.stderr)
+            logging.getLogger("shop").warning("to a logger")
+            ctx.log("by ctx")
+            ctx.progress(3, 4, "nearly")
+            note("started", ctx.id, ctx.fence, os.getpid())
+            while not is_open(gate):
+                if ctx.wait_cancelled(0.01):
+                    raise InterruptedError
+            print("without an end", end="")
+
+        @app.job(name=f"{prefix}says_much", isolation=isolation, retry=None)
+        def says_much(megabytes: int) -> None:
+            line = "x" * 99
+            for number in range(megabytes * 10_000):
+                print(number, line)
+
+        @app.job(name=f"{prefix}silent", isolation=isolation, retry=None, progress_timeout="0.5s")
+        def silent(ctx: Context, times: int) -> str:
+            for number in range(times):
+                ctx.progress(number)
+                ctx.wait_cancelled(0.2)
+            while not ctx.wait_cancelled(0.01):
+                pass
+            raise InterruptedError
+
+        @app.job(name=f"{prefix}parent", isolation=isolation, retry=None)
+        def parent(ctx: Context, gate: str) -> str:
+            note("started", ctx.id, ctx.fence, os.getpid())
+            while not is_open(gate):
+                time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+            return ctx.enqueue(app.jobs["echo"], "child").id  # type: ignore[no-any-return]
+
+    @app.job(retry=None)
+    async def says_async(word: str, gate: str) -> None:
+        print(word, "one")
+        while not is_open(gate):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        print(word, "two")
+
+    @app.job(retry=None)
+    def keeps(ctx: Context) -> str:
+        """Goes on where it was, after a drain."""
+        if ctx.restored is not None:
+            return f"from {ctx.restored}"
+        note("started", ctx.id, ctx.fence, os.getpid())
+        while not ctx.wait_cancelled(0.01):
+            pass
+        ctx.checkpoint(17)
+        raise InterruptedError
 
 
 app = App("engine")

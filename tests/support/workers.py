@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from rota import App, Handle, Status
-from rota.store import reader
-from rota.store.reader import WorkerRow
+from rota.domain import usage
+from rota.domain.note import Line, State
+from rota.domain.usage import Usage
+from rota.store import notes, reader
+from rota.store.reader import ExecutionRow, WorkerRow
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -63,6 +66,20 @@ class Site:
     def wait_for(self, x: Handle[Any], *statuses: Status) -> Status:
         eventually(lambda: x.status() in statuses, what=f"a status of {statuses}")
         return x.status()
+
+    def logs(self, x: Handle[Any]) -> list[Line]:
+        return self.app.connection.store().read(notes.lines, "default", x.id, most=100_000)
+
+    def state(self, x: Handle[Any]) -> State | None:
+        return self.app.connection.store().read(notes.state, "default", x.id)
+
+    def usage(self, x: Handle[Any]) -> list[Usage]:
+        """What each attempt cost that had a process of its own."""
+        found = self.app.connection.store().read(notes.usages, "default", x.id)
+        return [usage.decode(found[fence]) for fence in sorted(found)]
+
+    def executions(self, job: str) -> list[ExecutionRow]:
+        return self.app.connection.store().read(reader.executions, "default", reader.Filter(job=job))
 
     def live(self) -> list[WorkerRow]:
         rows = self.app.connection.store().read(reader.workers, "default", 0)

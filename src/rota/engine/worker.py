@@ -195,11 +195,25 @@ class Worker:
         else:
             running.task = self._loop.create_task(self._run_elsewhere(running, target))
         self._running[claim.id] = running
+        running.limit = limit
+        if isinstance(target, FunctionTarget) or not target.begins_later:
+            self._arm(running, limit_s)
+        else:
+            context.begun = lambda: self._begun(running, limit_s)
+
+    def _begun(self, running: _Running, limit_s: float | None) -> None:
+        """It has waited for a place until now, and that is not charged to it."""
         if limit_s is not None:
-            running.limit = limit
-            running.bucket = self._deadlines.add(limit_s, claim.id)
-        if target.rules.progress_timeout_s is not None:
-            running.silence_bucket = self._silences.add(target.rules.progress_timeout_s, claim.id)
+            running.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
+        if running.stop is None and self._running.get(running.claim.id) is running:
+            self._arm(running, limit_s)
+
+    def _arm(self, running: _Running, limit_s: float | None) -> None:
+        id, silence_s = running.claim.id, running.target.rules.progress_timeout_s
+        if limit_s is not None:
+            running.bucket = self._deadlines.add(limit_s, id)
+        if silence_s is not None:
+            running.silence_bucket = self._silences.add(silence_s, id)
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""

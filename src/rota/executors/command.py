@@ -97,6 +97,8 @@ class CommandExecutor:
     def completions(self) -> Completions | None:
         return None
 
+    begins_later = False
+
     @property
     def grace_s(self) -> float:
         return self.command.grace_s + KILL_S

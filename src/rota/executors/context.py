@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -77,6 +78,7 @@ class Context:
         "_claim",
         "_completions",
         "_waiter",
+        "begun",
         "deadline",
         "notes",
         "saw_stop",
@@ -92,6 +94,8 @@ class Context:
         self._waiter: threading.Event | None = None
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
+        self.begun: Callable[[], None] = lambda: None
+        """To be called by an executor that had to wait, when the work begins: from then on its time runs."""
         self.saw_stop = False
         """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""
         self.written: str | None = None

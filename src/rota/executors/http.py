@@ -252,6 +252,7 @@ class HttpExecutor:
     """Runs a job that is an HTTP request."""
 
     grace_s = 5.0
+    begins_later = False
     completions: Completions | None = None
 
     def __init__(

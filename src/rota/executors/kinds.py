@@ -39,13 +39,13 @@ def _factory(kind: str) -> Factory:
 
 
 def _command(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.command import Command, CommandExecutor
+    from rota.executors.command import Command, CommandExecutor  # lazy: few apps have commands
 
     return CommandExecutor(msgspec.convert(dict(data), Command), rules)
 
 
 def _http(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.http import HttpExecutor, Request
+    from rota.executors.http import HttpExecutor, Request  # lazy: needs an extra
 
     return HttpExecutor(msgspec.convert(dict(data), Request), rules)
 

@@ -31,6 +31,10 @@ class Executor(Target, Protocol):
     def grace_s(self) -> float:
         """By so many seconds after it was cancelled, `run` has ended for sure, and what it ran has ended with it."""
 
+    @property
+    def begins_later(self) -> bool:
+        """Whether `run` may have to wait before the work begins, and then calls `context.begun()`."""
+
     async def run(self, claim: Claim, context: Context) -> Outcome:
         """One attempt, on the event loop. What the work did wrong is an Outcome; an exception is a defect of ours.
 

@@ -224,11 +224,13 @@ class ProcessExecutor:
         self.rules = rules
         self.completions = completions
         self.grace_s = grace_s
+        self.begins_later = True
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
         async with self._pool.lent(self._memory_bytes) as warm:
             if isinstance(warm, str):
                 return Failed(payload.error("ProcessError", f"no process could be started for the job: {warm}"))
+            context.begun()
             call = asyncio.ensure_future(warm.run(Call(claim, context.deadline), context))
             try:
                 answer = await asyncio.shield(call)

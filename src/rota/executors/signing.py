@@ -1,6 +1,7 @@
 """Signed requests: who has the key can tell that a request came from here, is whole and is not old.
 
-The signature covers `timestamp.method.target.body`, where the target is the path with its query, as it was sent.
+The signature covers the timestamp, the method, the target and the body, each behind a line break but the first, where
+the target is the path with its query, as it was sent.
 Receivers written in Python may call `verify`; others do the same in a few lines.
 """
 
@@ -44,4 +45,6 @@ def verify(
 
 
 def _digest(method: str, target: str, body: bytes, key: bytes, timestamp: str) -> str:
-    return hmac.new(key, f"{timestamp}.{method}.{target}.".encode(errors="replace") + body, hashlib.sha256).hexdigest()
+    return hmac.new(
+        key, f"{timestamp}\n{method}\n{target}\n".encode(errors="replace") + body, hashlib.sha256
+    ).hexdigest()

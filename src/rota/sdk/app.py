@@ -188,7 +188,7 @@ class App:
         gets from the worker), `directory=`, `success=`, `retry_codes=`, `permanent=` (exit codes), `memory=`,
         `grace=`, and `result=` ("none", "json" or "text": what its standard output is to be).
         """
-        from rota.executors.command import Command, parameters
+        from rota.executors.command import Command, parameters  # lazy: few apps have commands
 
         data = _renamed(about, {"retry_codes": "retry"}, Command)
         command = _converted({"argv": list(argv), **data}, Command, name)
@@ -202,7 +202,7 @@ class App:
         `about` has the options of a job and those of a request: `method=`, `headers=`, `body=`, `success=`,
         `retry_codes=`, `secret=` (the name of an environment variable with the key to sign with), `allow=`, `result=`.
         """
-        from rota.executors.http import Request, parameters
+        from rota.executors.http import Request, parameters  # lazy: needs an extra
 
         data = _renamed(about, {"retry_codes": "retry"}, Request)
         request = _converted({"url": url, **data}, Request, name)
@@ -382,7 +382,7 @@ def _isolated(isolation: str | None, memory: Size | None, grace: Duration | None
 
 
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
-    from rota.executors.process import GRACE_S, ProcessExecutor
+    from rota.executors.process import GRACE_S, ProcessExecutor  # lazy: only in a worker
 
     target = job.definition.target
     if target.get("kind") != kinds.PROCESS:

@@ -1,0 +1,116 @@
+"""What attempts tell while they run, under a real worker: lines in order, progress, checkpoints, children."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from rota import Status
+from rota.ops import fleet
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site
+
+ISOLATION = pytest.mark.parametrize("prefix", ["", "alone_"], ids=["thread", "process"])
+
+
+@ISOLATION
+def test_everything_that_is_said_can_be_read_while_it_runs(served: Site, prefix: str) -> None:
+    gate = f"{prefix}said"
+    x = served.enqueue(f"{prefix}says", gate)
+    served.wait_started(x)
+    eventually(lambda: len(served.logs(x)) == 4, what="four lines")
+    said = {(line.stream, line.text) for line in served.logs(x)}
+    assert {("stdout", "to stdout"), ("log", "by ctx")} <= said
+    assert any("to a logger" in text for _, text in said)
+    assert any("to stderr" in text for _, text in said)
+    state = eventually(lambda: served.state(x), what="its progress")
+    assert (state.done, state.total, state.note) == (3, 4, "nearly")
+    assert x.status() is Status.RUNNING
+    served.open(gate)
+    x.result(PATIENCE_S)
+    eventually(lambda: served.logs(x)[-1].text == "without an end", what="the last line")
+    assert [line.number for line in served.logs(x)] == [1, 2, 3, 4, 5]
+
+
+def test_tasks_of_one_loop_do_not_mix_their_lines(served: Site) -> None:
+    one, two = (served.enqueue("says_async", word, "mixed") for word in ("left", "right"))
+    served.open("mixed")
+    for x, word in ((one, "left"), (two, "right")):
+        x.result(PATIENCE_S)
+        eventually(lambda x=x, word=word: [line.text for line in served.logs(x)] == [f"{word} one", f"{word} two"])
+
+
+@ISOLATION
+def test_a_flood_of_output_keeps_its_beginning_and_its_end(served: Site, prefix: str) -> None:
+    x = served.enqueue(f"{prefix}says_much", 5)
+    x.result(2 * PATIENCE_S)
+    lines = eventually(lambda: (found := served.logs(x))[-1].text.startswith("49999 ") and found, what="the last line")
+    assert lines[0].text.startswith("0 ")
+    (gap,) = [line for line in lines if line.stream == "rota"]
+    assert "lines are left out here" in gap.text
+    assert sum(len(line.text) for line in lines) < 1_200_000
+    numbers = [line.number for line in lines]
+    assert numbers == sorted(set(numbers))
+
+
+@ISOLATION
+def test_the_next_attempt_finds_the_checkpoint(served: Site, prefix: str) -> None:
+    assert served.enqueue(f"{prefix}steps").result(PATIENCE_S) == [1, 2, 3]
+
+
+def test_a_checkpoint_at_the_last_moment_of_a_drain_is_kept(site: Site) -> None:
+    worker = site.worker()
+    x = site.enqueue("keeps")
+    site.wait_started(x)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert (x.status(), x.info().attempts) == (Status.QUEUED, 0)
+    site.worker()
+    assert x.result(PATIENCE_S) == "from 17"
+
+
+@ISOLATION
+def test_an_attempt_that_tells_nothing_for_too_long_is_stopped(served: Site, prefix: str) -> None:
+    x = served.enqueue(f"{prefix}silent", 5)
+    served.wait_for(x, Status.FAILED)
+    assert x.info().reason == "timeout"
+    assert "told nothing of its progress" in (x.attempts()[0].error or "")
+    state = served.state(x)
+    assert state is not None
+    assert state.done == 4, "as long as it told something it went on"
+
+
+@ISOLATION
+def test_a_child_knows_its_parent(served: Site, prefix: str) -> None:
+    gate = f"{prefix}birth"
+    x = served.enqueue(f"{prefix}parent", gate)
+    served.open(gate)
+    child = served.app.handle(x.result(PATIENCE_S))
+    assert child.result(PATIENCE_S) == "child"
+    assert child.info().parent == x.id
+
+
+def test_an_attempt_that_lost_its_lease_has_no_children(site: Site) -> None:
+    site.worker(lease_s=600)
+    x = site.enqueue("parent", "go")
+    site.wait_started(x)
+    (row,) = site.live()
+    site.app.connection.store().transact(fleet.declare_dead, row.id, "the test says so")
+    site.open("go")
+    eventually(lambda: x.info().fence >= 2 and x.status() is Status.SUCCESS, what="the second attempt")
+    assert len(site.executions("echo")) == 1
+
+
+def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: Site) -> None:
+    worker = site.worker("--processes", "2", lease_s=1)
+    eventually(lambda: len(site.live()) == 2, what="two processes")
+    first, second = site.live()
+    store = site.app.connection.store()
+    assert store.transact(fleet.ask_to_drain, "default", first.id, "test")
+    assert not store.transact(fleet.ask_to_drain, "default", first.id, "test")
+    eventually(lambda: [row.id for row in site.live()] == [second.id], what="the end of the first")
+    assert site.enqueue("echo", 1).result(PATIENCE_S) == 1
+    assert len(worker.children()) == 1
+    assert store.transact(fleet.ask_to_drain, "default", second.id, "test")
+    assert worker.wait() == 0
