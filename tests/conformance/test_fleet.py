@@ -115,7 +115,7 @@ def test_a_draining_worker_may_finish_what_it_holds(world: World) -> None:
     worker, attempts = holding(world, 1)
     world.store.transact(fleet.drain, worker)
     assert row(world, worker).state == "draining"
-    assert world.store.transact(fleet.beat, [worker], 10) == {worker: "live"}
+    assert world.store.transact(fleet.beat, [worker], 10) == {worker: "draining"}
     assert world.finish(attempts[0]) == []
 
 

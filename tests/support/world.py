@@ -15,6 +15,7 @@ from rota.domain.claim import Claim
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome, Succeeded
+from rota.domain.requirement import Offers
 from rota.domain.retry import Fixed
 from rota.domain.status import Status
 from rota.ids import IdSource
@@ -77,7 +78,15 @@ class World:
 
     # Working.
 
-    def join(self, *, app: str = APP, namespace: str = NAMESPACE, lease_s: float = LEASE_S, name: str = "w") -> int:
+    def join(
+        self,
+        *,
+        app: str = APP,
+        namespace: str = NAMESPACE,
+        lease_s: float = LEASE_S,
+        name: str = "w",
+        offers: Offers | None = None,
+    ) -> int:
         newcomer = fleet.Newcomer(
             namespace=namespace,
             app=app,
@@ -87,6 +96,7 @@ class World:
             version="0",
             queues=None,
             concurrency=10,
+            offers=offers or Offers(),
         )
         return self.store.transact(fleet.join, newcomer, lease_s)
 

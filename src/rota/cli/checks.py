@@ -12,11 +12,11 @@ import msgspec
 from rota import __version__
 from rota.cli import text
 from rota.cli.database import Database
-from rota.domain import duration
+from rota.domain import duration, requirement
 
 if TYPE_CHECKING:
     from rota.store.history import History
-    from rota.store.reader import WorkerRow
+    from rota.store.reader import Stranded, WorkerRow
 
 MICROSECONDS = 1_000_000
 MOST_BEHIND_S = 60.0
@@ -115,8 +115,8 @@ def queues(database: Database) -> list[Finding]:
         Finding(
             "queues",
             Verdict.WARN,
-            f"{text.count(row.queued, 'execution')} of app {row.app} wait in queue {row.queue}, which no worker serves",
-            f"start `rota worker` for app {row.app}",
+            f"{text.count(row.queued, 'execution')} of app {row.app} wait in queue {row.queue}, {_lacking(row)}",
+            f"start `rota worker` for app {row.app}" + _flags(row),
         )
         for row in database.read(reader.stranded, database.namespace)
     ]
@@ -125,6 +125,15 @@ def queues(database: Database) -> list[Finding]:
         Finding("queues", Verdict.WARN, f"queue {name} is paused", f"`rota queues resume {name}`") for name in paused
     ]
     return found or [Finding("queues", Verdict.OK, "all waiting work has a worker")]
+
+
+def _lacking(row: Stranded) -> str:
+    wanted = requirement.words(row.requirements)
+    return f"and no worker of it has {wanted}" if wanted else "which no worker serves"
+
+
+def _flags(row: Stranded) -> str:
+    return " with --pool, --tag or --resource" if row.requirements else ""
 
 
 def dead_letters(database: Database) -> list[Finding]:

@@ -17,6 +17,7 @@ from rota.cli import output
 from rota.cli.database import Database, with_database
 from rota.cli.params import length
 from rota.domain.errors import UsageError
+from rota.domain.requirement import Offers, offers
 
 if TYPE_CHECKING:
     from rota.config import Settings
@@ -30,6 +31,11 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 @click.option("--queues", metavar="A,B", help="Only these queues (default: all of the app).")
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once in each process (default: 100).")
 @click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
+@click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only jobs of this pool; may be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME", help="What jobs may require of a worker; repeatable.")
+@click.option(
+    "--resource", "resources", multiple=True, metavar="NAME=AMOUNT", help="What each process has, such as gpu=1."
+)
 @click.option("--grace", type=length, metavar="DURATION", help="How long a stop waits for what runs (default: 30s).")
 @click.option("--lease", type=length, metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
 @click.option("--verbose", is_flag=True, help="Log how every execution ends.")
@@ -47,6 +53,9 @@ def worker(
     queues: str | None,
     concurrency: int | None,
     processes: int | None,
+    pools: tuple[str, ...],
+    tags: tuple[str, ...],
+    resources: tuple[str, ...],
     grace: float | None,
     lease: float | None,
     verbose: bool,
@@ -58,10 +67,12 @@ def worker(
 
     \b
     rota worker shop:app --queues mail,default --processes 2
+    rota worker shop:app --pool cpu --tag eu --resource gpu=2
     """
     settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
     arguments = ["--log-level", log_level.upper(), *(["--verbose"] if verbose else [])]
-    supervise(database, app, settings, _queues(queues), arguments, log_level.upper())
+    given = offers(pools, tags, _amounts(resources))
+    supervise(database, app, settings, _queues(queues), arguments, log_level.upper(), given)
 
 
 @click.command()
@@ -83,10 +94,25 @@ def dev(database: Database, app: str, concurrency: int | None, processes: int | 
     handle, banner = tempfile.mkstemp(prefix="rota-dev-")
     os.close(handle)
     try:
-        supervise(database, app, settings, None, ["--verbose", "--banner", banner], "INFO")
+        arguments = ["--verbose", "--banner", banner]
+        supervise(database, app, settings, None, arguments, "INFO", Offers(everything=True))
     finally:
         Path(banner).unlink(missing_ok=True)
     output.message("stopped; what was not finished goes on at the next start")
+
+
+def _amounts(texts: Sequence[str]) -> dict[str, float | str]:
+    """NAME=AMOUNT, where the amount is a number or a size."""
+    found: dict[str, float | str] = {}
+    for text in texts:
+        name, separator, amount = text.partition("=")
+        if not separator:
+            raise UsageError(f"--resource is NAME=AMOUNT, such as gpu=1 or memory=2GB, not {text[:64]!r}")
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            found[name] = amount
+    return found
 
 
 def supervise(
@@ -96,6 +122,7 @@ def supervise(
     queues: Sequence[str] | None,
     arguments: Sequence[str],
     log_level: str,
+    given: Offers,
 ) -> None:
     """Runs workers of `app` until a signal stops them."""
     from rota import __version__
@@ -114,6 +141,7 @@ def supervise(
         grace_s=settings.grace_s,
         version=__version__,
         retention_days=settings.retention_days,
+        offers=given,
     )
 
     async def run() -> None:

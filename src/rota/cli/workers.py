@@ -10,6 +10,7 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.params import instant, json_option, past
+from rota.domain import requirement
 
 if TYPE_CHECKING:
     from rota.store.reader import WorkerRow
@@ -75,6 +76,7 @@ def _columns(now: int) -> output.Columns[WorkerRow]:
         "app": lambda row: row.app,
         "state": lambda row: state(row, now),
         "running": lambda row: f"{row.running}/{row.concurrency}",
+        "offers": lambda row: requirement.offered(row.offers),
         "queues": lambda row: ",".join(map(output.as_text, output.decoded(row.queues) or ["(all)"])),
         "heartbeat": lambda row: text.ago(row.heartbeat_at, now),
         "started": lambda row: text.ago(row.started_at, now),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import rank
+from rota.domain.requirement import Needs
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,9 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     start_within_s: float | None = None
     parameters: dict[str, Any] = {}
     description: str = ""
+    needs: Needs = Needs()
+    pause_after: int | None = None
+    """After so many executions in a row that have failed the job is paused."""
     target: dict[str, Any] = {}
     """What runs it, by `kind`, if that is not the function in the worker's own process."""
 

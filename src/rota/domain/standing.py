@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.domain import duration
+from rota.domain import duration, requirement
 from rota.domain.status import Status
 
 MICROSECONDS = 1_000_000
@@ -27,6 +27,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     paused_by: str | None
     paused_note: str | None
     live_workers: int
+    offers: str | None
+    requirements: str | None
     ahead: int
     cancel_at: int | None
     lease_until: int | None
@@ -72,7 +74,17 @@ def _blocked(standing: Standing) -> str:
         return f"queue {standing.queue} is paused{by}{note}: `rota queues resume {standing.queue}`"
     if not standing.live_workers:
         return f"no live worker of app {standing.app} serves queue {standing.queue}: start one with `rota worker`"
+    if not _fits(standing):
+        wanted = requirement.words(standing.requirements or "")
+        return (
+            f"no live worker has what it needs ({wanted}): start one with `rota worker --pool`, `--tag` or `--resource`"
+        )
     return ""
+
+
+def _fits(standing: Standing) -> bool:
+    offers = msgspec.json.decode(standing.offers, type=list[str]) if standing.offers else []
+    return any(requirement.fits(standing.requirements or "", one) for one in offers)
 
 
 def _running(standing: Standing, now: int) -> str:

@@ -60,6 +60,8 @@ class Dispatcher:
         """When the claim was sent whose answer is still to come."""
         self.is_in_doubt = False
         """Whether a claim may have brought something that we were not told of."""
+        self._newest = 0
+        """The highest lane that is known, also of those whose work does not fit: a higher one may be for us."""
         self._disowned: set[tuple[str, int]] = set()
         self._marks: dict[int, tuple[int, str]] = {}
         self._heard: dict[int, int] = {}
@@ -78,7 +80,7 @@ class Dispatcher:
             if mark is not None and mark[0] >= rank:
                 # Back to where the news is, not to the start; but nothing is below the lowest rank.
                 self._marks[lane] = (max(rank - 1, claim.FIRST_RANK), LAST_ID)
-        if not self._lanes or any(lane in self._lanes or lane > max(self._lanes) for lane in hint.lanes):
+        if not self._lanes or any(lane in self._lanes or lane > self._newest for lane in hint.lanes):
             self._expects_work = True
             self.loop.wake.wake()
 
@@ -112,11 +114,12 @@ class Dispatcher:
         self._disowned.clear()
         taken = await self._claim(free)
         self._lanes = taken.lanes
+        self._newest = max(taken.lanes | taken.others, default=0)
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
                 self._start(attempt)
-        self._was_full = len(taken.claims) == free
-        self._expects_work = self._expects_work or self._was_full
+        self._was_full = len(taken.claims) == free or taken.has_put_aside
+        self._expects_work = self._expects_work or self._was_full or taken.has_no_room
         return 0 if self._was_full and self._free() > 0 else self._poll_s
 
     async def _finds_work(self) -> bool:
@@ -156,7 +159,7 @@ class Dispatcher:
             self.is_in_doubt = True
             if not reports:
                 raise
-            return Claimed([], self._lanes)
+            return Claimed([], self._lanes, has_no_room=True)
         finally:
             self.claiming_since = None
         self._outcomes.take_back(turned.stale)

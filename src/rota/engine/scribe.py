@@ -57,17 +57,19 @@ class Scribe:
         self._lines: list[Line] = []
         self._waiting_bytes = 0
         self._states: dict[tuple[str, int], State] = {}
-        self._writing = 0
+        self._in_flight: dict[tuple[str, int], State] = {}
+        self._turn = asyncio.Lock()
         self._is_due = False
         self._event_loop = asyncio.get_running_loop()
         self.loop = Loop("scribe", self.step)
 
     @property
     def is_empty(self) -> bool:
-        return not self._lines and not self._states and not self._writing
+        return not self._lines and not self._states and not self._turn.locked()
 
     def has_state(self, id: str, fence: int) -> bool:
-        return (id, fence) in self._states
+        """Whether there is something that the database does not know yet."""
+        return (id, fence) in self._states or (id, fence) in self._in_flight
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         text = payload.clean(text, MOST_LINE_BYTES)
@@ -107,23 +109,24 @@ class Scribe:
                 self._add(id, fence, number, stream, text)
 
     async def step(self) -> float | None:
-        while not self.is_empty and not self._writing:
+        while self._lines or self._states:
             await self.flush()
         return None
 
     async def flush(self) -> None:
-        """Writes what there is now, or a good piece of it."""
-        with self._lock:
-            self._is_due = False
-            lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
-            states, self._states = self._states, {}
-            self._waiting_bytes -= sum(len(line.text) for line in lines)
-        if lines or states:
-            self._writing += 1
+        """Writes what there is now, or a good piece of it. One after the other: nothing overtakes what came before."""
+        async with self._turn:
+            with self._lock:
+                self._is_due = False
+                lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+                states, self._states = self._states, {}
+                self._in_flight = states
+                self._waiting_bytes -= sum(len(line.text) for line in lines)
             try:
-                await self._write(lines, list(states.values()))
+                if lines or states:
+                    await self._write(lines, list(states.values()))
             finally:
-                self._writing -= 1
+                self._in_flight = {}
 
     async def _write(self, lines: Sequence[Line], states: Sequence[State]) -> None:
         try:

@@ -27,6 +27,7 @@ import msgspec
 
 from rota.clock import Clock
 from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.requirement import Offers
 from rota.domain.status import Reason
 from rota.engine import tether
 from rota.engine.bridge import StoreBridge
@@ -64,6 +65,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     version: str
     retention_days: int = 30
+    offers: Offers = Offers()
 
 
 class Unusable(Exception):
@@ -312,6 +314,7 @@ class Supervisor:
             version=self._plan.version,
             queues=None if self._plan.queues is None else list(self._plan.queues),
             concurrency=self._plan.concurrency,
+            offers=self._plan.offers,
         )
         backoff_s = FIRST_BACKOFF_S
         while True:

@@ -297,7 +297,7 @@ class Worker:
     def _say(self, running: _Running, outcome: Outcome) -> None:
         """Reports the end. What the attempt keeps for the next one is written before: after the end it is refused."""
         claim, context, scribe = running.claim, running.context, self._scribe
-        if scribe is not None:
+        if scribe is not None and (context.spoke or context.told):
             capture.finish(context)
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):

@@ -55,6 +55,7 @@ class _Tee(io.TextIOBase):
             if len(rest) > MOST_PENDING:
                 lines, rest = [*lines, rest], ""
             if rest:
+                context.spoke = True
                 self._pending[context] = rest
         for line in lines:
             context.write_log(self._name, line)

@@ -82,6 +82,7 @@ class Context:
         "deadline",
         "notes",
         "saw_stop",
+        "spoke",
         "told",
         "usage",
         "written",
@@ -102,6 +103,8 @@ class Context:
         """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
         self.usage: Usage | None = None
         """What the attempt cost, if it has a process of its own; set by its executor."""
+        self.spoke = False
+        """Whether the attempt has written anything to its log."""
         self.told = 0
         """How often the attempt has told of its progress, or kept a checkpoint."""
         self.notes: Notes | None = None
@@ -188,6 +191,7 @@ class Context:
     def write_log(self, stream: str, text: str) -> None:
         """One line of what the attempt wrote to `stream`."""
         if self.notes is not None:
+            self.spoke = True
             self.notes.line(self.id, self.fence, stream, text)
 
     def enqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:

@@ -8,13 +8,18 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import astuple, replace
 
+from rota.domain import requirement
 from rota.domain.claim import Claim, Taken
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
+from rota.domain.requirement import Offers
 from rota.ids import FIRST_ID
-from rota.ops import finish, notes
+from rota.ops import finish, notes, pausing
 from rota.store.port import Tx
 
+MICROSECONDS = 1_000_000
+STARVES_S = 60
+PLAIN_OFFERS = requirement.encode(Offers())
 SLACK = 100_000
 """Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
 MOST_PIECES = 16
@@ -44,6 +49,12 @@ class Claimed(msgspec.Struct, frozen=True):
     claims: list[Claim]
     lanes: frozenset[int]
     marks: list[Mark] = []
+    others: frozenset[int] = frozenset()
+    """Lanes of its queues whose work the worker cannot take, whatever it runs."""
+    has_no_room: bool = False
+    """Whether something waits that the worker will be able to take when what it runs has ended."""
+    has_put_aside: bool = False
+    """Whether some of what was taken is of a paused job, and more may come behind it."""
 
 
 def claim(
@@ -61,25 +72,51 @@ def claim(
     vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
     committed late is below the mark: a claim without marks finds it.
     """
-    heads = _heads(tx, worker, namespace, app, queues, marks)
-    waiting = {lane: head for lane, head in heads if head is not None}
+    lanes = _lanes(tx, worker, namespace, app, queues, marks)
+    waiting = {lane.id: lane.head for lane in lanes if lane.head is not None and lane.room != 0}
+    _keep_room(tx.now, lanes, waiting)
+    room = {lane.id: lane.room for lane in lanes if lane.room is not None}
     reached = {lane: (rank, id) for lane, rank, id in marks}
     taken: list[Claim] = []
     for _ in range(MOST_PIECES):
         if not waiting or len(taken) >= slots:
             break
-        taken += _piece(tx, worker, waiting, reached, slots - len(taken))
+        taken += _piece(tx, worker, waiting, room, reached, slots - len(taken))
+    started = pausing.startable(tx, namespace, app, taken) if taken else taken
     return Claimed(
-        _startable(tx, worker, taken),
-        frozenset(lane for lane, _ in heads),
+        _startable(tx, worker, started),
+        frozenset(lane.id for lane in lanes if lane.fits),
         [(lane, *reached[lane]) for lane in {claim.lane for claim in taken}],
+        frozenset(lane.id for lane in lanes if not lane.fits),
+        any(lane.fits and lane.room is not None and lane.head is not None for lane in lanes),
+        len(started) < len(taken),
     )
 
 
-def _heads(
+class _Lane(msgspec.Struct, frozen=True):
+    """One that the worker serves: the lowest rank behind its mark, and how much of it the worker could take."""
+
+    id: int
+    head: int | None
+    room: int | None
+    fits: bool
+    requirements: str
+
+
+def _keep_room(now: int, lanes: Sequence[_Lane], waiting: dict[int, int]) -> None:
+    """What has waited long for more than is free is not overtaken by what needs less of the same."""
+    for lane in lanes:
+        if lane.fits and lane.room == 0 and lane.head is not None and lane.head < now - STARVES_S * MICROSECONDS:
+            for other in lanes:
+                behind = waiting.get(other.id, lane.head) > lane.head
+                if behind and requirement.compete(lane.requirements, other.requirements):
+                    del waiting[other.id]
+
+
+def _lanes(
     tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, marks: Sequence[Mark]
-) -> list[tuple[int, int | None]]:
-    """Every lane of the worker's queues, with the lowest rank behind its mark; nothing if it may not claim."""
+) -> list[_Lane]:
+    """Every lane of the worker's queues; nothing if it may not claim."""
     found = tx.rows(
         "claim_heads",
         worker=worker,
@@ -94,23 +131,47 @@ def _heads(
     if not found:
         raise LeaseLost(f"worker {worker} is not in the fleet any more")
     # One that drains, or whose lease ran out because the database's clock jumped, may still finish what it runs.
-    return [(lane, head) for may_claim, lane, head in found if may_claim and lane is not None]
+    rows = [row[1:] for row in found if row[0] and row[1] is not None]
+    return [_lane(tx, worker, *row) for row in rows]
 
 
-def _piece(tx: Tx, worker: int, waiting: dict[int, int], reached: dict[int, tuple[int, str]], most: int) -> list[Claim]:
-    """Takes from the lane with the lowest head, as far as the next lane's head allows."""
+def _lane(tx: Tx, worker: int, id: int, head: int | None, requirements: str, offers: str) -> _Lane:
+    if not requirements and offers == PLAIN_OFFERS:
+        return _Lane(id, head, None, True, requirements)
+    room = requirement.most(requirements, offers)
+    fits = room != 0
+    if room and head is not None:
+        # It is about amounts, and what the worker runs already has some of them.
+        room = requirement.most(requirements, offers, requirement.used(tx.rows("held_in_lanes", worker=worker)))
+    return _Lane(id, head, room, fits, requirements)
+
+
+def _piece(
+    tx: Tx,
+    worker: int,
+    waiting: dict[int, int],
+    room: dict[int, int],
+    reached: dict[int, tuple[int, str]],
+    most: int,
+) -> list[Claim]:
+    """Takes from the lane with the lowest head, as far as the next lane's head and the worker's room allow."""
     lane = min(waiting, key=lambda lane: (waiting[lane], lane))
     del waiting[lane]
     highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
     rank, id = reached.get(lane, (FIRST_RANK, FIRST_ID))
     where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
+    most = min(most, room.get(lane, most))
     found = _complete(tx, tx.records("claim", Taken, worker=worker, most=most, **where))
     kept = _bounded(found)
     if len(kept) < len(found):
         tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
     if kept:
         rank, id = reached[lane] = (kept[-1].rank, kept[-1].id)
-        if waiting and len(kept) < most:
+        if lane in room:
+            # What shares these amounts is looked at anew by the next claim.
+            for other in room:
+                waiting.pop(other, None)
+        elif waiting and len(kept) < most:
             waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane, rank=rank, id=id))
     return kept
 

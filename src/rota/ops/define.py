@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.domain import requirement
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition, Queue, content, digest
 from rota.ops.audit import audit
@@ -20,7 +21,9 @@ def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition]
     tx.run("add_namespace", namespace=namespace)
     names = sorted({definition.queue for definition in definitions} | {queue.name for queue in queues})
     tx.run("add_queues", namespace=namespace, queues=[(name,) for name in names])
-    tx.run("add_lanes", namespace=namespace, app=app, queues=[(name,) for name in names])
+    needed = {definition.name: requirement.written(definition.needs) for definition in definitions}
+    lanes = {(name, "") for name in names} | {(definition.queue, needed[definition.name]) for definition in definitions}
+    tx.run("add_lanes", namespace=namespace, app=app, lanes=sorted(lanes))
     for queue in queues:
         tx.run(
             "set_queue",
@@ -31,8 +34,10 @@ def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition]
         )
     texts = [(definition.name, content(definition)) for definition in definitions]
     versions = [(name, digest(text), text) for name, text in texts]
+    pauses = {definition.name: definition.pause_after for definition in definitions}
     for version, job in tx.rows("add_versions", namespace=namespace, app=app, versions=versions):
-        tx.run("point_job", namespace=namespace, app=app, job=job, version=version)
+        about = {"requirements": needed[job], "pause_after": pauses[job]}
+        tx.run("point_job", namespace=namespace, app=app, job=job, version=version, **about)
 
 
 def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bool:

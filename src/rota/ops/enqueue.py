@@ -216,8 +216,7 @@ def _known_route(tx: Tx, header: Header) -> tuple[Any, ...] | None:
 
 def _new_route(tx: Tx, header: Header) -> tuple[Any, ...]:
     """The first enqueue to a queue that no definition names brings the queue into being."""
-    tx.run("add_queues", namespace=header.namespace, queues=[(header.queue,)])
-    tx.run("add_lanes", namespace=header.namespace, app=header.app, queues=[(header.queue,)])
+    add_lane(tx, header.namespace, header.app, header.job, header.queue)
     found = _known_route(tx, header)
     if found is None:
         raise UnknownJob(
@@ -225,6 +224,14 @@ def _new_route(tx: Tx, header: Header) -> tuple[Any, ...]:
             "so that its jobs are known"
         )
     return found
+
+
+def add_lane(tx: Tx, namespace: str, app: str, job: str, queue: str) -> None:
+    """A way for a job's executions through a queue, if the job is known."""
+    known = tx.one("requirements_of", namespace=namespace, app=app, job=job)
+    if known is not None:
+        tx.run("add_queues", namespace=namespace, queues=[(queue,)])
+        tx.run("add_lanes", namespace=namespace, app=app, lanes=[(queue, known[0])])
 
 
 def _check_depth(tx: Tx, header: Header, arriving: int, max_depth: int) -> None:

@@ -27,7 +27,7 @@ from rota.domain.outcome import (
 )
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
-from rota.ops import following
+from rota.ops import following, pausing
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -146,6 +146,7 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
         tx.tell(Due(min(row[2] for row in batch.scheduled)))
     if batch.dead:
         tx.run("bury", rows=batch.dead)
+        pausing.after_failures(tx, [id for id, _ in batch.dead])
     if batch.ended:
         following.ended(tx, batch.ended)
 

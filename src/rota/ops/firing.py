@@ -20,7 +20,7 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.ticking import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, schedule
+from rota.ops import ending, enqueue, schedule
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -204,8 +204,7 @@ class Routes:
         where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
         found = self._tx.one("route", **where)
         if found is None:
-            self._tx.run("add_queues", namespace=namespace, queues=[(queue,)])
-            self._tx.run("add_lanes", namespace=namespace, app=app, queues=[(queue,)])
+            enqueue.add_lane(self._tx, namespace, app, job, queue)
             found = self._tx.one("route", **where)
         return None if found is None else Route(found[0], found[1], rank.Policy(found[2]))
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain import payload
+from rota.domain import payload, requirement
 from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
+from rota.domain.requirement import Offers
 from rota.domain.status import Reason
 from rota.ops import finish
 from rota.ops.audit import audit
@@ -36,12 +37,14 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     queues: list[str] | None
     concurrency: int
+    offers: Offers = Offers()
 
 
 def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
     """A new incarnation with a lease of its own."""
     values = msgspec.structs.asdict(newcomer)
     values["queues"] = msgspec.json.encode(newcomer.queues).decode()
+    values["offers"] = requirement.encode(newcomer.offers)
     return int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
 
 

@@ -14,6 +14,7 @@ from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
+from rota.domain.requirement import needs
 from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
 from rota.domain.size import Size, size
@@ -42,6 +43,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
 DEFAULT_TIMEOUT = "1h"
+MOST_FAILURES = 100
 
 
 class Options(When, total=False):
@@ -55,6 +57,10 @@ class Options(When, total=False):
     progress_timeout: Duration | None
     start_within: Duration | None
     description: str
+    pool: str | None
+    requires: Sequence[str]
+    resources: Mapping[str, float | str] | None
+    pause_after: int | None
 
 
 class Decorator(Protocol):
@@ -129,6 +135,10 @@ class App:
         isolation: str | None = None,
         memory: Size | None = None,
         grace: Duration | None = None,
+        pool: str | None = None,
+        requires: Sequence[str] = (),
+        resources: Mapping[str, float | str] | None = None,
+        pause_after: int | None = None,
         **when: Unpack[When],
     ) -> Decorator: ...
 
@@ -148,6 +158,10 @@ class App:
         isolation: str | None = None,
         memory: Size | None = None,
         grace: Duration | None = None,
+        pool: str | None = None,
+        requires: Sequence[str] = (),
+        resources: Mapping[str, float | str] | None = None,
+        pause_after: int | None = None,
         **when: Unpack[When],
     ) -> Any:
         """Makes a job of a function, sync or async.
@@ -160,6 +174,10 @@ class App:
         `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
         `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
 
+        Only workers of its `pool` take it, which have every tag in `requires` and enough of its `resources`, such as
+        `{"gpu": 1}`. After `pause_after` executions in a row that have failed the job is paused, until somebody resumes
+        it.
+
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself; see docs/schedules.md for the rest.
         """
         options: dict[str, Any] = {
@@ -170,6 +188,10 @@ class App:
             "total_timeout": total_timeout,
             "progress_timeout": progress_timeout,
             "start_within": start_within,
+            "pool": pool,
+            "requires": requires,
+            "resources": resources,
+            "pause_after": pause_after,
             **when,
         }
         target = _isolated(isolation, memory, grace)
@@ -329,6 +351,8 @@ class App:
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
+            needs=needs(options.get("pool"), options.get("requires", ()), options.get("resources") or {}),
+            pause_after=_pause_after(options.get("pause_after")),
             target=target,
         )
         runs = self._function(function, signature, rules)
@@ -363,6 +387,12 @@ def _rules(options: Mapping[str, Any]) -> Rules:
         total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
         progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
     )
+
+
+def _pause_after(number: int | None) -> int | None:
+    if number is not None and not (isinstance(number, int) and 0 < number <= MOST_FAILURES):
+        raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
+    return number
 
 
 def _isolated(isolation: str | None, memory: Size | None, grace: Duration | None) -> dict[str, Any]:

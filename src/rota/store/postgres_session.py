@@ -123,7 +123,7 @@ class PostgresSession(Session):
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
-        if self._is_alone and (large := _large(params)) is not None:
+        if self._is_alone and (large := _large(statement, params)) is not None:
             return self._in_pieces(statement, large, params)
         bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
@@ -220,20 +220,22 @@ class PostgresSession(Session):
         return bound
 
 
-def _large(params: dict[str, Any]) -> str | None:
-    return next((name for name, value in params.items() if type(value) is list and len(value) > 2 * PIECE), None)
+def _large(statement: Statement, params: dict[str, Any]) -> str | None:
+    for name in statement.columns:
+        if len(params[name]) > 2 * PIECE:
+            return name
+    return None
 
 
 def _plain(value: Any) -> bytes | None:
-    match value:
-        case str():
-            return value.encode()
-        case None:
-            return None
-        case bool():
-            return b"t" if value else b"f"
-        case _:
-            return str(value).encode()
+    kind = type(value)
+    if kind is str:
+        return value.encode()  # type: ignore[no-any-return]
+    if value is None:
+        return None
+    if kind is bool:
+        return b"t" if value else b"f"
+    return str(value).encode()
 
 
 def literal(values: Sequence[Any], kind: str) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rota.domain import requirement
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.standing import MOST_COUNTED, Standing
 from rota.domain.status import TERMINAL, Status
@@ -108,6 +109,7 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     host: str
     pid: int
     version: str
+    offers: str
     queues: str
     concurrency: int
     state: str
@@ -124,6 +126,9 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     app: str
     name: str
     definition: str
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
 
 
 class Stranded(msgspec.Struct, frozen=True, array_like=True):
@@ -132,6 +137,12 @@ class Stranded(msgspec.Struct, frozen=True, array_like=True):
     app: str
     queue: str
     queued: int
+    requirements: str
+    offers: str | None
+
+    @property
+    def is_stranded(self) -> bool:
+        return not any(requirement.fits(self.requirements, one) for one in _offers(self.offers))
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,8 +306,13 @@ def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:
-    """Queues with waiting work that no live worker serves, by app; paused ones are not counted."""
-    return view.records("stranded", Stranded, namespace=namespace, most=MOST_COUNTED + 1)
+    """Waiting work that no live worker would take, by app, queue and needs; paused queues are not counted."""
+    rows = view.records("stranded", Stranded, namespace=namespace, most=MOST_COUNTED + 1)
+    return [row for row in rows if row.is_stranded]
+
+
+def _offers(listed: str | None) -> list[str]:
+    return msgspec.json.decode(listed, type=list[str]) if listed else []
 
 
 def clock(view: View) -> tuple[int, int]:

@@ -10,8 +10,9 @@ INSERT INTO queue (namespace, name, policy, max_depth) VALUES (:namespace, :queu
 ON CONFLICT (namespace, name) DO UPDATE SET policy = excluded.policy, max_depth = excluded.max_depth
 
 -- name: add_lanes
-INSERT INTO lane (namespace, app, queue)
-SELECT :namespace, :app, queue FROM EACH(:queues, queue text) e WHERE true ON CONFLICT DO NOTHING
+INSERT INTO lane (namespace, app, queue, requirements)
+SELECT :namespace, :app, queue, requirements FROM EACH(:lanes, queue text, requirements text) e WHERE true
+ON CONFLICT DO NOTHING
 
 -- name: add_versions
 INSERT INTO job_version (namespace, app, job, digest, definition, created_at)
@@ -21,15 +22,21 @@ ON CONFLICT DO NOTHING
 RETURNING id, job
 
 -- name: point_job
-INSERT INTO job (namespace, app, name, version) VALUES (:namespace, :app, :job, :version)
-ON CONFLICT (namespace, app, name) DO UPDATE SET version = excluded.version
+INSERT INTO job (namespace, app, name, version, requirements, pause_after)
+VALUES (:namespace, :app, :job, :version, :requirements, :pause_after)
+ON CONFLICT (namespace, app, name)
+DO UPDATE SET version = excluded.version, requirements = excluded.requirements, pause_after = excluded.pause_after
 
 -- name: route
 SELECT j.version, l.id, q.policy, q.max_depth
 FROM job j
-JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue AND l.requirements = ''
+JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue
+    AND l.requirements = j.requirements
 JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
 WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
+
+-- name: requirements_of
+SELECT requirements FROM job WHERE namespace = :namespace AND app = :app AND name = :job
 
 -- name: job_definition
 SELECT v.definition FROM job j JOIN job_version v ON v.id = j.version
@@ -38,8 +45,52 @@ WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
 -- name: apps_of_job
 SELECT DISTINCT app FROM job WHERE namespace = :namespace AND name = :job ORDER BY app
 
+-- name: pause_job
+UPDATE job SET paused_at = :now, paused_by = :actor, paused_note = :note
+WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NULL
+
+-- name: resume_job
+UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL
+WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NOT NULL
+
+-- name: paused_jobs
+SELECT CAST(LISTING(name) AS text) || '' FROM job WHERE namespace = :namespace AND app = :app AND paused_at IS NOT NULL
+
+-- name: put_aside
+-- In the transaction of the claim: nobody has seen the fence that is taken back.
+INSERT INTO waiting (id, lane, priority, waits_for, since_at, fence, attempts, crashes, first_start_at)
+SELECT r.id, r.lane, x.priority, :waits_for, :now, r.fence - 1, r.attempts, r.crashes,
+       CASE WHEN r.first_start_at < r.started_at THEN r.first_start_at END
+FROM running r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:ids, uuid);
+DELETE FROM running WHERE id AMONG(:ids, uuid)
+
+-- name: lanes_put_aside
+SELECT DISTINCT lane FROM waiting WHERE waits_for = :waits_for
+
+-- name: take_up
+-- To the place that each had.
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
+SELECT w.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - w.priority * CAST(60000000 AS bigint) END, w.id,
+       w.fence, w.attempts, w.crashes, w.first_start_at
+FROM waiting w JOIN execution x ON x.id = w.id JOIN lane l ON l.id = w.lane
+JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE w.waits_for = :waits_for;
+DELETE FROM waiting WHERE waits_for = :waits_for
+
+-- name: jobs_that_pause
+SELECT DISTINCT j.namespace, j.app, j.name, j.pause_after
+FROM execution x JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
+WHERE x.id AMONG(:ids, uuid) AND j.pause_after IS NOT NULL AND j.paused_at IS NULL
+
+-- name: last_ends
+SELECT f.status FROM (
+    SELECT x.id FROM execution x WHERE x.job = :job AND x.app = :app AND x.namespace = :namespace
+    ORDER BY x.id DESC LIMIT :window) l
+CROSS JOIN finished f ON f.id = l.id AND f.final = 1
+ORDER BY f.finished_at DESC, f.id DESC LIMIT :most
+
 -- name: jobs
-SELECT j.app, j.name, v.definition FROM job j JOIN job_version v ON v.id = j.version
+SELECT j.app, j.name, v.definition, j.paused_at, j.paused_by, j.paused_note FROM job j JOIN job_version v ON v.id = j.version
 WHERE j.namespace = :namespace ORDER BY j.app, j.name
 
 -- name: pause_queue

@@ -37,7 +37,8 @@ r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
            t.now + CASE q.policy WHEN 'fifo' THEN CAST(:fifo AS bigint) ELSE CAST(:priority_rank AS bigint) END AS rank
     FROM job j JOIN t ON true
-    JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue AND l.requirements = ''
+    JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue
+        AND l.requirements = j.requirements
     JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
     WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
       AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)

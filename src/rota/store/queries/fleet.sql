@@ -1,6 +1,9 @@
 -- name: add_worker
-INSERT INTO worker (namespace, app, name, host, pid, version, queues, concurrency, state, started_at, heartbeat_at, lease_until)
-VALUES (:namespace, :app, :name, :host, :pid, :version, :queues, :concurrency, 'live', :now, :now, CAST(:now AS bigint) + :lease)
+INSERT INTO worker (
+    namespace, app, name, host, pid, version, offers, queues, concurrency, state, started_at, heartbeat_at, lease_until)
+VALUES (
+    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :concurrency, 'live', :now, :now,
+    CAST(:now AS bigint) + :lease)
 RETURNING id
 
 -- name: beat

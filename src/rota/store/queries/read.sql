@@ -84,7 +84,7 @@ SELECT q.name, q.policy, q.max_depth, q.paused_at, q.paused_by, q.paused_note,
 FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
 
 -- name: workers
-SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
+SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
        w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
@@ -102,6 +102,12 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
         WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
           AND w.lease_until > :now
           AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) AS live_workers,
+       (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
+            SELECT DISTINCT w.offers FROM worker w
+            WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
+              AND w.lease_until > :now
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) v) AS offers,
+       (SELECT l.requirements FROM execution x JOIN lane l ON l.id = x.lane WHERE x.id = s.id) AS requirements,
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) < (m.rank, m.id)
             WHERE m.id = s.id LIMIT :most) counted) AS ahead,
@@ -110,15 +116,16 @@ FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 WHERE s.id = :id AND s.namespace = :namespace
 
 -- name: stranded
-SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued
+-- Lanes with waiting work, and what the live workers offer that serve their queue.
+SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
+       l.requirements, (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
+           SELECT DISTINCT w.offers FROM worker w
+           WHERE w.namespace = l.namespace AND w.app = l.app AND w.stopped_at IS NULL AND w.state = 'live'
+             AND w.lease_until > :now
+             AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) v) AS offers
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
-  AND NOT EXISTS (
-      SELECT 1 FROM worker w
-      WHERE w.namespace = l.namespace AND w.app = l.app AND w.stopped_at IS NULL AND w.state = 'live'
-        AND w.lease_until > :now
-        AND (w.queues = 'null' OR LISTED(l.queue, w.queues)))
-ORDER BY l.app, l.queue
+ORDER BY l.app, l.queue, l.requirements
 
 -- name: newest
 SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),

@@ -3,12 +3,16 @@
 -- if there is none, or the queue is paused. One row without a lane if there are no lanes.
 SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, l.id, CASE WHEN q.paused_at IS NULL THEN (
     SELECT r.rank FROM ready r WHERE r.lane = l.id AND (r.rank, r.id) > (coalesce(m.rank, :no_rank), coalesce(m.id, :no_id))
-    ORDER BY r.rank, r.id LIMIT 1) END AS head
+    ORDER BY r.rank, r.id LIMIT 1) END AS head, l.requirements, w.offers
 FROM worker w
 LEFT JOIN lane l ON l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
 LEFT JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 LEFT JOIN EACH(:marks, lane bigint, rank bigint, id uuid) m ON m.lane = l.id
 WHERE w.id = :worker AND w.stopped_at IS NULL FOR KEY SHARE OF w
+
+-- name: held_in_lanes
+SELECT l.requirements, count(*) FROM running r CROSS JOIN lane l ON l.id = r.lane
+WHERE r.worker = :worker AND l.requirements <> '' GROUP BY l.requirements
 
 -- name: has_ready
 SELECT 1 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue

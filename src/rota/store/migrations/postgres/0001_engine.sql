@@ -35,6 +35,8 @@ CREATE TABLE job (
     app         text NOT NULL,
     name        text NOT NULL,
     version     bigint NOT NULL,
+    requirements text NOT NULL DEFAULT '',
+    pause_after integer,
     paused_at   bigint,
     paused_by   text,
     paused_note text,
@@ -116,6 +118,7 @@ CREATE TABLE waiting (
     crashes        integer NOT NULL,
     waits_for      text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX waiting_for ON waiting (waits_for);
 
 CREATE TABLE ready (
     id             uuid NOT NULL,
@@ -212,6 +215,7 @@ CREATE TABLE worker (
     name         text NOT NULL,
     host         text NOT NULL,
     version      text NOT NULL,
+    offers       text NOT NULL DEFAULT '{}',
     queues       text NOT NULL,
     state        text NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);

@@ -34,6 +34,7 @@ DECLARE
     wrong     text;
     version   bigint;
     defined   jsonb;
+    required  text;
     lane      integer;
     policy    text;
     max_depth bigint;
@@ -122,7 +123,7 @@ BEGIN
         END IF;
         enqueue.app := apps[1];
     END IF;
-    SELECT j.version, v.definition::jsonb INTO version, defined
+    SELECT j.version, v.definition::jsonb, j.requirements INTO version, defined, required
     FROM job j JOIN job_version v ON v.id = j.version
     WHERE j.namespace = enqueue.namespace AND j.app = enqueue.app AND j.name = enqueue.job;
     IF version IS NULL THEN
@@ -150,11 +151,11 @@ BEGIN
         SELECT l.id, q.policy, q.max_depth INTO lane, policy, max_depth
         FROM lane l JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
         WHERE l.namespace = enqueue.namespace AND l.app = enqueue.app AND l.queue = enqueue.queue
-          AND l.requirements = '';
+          AND l.requirements = required;
         EXIT WHEN lane IS NOT NULL;
         INSERT INTO queue (namespace, name) VALUES (enqueue.namespace, enqueue.queue) ON CONFLICT DO NOTHING;
-        INSERT INTO lane (namespace, app, queue) VALUES (enqueue.namespace, enqueue.app, enqueue.queue)
-        ON CONFLICT DO NOTHING;
+        INSERT INTO lane (namespace, app, queue, requirements)
+        VALUES (enqueue.namespace, enqueue.app, enqueue.queue, required) ON CONFLICT DO NOTHING;
     END LOOP;
 
     -- When.

@@ -33,6 +33,8 @@ CREATE TABLE job (
     app         TEXT NOT NULL,
     name        TEXT NOT NULL,
     version     INTEGER NOT NULL,
+    requirements TEXT NOT NULL DEFAULT '',
+    pause_after INTEGER,
     paused_at   INTEGER,
     paused_by   TEXT,
     paused_note TEXT,
@@ -110,6 +112,7 @@ CREATE TABLE waiting (
     crashes        INTEGER NOT NULL,
     first_start_at INTEGER
 ) WITHOUT ROWID;
+CREATE INDEX waiting_for ON waiting (waits_for);
 
 CREATE TABLE ready (
     lane           INTEGER NOT NULL,
@@ -196,6 +199,7 @@ CREATE TABLE worker (
     host         TEXT NOT NULL,
     pid          INTEGER NOT NULL,
     version      TEXT NOT NULL,
+    offers       TEXT NOT NULL DEFAULT '{}',
     queues       TEXT NOT NULL,
     concurrency  INTEGER NOT NULL,
     state        TEXT NOT NULL,

@@ -1,0 +1,142 @@
+"""What a job needs of the worker that runs it, and what a worker offers. What does not fit is never taken.
+
+A pool divides workers: one without pools serves the pool `default`, and so does a job that names none. Tags are all to
+be there. Resources are amounts, such as one of two graphics cards: what runs at once in a process stays within them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from rota.domain import names
+from rota.domain.errors import DefinitionError
+from rota.domain.size import size
+
+DEFAULT_POOL = "default"
+MOST = 20
+
+
+class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Of a job. Its text, which is empty for one that needs nothing, is part of the identity of a lane."""
+
+    pool: str = DEFAULT_POOL
+    tags: list[str] = []
+    resources: dict[str, float] = {}
+
+
+class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Of a worker process."""
+
+    pools: tuple[str, ...] = (DEFAULT_POOL,)
+    tags: list[str] = []
+    resources: dict[str, float] = {}
+    everything: bool = False
+    """Whether it takes whatever there is: a machine on which somebody tries things out."""
+
+
+def needs(pool: str | None, tags: Sequence[str], resources: Mapping[str, float | str]) -> Needs:
+    """As a job declares them; refuses what cannot be meant."""
+    return Needs(
+        pool=names.check(pool or DEFAULT_POOL, "a pool's name"), tags=_tags(tags), resources=amounts(resources)
+    )
+
+
+def offers(pools: Sequence[str], tags: Sequence[str], resources: Mapping[str, float | str]) -> Offers:
+    """As a worker is started with."""
+    named = tuple(sorted({names.check(pool, "a pool's name") for pool in pools})) or (DEFAULT_POOL,)
+    return Offers(pools=named, tags=_tags(tags), resources=amounts(resources))
+
+
+def amounts(resources: Mapping[str, float | str]) -> dict[str, float]:
+    """By name, in order; a text is a size, such as "2GB"."""
+    if len(resources) > MOST:
+        raise DefinitionError(f"resources: at most {MOST}, not {len(resources)}")
+    return {names.check(name, "a resource's name"): _amount(name, resources[name]) for name in sorted(resources)}
+
+
+def written(wanted: Needs) -> str:
+    """The text of a job's needs; empty if there are none."""
+    text = msgspec.json.encode(wanted, order="sorted").decode()
+    return "" if text == "{}" else text
+
+
+def encode(given: Offers) -> str:
+    return msgspec.json.encode(given, order="sorted").decode()
+
+
+@lru_cache(maxsize=4096)
+def most(requirements: str, offered: str, used: tuple[tuple[str, float], ...] = ()) -> int | None:
+    """How many executions with these requirements a worker can take; None if nothing but its slots bounds them."""
+    wanted, given = _needs(requirements), msgspec.json.decode(offered, type=Offers)
+    if given.everything:
+        return None
+    if wanted.pool not in given.pools or not set(wanted.tags) <= set(given.tags):
+        return 0
+    taken = dict(used)
+    counts = [
+        int((given.resources.get(name, 0.0) - taken.get(name, 0.0) + 1e-9) // amount)
+        for name, amount in wanted.resources.items()
+        if amount > 0
+    ]
+    return max(0, min(counts)) if counts else None
+
+
+def fits(requirements: str, offered: str) -> bool:
+    """Whether a worker that runs nothing else could take it."""
+    return most(requirements, offered) != 0
+
+
+def used(running: Sequence[tuple[str, int]]) -> tuple[tuple[str, float], ...]:
+    """What so many executions with these requirements take up together."""
+    total: dict[str, float] = {}
+    for requirements, count in running:
+        for name, amount in _needs(requirements).resources.items():
+            total[name] = total.get(name, 0.0) + amount * count
+    return tuple(sorted(total.items()))
+
+
+def compete(one: str, other: str) -> bool:
+    """Whether two jobs need some of the same resource."""
+    return not _needs(one).resources.keys().isdisjoint(_needs(other).resources)
+
+
+def words(requirements: str) -> str:
+    """For people: what a worker must have."""
+    wanted = _needs(requirements)
+    parts = [f"pool {wanted.pool}"] if wanted.pool != DEFAULT_POOL else []
+    parts += [f"tag {tag}" for tag in wanted.tags]
+    parts += [f"{amount:g} {name}" for name, amount in wanted.resources.items()]
+    return ", ".join(parts)
+
+
+def offered(text: str) -> str:
+    """For people: what a worker has; empty for the usual."""
+    given = msgspec.json.decode(text, type=Offers)
+    if given.everything:
+        return "everything"
+    parts = [f"pool {pool}" for pool in given.pools] if given.pools != (DEFAULT_POOL,) else []
+    return ", ".join([*parts, *given.tags, *(f"{amount:g} {name}" for name, amount in given.resources.items())])
+
+
+@lru_cache(maxsize=4096)
+def _needs(requirements: str) -> Needs:
+    return msgspec.json.decode(requirements, type=Needs) if requirements else Needs()
+
+
+def _tags(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):
+        raise DefinitionError(f"tags must be a list of names, such as [{tags[:64]!r}], not one text")
+    if len(tags) > MOST:
+        raise DefinitionError(f"tags: at most {MOST}, not {len(tags)}")
+    return sorted({names.check(tag, "a worker's tag") for tag in tags})
+
+
+def _amount(name: str, value: float | str) -> float:
+    if isinstance(value, str):
+        return float(size(value, f"resource {name}"))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**60:
+        raise DefinitionError(f"resource {name}: must be an amount, such as 1 or '2GB', not {value!r}")
+    return float(value)

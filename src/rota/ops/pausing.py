@@ -1,0 +1,74 @@
+"""Pausing a job: by somebody, or by itself after failures in a row. What it runs goes on; what waits is put aside.
+
+Executions of a paused job are put aside when a worker comes upon them, not before: a job with a million of them is
+paused at once, and others in the same queue are not kept waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import msgspec
+
+from rota.domain.claim import Claim
+from rota.domain.errors import UnknownJob
+from rota.ops.audit import audit
+from rota.store.hints import FIRST_RANK, Ready
+from rota.store.port import Tx
+
+KNOWN_S = 1.0
+"""How old the news may be of which jobs are paused."""
+WINDOW = 10
+"""For each failure that is looked for, so many executions are looked at: some of them have not ended."""
+
+
+def pause(tx: Tx, namespace: str, app: str, job: str, actor: str, note: str = "") -> bool:
+    """No more starts until it is resumed; False if it was paused already."""
+    _must_exist(tx, namespace, app, job)
+    changed = tx.run("pause_job", namespace=namespace, app=app, job=job, actor=actor, note=note) > 0
+    if changed:
+        audit(tx, actor, "job.pause", f"{app}.{job}", after={"note": note})
+    return changed
+
+
+def resume(tx: Tx, namespace: str, app: str, job: str, actor: str) -> bool:
+    """Goes on, with what was put aside in its old place; False if it was not paused."""
+    _must_exist(tx, namespace, app, job)
+    if not tx.run("resume_job", namespace=namespace, app=app, job=job):
+        return False
+    lanes = [row[0] for row in tx.rows("lanes_put_aside", waits_for=_reason(app, job))]
+    tx.run("take_up", waits_for=_reason(app, job))
+    audit(tx, actor, "job.resume", f"{app}.{job}")
+    tx.tell(Ready.of((lane, FIRST_RANK) for lane in lanes))
+    return True
+
+
+def startable(tx: Tx, namespace: str, app: str, taken: list[Claim]) -> list[Claim]:
+    """Those of what a worker has just taken whose job is not paused. The others wait for that to end."""
+    listed = tx.recent("paused_jobs", KNOWN_S, namespace=namespace, app=app)
+    paused = frozenset(msgspec.json.decode(listed[0])) if listed and listed[0] else frozenset()
+    if not paused:
+        return taken
+    aside = sorted((claim for claim in taken if claim.job in paused), key=lambda claim: (claim.job, claim.id))
+    for job, claims in groupby(aside, key=lambda claim: claim.job):
+        tx.run("put_aside", ids=[claim.id for claim in claims], waits_for=_reason(app, job))
+    return [claim for claim in taken if claim.job not in paused]
+
+
+def after_failures(tx: Tx, ids: Sequence[str]) -> None:
+    """Pauses jobs that want to be paused after so many failures in a row, and have them now."""
+    for namespace, app, job, most in tx.rows("jobs_that_pause", ids=list(ids)):
+        ends = tx.rows("last_ends", namespace=namespace, app=app, job=job, most=most, window=WINDOW * most)
+        if len(ends) == most and all(status == "failed" for (status,) in ends):
+            words = "1 execution has failed" if most == 1 else f"{most} executions in a row have failed"
+            pause(tx, namespace, app, job, "rota", words)
+
+
+def _must_exist(tx: Tx, namespace: str, app: str, job: str) -> None:
+    if tx.one("requirements_of", namespace=namespace, app=app, job=job) is None:
+        raise UnknownJob(f"app {app!r} has no job {job!r}; `rota jobs` lists them")
+
+
+def _reason(app: str, job: str) -> str:
+    return f"job {app}.{job}, which is paused"

@@ -1,0 +1,133 @@
+"""A worker takes what fits, and nothing else."""
+
+from __future__ import annotations
+
+from rota.domain import requirement
+from rota.domain.job import Definition
+from rota.domain.requirement import Needs, Offers
+from rota.domain.status import Status
+from rota.ops import claim, fleet
+from rota.store import reader
+from tests.support.world import NAMESPACE, World
+
+
+def declare(world: World, job: str, **needs: object) -> None:
+    """A job of the queue `default` that needs this."""
+    world.register(Definition(name=job, needs=Needs(**needs)))  # type: ignore[arg-type]
+
+
+def join(world: World, **offers: object) -> int:
+    return world.join(offers=Offers(**offers))  # type: ignore[arg-type]
+
+
+def test_a_pool_has_its_own_workers(world: World) -> None:
+    declare(world, "crunch", pool="cpu")
+    heavy, light = world.enqueue(job="crunch"), world.enqueue()
+    usual, crunching = join(world), join(world, pools=("cpu",))
+    assert [one.id for one in world.claim(usual)] == [light]
+    assert [one.id for one in world.claim(crunching)] == [heavy]
+
+
+def test_all_tags_are_needed(world: World) -> None:
+    declare(world, "crunch", tags=["eu", "fast"])
+    x = world.enqueue(job="crunch")
+    assert world.claim(join(world, tags=["eu"])) == []
+    assert [one.id for one in world.claim(join(world, tags=["eu", "fast", "new"]))] == [x]
+
+
+def test_what_runs_at_once_stays_within_the_resources(world: World) -> None:
+    declare(world, "crunch", resources={"gpu": 1.0})
+    declare(world, "think", resources={"gpu": 2.0})
+    ids = [world.enqueue(job="crunch") for _ in range(5)]
+    large = world.enqueue(job="think")
+    worker = join(world, resources={"gpu": 2.0})
+    first = world.claim(worker, 10)
+    assert [one.id for one in first] == ids[:2]
+    assert world.claim(worker, 10) == []
+    world.finish(first[0])
+    (third,) = world.claim(worker, 10)
+    assert third.id == ids[2]
+    for one in (first[1], third):
+        world.finish(one)
+    rest = world.claim(worker, 10)
+    assert [one.id for one in rest] == ids[3:]
+    for one in rest:
+        world.finish(one)
+    assert [one.id for one in world.claim(worker, 10)] == [large]
+
+
+def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world: World) -> None:
+    declare(world, "crunch", resources={"gpu": 1.0})
+    declare(world, "think", resources={"gpu": 2.0})
+    worker = join(world, resources={"gpu": 2.0})
+    world.enqueue(job="crunch")
+    (running,) = world.claim(worker)
+    large = world.enqueue(job="think")
+    world.clock.advance(1)
+    small, light = world.enqueue(job="crunch"), world.enqueue()
+    world.clock.advance(claim.STARVES_S + 1)
+    world.store.transact(fleet.beat, [worker], 600)
+    assert [one.id for one in world.claim(worker)] == [light], "the card that is free is kept for it"
+    world.finish(running)
+    (next_,) = world.claim(worker)
+    assert next_.id == large
+    world.finish(next_)
+    assert [one.id for one in world.claim(worker)] == [small]
+
+
+def test_other_work_goes_on_beside_what_has_no_room(world: World) -> None:
+    declare(world, "crunch", resources={"gpu": 1.0})
+    for _ in range(3):
+        world.enqueue(job="crunch")
+    light = [world.enqueue() for _ in range(3)]
+    worker = join(world, resources={"gpu": 1.0})
+    taken = {one.id for one in world.claim(worker, 10)} | {one.id for one in world.claim(worker, 10)}
+    assert len(taken) == 4
+    assert set(light) <= taken
+
+
+def test_a_retry_and_a_rescue_need_the_same(world: World) -> None:
+    declare(world, "crunch", pool="cpu")
+    x = world.enqueue(job="crunch")
+    first = join(world, pools=("cpu",))
+    world.claim(first)
+    world.store.transact(fleet.declare_dead, first, "gone")
+    assert world.status(x) is Status.QUEUED
+    assert world.claim(join(world)) == []
+    assert [one.id for one in world.claim(join(world, pools=("cpu",)))] == [x]
+
+
+def test_a_job_that_needs_something_else_from_now_on(world: World) -> None:
+    declare(world, "crunch", pool="cpu")
+    before = world.enqueue(job="crunch")
+    declare(world, "crunch", pool="memory")
+    after = world.enqueue(job="crunch")
+    assert [one.id for one in world.claim(join(world, pools=("memory",)))] == [after]
+    assert [one.id for one in world.claim(join(world, pools=("cpu",)))] == [before], "as it was accepted"
+
+
+def test_a_new_queue_keeps_the_needs_of_the_job(world: World) -> None:
+    declare(world, "crunch", pool="cpu")
+    x = world.enqueue(job="crunch", queue="never seen")
+    assert world.claim(join(world)) == []
+    assert [one.id for one in world.claim(join(world, pools=("cpu",)))] == [x]
+
+
+def test_work_that_nobody_can_take_is_pointed_out(world: World) -> None:
+    declare(world, "crunch", pool="cpu", resources={"gpu": 1.0})
+    x = world.enqueue(job="crunch")
+    join(world)
+    (found,) = world.store.read(reader.stranded, NAMESPACE)
+    assert requirement.words(found.requirements) == "pool cpu, 1 gpu"
+    standing, _ = world.store.read(reader.standing, NAMESPACE, x)
+    assert standing.requirements == found.requirements
+    join(world, pools=("cpu",))
+    assert len(world.store.read(reader.stranded, NAMESPACE)) == 1, "it has no card"
+    join(world, pools=("cpu",), resources={"gpu": 1.0})
+    assert world.store.read(reader.stranded, NAMESPACE) == []
+
+
+def test_a_worker_that_takes_everything(world: World) -> None:
+    declare(world, "crunch", pool="cpu", tags=["eu"], resources={"gpu": 100.0})
+    ids = [world.enqueue(job="crunch") for _ in range(5)]
+    assert [one.id for one in world.claim(join(world, everything=True), 10)] == ids
