@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 @with_database
 def jobs(database: Database, app: str | None, as_json: bool) -> None:
-    """List jobs that can be enqueued, with their parameters; pause and resume them.
+    """List jobs with their parameters; pause and resume them.
 
     A job is known once a worker or a program of its app has used the database.
 
