@@ -430,7 +430,7 @@ def test_a_worker_fires_and_the_ledger_shows_it(shell: Shell, worker: Callable[.
 def test_the_example_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     for job in (examples.schedules.poll, examples.schedules.settle):
         # They wait on the machine's clock, which the harness does not move.
-        monkeypatch.setattr(job.target.function, "__defaults__", (0.0,))
+        monkeypatch.setattr(job.function_target.function, "__defaults__", (0.0,))
     tuesday_noon = instant("2026-12-22T12:00Z")
     with harness(examples.schedules.app, start=tuesday_noon) as running:
         running.clock.advance(3 * 86_400)  # Nobody was there meanwhile, and Thursday is left out.

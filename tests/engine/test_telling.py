@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
+from typing import Any
 
 import pytest
 
-from rota import Status
+from rota import Handle, Status
 from rota.ops import fleet
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
 ISOLATION = pytest.mark.parametrize("prefix", ["", "alone_"], ids=["thread", "process"])
+
+
+def has_said(site: Site, x: Handle[Any], lines: list[str]) -> bool:
+    return [line.text for line in site.logs(x)] == lines
 
 
 @ISOLATION
@@ -25,6 +31,7 @@ def test_everything_that_is_said_can_be_read_while_it_runs(served: Site, prefix:
     assert any("to a logger" in text for _, text in said)
     assert any("to stderr" in text for _, text in said)
     state = eventually(lambda: served.state(x), what="its progress")
+    assert state is not None
     assert (state.done, state.total, state.note) == (3, 4, "nearly")
     assert x.status() is Status.RUNNING
     served.open(gate)
@@ -38,14 +45,15 @@ def test_tasks_of_one_loop_do_not_mix_their_lines(served: Site) -> None:
     served.open("mixed")
     for x, word in ((one, "left"), (two, "right")):
         x.result(PATIENCE_S)
-        eventually(lambda x=x, word=word: [line.text for line in served.logs(x)] == [f"{word} one", f"{word} two"])
+        eventually(partial(has_said, served, x, [f"{word} one", f"{word} two"]), what="both lines")
 
 
 @ISOLATION
 def test_a_flood_of_output_keeps_its_beginning_and_its_end(served: Site, prefix: str) -> None:
     x = served.enqueue(f"{prefix}says_much", 5)
     x.result(2 * PATIENCE_S)
-    lines = eventually(lambda: (found := served.logs(x))[-1].text.startswith("49999 ") and found, what="the last line")
+    eventually(lambda: served.logs(x)[-1].text.startswith("49999 "), what="the last line")
+    lines = served.logs(x)
     assert lines[0].text.startswith("0 ")
     (gap,) = [line for line in lines if line.stream == "rota"]
     assert "lines are left out here" in gap.text

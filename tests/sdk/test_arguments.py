@@ -60,7 +60,7 @@ def passed(app: App, rota: Harness, function: Callable[..., Any], *args: Any, **
     """What the function is called with once its arguments have been through the database."""
     seen: list[Any] = []
     calling = app.job(name=f"job{len(app.jobs)}", retry=None)(function)
-    calling.target.function = lambda *a, **k: seen.extend([a, k])
+    calling.function_target.function = lambda *a, **k: seen.extend([a, k])
     x = calling.enqueue(*args, **kwargs)
     rota.run_until_idle()
     x.result()

@@ -388,7 +388,7 @@ def _declare_telling(app: App) -> None:
             note("started", ctx.id, ctx.fence, os.getpid())
             while not is_open(gate):
                 time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
-            return ctx.enqueue(app.jobs["echo"], "child").id  # type: ignore[no-any-return]
+            return ctx.enqueue(app.jobs["echo"], "child").id
 
     @app.job(retry=None)
     async def says_async(word: str, gate: str) -> None:

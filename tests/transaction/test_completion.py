@@ -157,7 +157,7 @@ def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ResultRefused) as refused:
         pay(ctx, float("nan"))
-    outcome = shop.send.target.raised(refused.value, 1)
+    outcome = shop.send.function_target.raised(refused.value, 1)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
     assert (shop.ledger(), status(shop, ctx)) == ([], Status.RUNNING)

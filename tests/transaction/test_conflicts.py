@@ -61,7 +61,7 @@ def test_a_conflict_when_the_outcome_is_written_costs_no_attempt(shop: Shop) -> 
         shop.query(TOUCH, ctx.id)
     assert isinstance(raised.value, psycopg.errors.SerializationFailure), "a job may still catch it, and try again"
     assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
-    outcome = shop.send.target.raised(raised.value, 1)
+    outcome = shop.send.function_target.raised(raised.value, 1)
     assert isinstance(outcome, Snoozed)
     assert shop.report(ctx, outcome) == []
     assert status(shop, ctx) is Status.SCHEDULED
@@ -96,7 +96,7 @@ def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
     with pytest.raises(psycopg.errors.DeadlockDetected) as last:
         lose(shop, ctx, FREE_CONFLICTS + 1)
     assert not isinstance(last.value, Snooze)
-    outcome = shop.send.target.raised(last.value, 1)
+    outcome = shop.send.function_target.raised(last.value, 1)
     assert isinstance(outcome, Failed)
     assert not outcome.permanent
 

@@ -72,7 +72,7 @@ def run_all(app: App) -> int:
     count = 0
     while claims := store.transact(claim.claim, worker, "default", app.name, None, 100).claims:
         for attempt in claims:
-            target = app.targets()[attempt.job]
+            target = app.jobs[attempt.job].function_target
             context = Context(attempt, None, target.completions)
             prepared = target.prepare(attempt.arguments, context)
             assert isinstance(prepared, tuple), prepared

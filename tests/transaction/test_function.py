@@ -128,7 +128,7 @@ def test_the_job_runs_with_what_it_was_given(shop: Shop, sql: Sql) -> None:
     id = sql.enqueue("send", '{"subject": "yo", "to": "a@b.c"}')
     attempt = shop.claim(shop.worker())
     assert attempt.id == id
-    prepared = shop.send.target.prepare(attempt.arguments, shop.context(attempt))
+    prepared = shop.send.function_target.prepare(attempt.arguments, shop.context(attempt))
     assert prepared == ([], {"to": "a@b.c", "subject": "yo"})
 
 

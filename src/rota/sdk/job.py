@@ -81,6 +81,13 @@ class Job(Generic[P, T, R]):
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def function_target(self) -> FunctionTarget:
+        """The function, ready to be called with stored arguments; a command or a request has none."""
+        if not isinstance(self.target, FunctionTarget):
+            raise DefinitionError(f"{self.name} has no function: it is {self.definition.target.get('kind')}")
+        return self.target
+
     def __repr__(self) -> str:
         return f"Job({self._app}.{self.name})"
 
