@@ -193,3 +193,20 @@ def test_a_worker_whose_database_was_deleted_says_so_and_stops(file_site: Site) 
     assert worker.wait() == 2
     assert "rota.db was removed or replaced while it was in use" in worker.log()
     eventually(lambda: not is_alive(child), what="the end of the child")
+
+
+def test_a_job_that_holds_the_event_loop_is_stopped_at_its_timeout_and_the_others_are_given_back(site: Site) -> None:
+    site.worker(lease_s=600)
+    innocent = site.enqueue("gated_async", "go")
+    first = site.wait_started(innocent)
+    guilty = site.enqueue("holds_the_loop")
+    site.wait_started(guilty)
+    site.wait_for(guilty, Status.FAILED)
+    info = guilty.info()
+    assert (info.reason, info.attempts, info.crashes) == ("timeout", 1, 0)
+    assert "took longer than 1 s" in (guilty.attempts()[0].error or "")
+    assert not is_alive(first)
+    site.wait_started(innocent, fence=2)
+    site.open("go")
+    assert innocent.result(PATIENCE_S) == "done"
+    assert (innocent.info().crashes, innocent.attempts()[0].reason) == (0, "drained")

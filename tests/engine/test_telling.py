@@ -67,6 +67,13 @@ def test_the_next_attempt_finds_the_checkpoint(served: Site, prefix: str) -> Non
     assert served.enqueue(f"{prefix}steps").result(PATIENCE_S) == [1, 2, 3]
 
 
+@ISOLATION
+def test_a_job_with_a_time_slice_lets_others_have_their_turn(served: Site, prefix: str) -> None:
+    x = served.enqueue(f"{prefix}turns")
+    assert x.result(PATIENCE_S) == [1, 2, 3]
+    assert (x.info().attempts, [attempt.status for attempt in x.attempts()]) == (1, ["snoozed", "snoozed", "success"])
+
+
 def test_a_checkpoint_at_the_last_moment_of_a_drain_is_kept(site: Site) -> None:
     worker = site.worker()
     x = site.enqueue("keeps")

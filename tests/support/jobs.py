@@ -272,6 +272,13 @@ def _declare_retried(app: App) -> None:
 
 
 def _declare_isolated(app: App) -> None:
+    @app.job(retry=None, timeout="1s")
+    async def holds_the_loop(ctx: Context) -> None:
+        """Computes in an async function, and so keeps the timer from being heard."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        while True:
+            pass
+
     @app.job(isolation="process")
     def alone(ctx: Context, value: Any) -> Any:
         note("ran", ctx.id, ctx.fence, os.getpid())
@@ -382,6 +389,15 @@ def _declare_telling(app: App) -> None:
             while not ctx.wait_cancelled(0.01):
                 pass
             raise InterruptedError
+
+        @app.job(name=f"{prefix}turns", isolation=isolation, retry=None, time_slice="50ms")
+        def turns(ctx: Context) -> list[int]:
+            """Three turns, of which each but the last is longer than the slice."""
+            reached: list[int] = ctx.restored or []
+            if len(reached) < 2:
+                ctx.wait_cancelled(0.06)
+            ctx.checkpoint([*reached, ctx.fence])
+            return [*reached, ctx.fence]
 
         @app.job(name=f"{prefix}parent", isolation=isolation, retry=None)
         def parent(ctx: Context, gate: str) -> str:

@@ -62,8 +62,9 @@ def main() -> None:
         _introduce(app, Path(arguments.banner))
     store_end = socket.socket(fileno=arguments.store_fd)
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
+    blocked = partial(child.end_blocked, arguments.words_fd)
     capture.install()
-    _exit(_work(app, _pool(arguments), pipe, store_end, arguments.verbose, leaving))
+    _exit(_work(app, _pool(arguments), pipe, store_end, arguments.verbose, leaving, blocked))
 
 
 def _pool(arguments: argparse.Namespace) -> Pool:
@@ -129,12 +130,20 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, pool: Pool, pipe: int, store_end: socket.socket, verbose: bool, leaving: Callable[[], None]) -> int:
+def _work(
+    app: App,
+    pool: Pool,
+    pipe: int,
+    store_end: socket.socket,
+    verbose: bool,
+    leaving: Callable[[], None],
+    blocked: Callable[[Finished], None],
+) -> int:
     place = child.wait_for_place(pipe)
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
-    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(pool), settled, leaving)
+    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(pool), settled, leaving, blocked)
     app.close()
     return code
 

@@ -21,6 +21,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     total_timeout_s: float | None = None
     progress_timeout_s: float | None = None
+    slice_s: float | None = None
     start_within_s: float | None = None
     parameters: dict[str, Any] = {}
     description: str = ""

@@ -58,6 +58,8 @@ class Rules(msgspec.Struct, frozen=True):
     total_timeout_s: float | None = None
     progress_timeout_s: float | None = None
     """How long an attempt may say nothing of its progress."""
+    slice_s: float | None = None
+    """After so long, an attempt lets others have a turn when it has kept a checkpoint."""
 
 
 class End(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ import msgspec
 
 from rota.clock import Clock
 from rota.domain.errors import LeaseLost
-from rota.engine import running, tether
+from rota.engine import running, tether, wire
 from rota.engine.distant import DistantBridge
 from rota.engine.node import Node, Place
 from rota.executors.function import FunctionTarget
@@ -31,6 +31,8 @@ log = logging.getLogger("rota.engine")
 
 DRAIN = b"drain"
 LEAVING = b"leaving"
+BLOCKED = b"blocked "
+"""Before the report of an attempt that holds the event loop beyond its time."""
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -46,6 +48,12 @@ def say(fd: int, words: bytes) -> None:
     # If the supervisor is gone nobody hears it, and the tether ends us.
     with contextlib.suppress(BrokenPipeError):
         os.write(fd, words + b"\n")
+
+
+def end_blocked(fd: int, report: Finished) -> None:
+    """The last words of a process whose loop does not answer: what to write of the attempt that holds it."""
+    say(fd, BLOCKED + wire.report_line(report))
+    os._exit(tether.BLOCKED)
 
 
 def say_hello(fd: int, hello: Hello) -> None:
@@ -78,11 +86,12 @@ def serve(
     targets: Mapping[str, FunctionTarget | Executor],
     settled: Callable[[Sequence[Finished]], None] = lambda _: None,
     leaving: Callable[[], None] = lambda: None,
+    blocked: Callable[[Finished], None] | None = None,
 ) -> int:
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving))
+    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving, blocked))
 
 
 async def _serve(
@@ -93,10 +102,11 @@ async def _serve(
     targets: Mapping[str, FunctionTarget | Executor],
     settled: Callable[[Sequence[Finished]], None],
     leaving: Callable[[], None],
+    blocked: Callable[[Finished], None] | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     bridge = await DistantBridge.over(store_end)
-    node = Node(bridge, clock, place, targets, settled, leaving)
+    node = Node(bridge, clock, place, targets, settled, leaving, blocked)
     bridge.hear = node.hear
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 

@@ -61,6 +61,7 @@ class Node:
         targets: Mapping[str, FunctionTarget | Executor],
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
         leaving: Callable[[], None] = lambda: None,
+        blocked: Callable[[Finished], None] | None = None,
     ) -> None:
         self._bridge = bridge
         self._clock = clock
@@ -83,6 +84,7 @@ class Node:
             scribe=self.scribe,
             slot_freed=self._slot_freed,
             stop_grace_s=place.stop_grace_s,
+            blocked=blocked,
         )
         self.dispatcher = Dispatcher(
             bridge,

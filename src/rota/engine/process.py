@@ -13,8 +13,9 @@ import msgspec
 
 from rota.engine import wire
 from rota.engine.bridge import Bridge
-from rota.engine.child import LEAVING, Hello
+from rota.engine.child import BLOCKED, LEAVING, Hello
 from rota.engine.desk import Desk
+from rota.ops.finish import Finished
 from rota.store.hints import Hint
 
 
@@ -28,6 +29,7 @@ class ChildProcess:
         self._words = words
         self._store_end = store_end
         self._desk: Desk | None = None
+        self._report: Finished | None = None
         self.pid = process.pid
 
     @classmethod
@@ -72,8 +74,21 @@ class ChildProcess:
 
     async def leaving(self) -> None:
         """Returns when the child says that it must be replaced; never, if it does not."""
-        if (await self._words.readline()).strip() != LEAVING:
-            await asyncio.Event().wait()
+        while (line := (await self._words.readline()).strip()) != LEAVING:
+            if not line:
+                await asyncio.Event().wait()
+            self._heard(line)
+
+    async def blocked(self) -> Finished | None:
+        """After its end: what it said of an attempt that held its event loop, if anything."""
+        while line := (await self._words.readline()).strip():
+            self._heard(line)
+        return self._report
+
+    def _heard(self, line: bytes) -> None:
+        if line.startswith(BLOCKED):
+            with contextlib.suppress(ValueError, msgspec.DecodeError):
+                self._report = wire.read_report(line.removeprefix(BLOCKED))
 
     def send(self, line: bytes) -> None:
         if self._process.stdin is not None:

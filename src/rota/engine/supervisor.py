@@ -38,7 +38,7 @@ from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.node import Place
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
-from rota.ops import fleet
+from rota.ops import finish, fleet
 from rota.ops.upkeep import Served
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from rota.store.keeping import open_keeper
@@ -197,7 +197,7 @@ class Supervisor:
             if worker in self._retired:
                 return
             lived_s = self._clock.monotonic() - started_at
-            if code in (tether.DRAINED, tether.RECYCLE) or lived_s > QUICK_DEATH_S:
+            if code in (tether.DRAINED, tether.RECYCLE, tether.BLOCKED) or lived_s > QUICK_DEATH_S:
                 pause_s = FIRST_BACKOFF_S
             else:
                 await self._pause(pause_s)
@@ -295,7 +295,9 @@ class Supervisor:
         child.close()
         del self._children[worker]
         self._heart.remove(worker)
-        if code in (tether.DRAINED, tether.RECYCLE):
+        if code == tether.BLOCKED:
+            await self._report_blocked(child)
+        if code in (tether.DRAINED, tether.RECYCLE, tether.BLOCKED):
             await farewell(self._bridge, worker)
         else:
             await self._report_death(worker, code)
@@ -357,6 +359,17 @@ class Supervisor:
             poll_s=plan.poll_s,
             grace_s=plan.grace_s,
         )
+
+    async def _report_blocked(self, child: ChildProcess) -> None:
+        """One attempt held the event loop beyond its time: that has ended so; the rest was not its fault."""
+        with contextlib.suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(LAST_WORD_S):
+                report = await child.blocked()
+                if report is not None:
+                    log.error(
+                        "execution %s held its worker process beyond its time; the process is replaced", report.id
+                    )
+                    await self._bridge.transact(finish.finish, [report])
 
     async def _report_death(self, worker: int, code: int) -> None:
         """Until the store knows: if the lease had to tell it, what the child held would be charged with a crash."""

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE = 0, 75, 76, 77, 78
+DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 79
 """Exit codes by which a child tells its supervisor why it ended."""
 
 _PR_SET_PDEATHSIG = 1

@@ -18,8 +18,10 @@ PER_SECOND = 10
 class Timers(Generic[K]):
     """Calls `fire(key)` for every key whose deadline has passed."""
 
-    def __init__(self, fire: Callable[[K], None]) -> None:
+    def __init__(self, fire: Callable[[K], None], earlier: Callable[[], None] = lambda: None) -> None:
+        """`earlier()` is called when there is a deadline that comes before all others."""
         self._fire = fire
+        self._earlier = earlier
         self._loop = asyncio.get_running_loop()  # Once: to ask costs a system call.
         self._buckets: dict[int, dict[K, None]] = {}
         self._order: list[int] = []
@@ -42,6 +44,12 @@ class Timers(Generic[K]):
         if keys is not None:
             keys.pop(key, None)
 
+    @property
+    def first_at(self) -> float | None:
+        """The first deadline, by the loop's clock; may be asked from any thread."""
+        order = self._order
+        return order[0] / PER_SECOND if order else None
+
     def close(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
@@ -53,6 +61,7 @@ class Timers(Generic[K]):
                 return
             self._handle.cancel()
         self._armed_for = first
+        self._earlier()
         self._handle = self._loop.call_at(first / PER_SECOND, self._ring)
 
     def _ring(self) -> None:

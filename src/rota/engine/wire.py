@@ -136,6 +136,15 @@ def read_hints(data: bytes) -> list[Hint] | None:
     return _news.decode(raw) if number == NO_CALL else None
 
 
+def report_line(finished: Finished) -> bytes:
+    """A report as one line of text, for the pipe beside the socket."""
+    return _encode(_report(finished)).hex().encode()
+
+
+def read_report(line: bytes) -> Finished:
+    return _finished(msgspec.msgpack.decode(bytes.fromhex(line.decode()), type=Report))
+
+
 async def read_frame(stream: asyncio.StreamReader) -> bytes | None:
     """The next frame; None at the end."""
     try:

@@ -28,7 +28,8 @@ from rota.engine.completer import Completer
 from rota.engine.pace import Pace
 from rota.engine.scribe import Scribe
 from rota.engine.threads import Threads
-from rota.engine.timers import Timers
+from rota.engine.timers import PER_SECOND, Timers
+from rota.engine.watchdog import Watchdog
 from rota.executors import capture
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget, described
@@ -102,7 +103,9 @@ class Worker:
         scribe: Scribe | None = None,
         slot_freed: Callable[[], None] = lambda: None,
         stop_grace_s: float = STOP_GRACE_S,
+        blocked: Callable[[Finished], None] | None = None,
     ) -> None:
+        """`blocked` ends the process, in which an overdue task holds the event loop; it is not called on the loop."""
         self._targets = targets
         self._completer = completer
         self._clock = clock
@@ -117,7 +120,9 @@ class Worker:
         self._came = 0
         self._impatience: asyncio.TimerHandle | None = None
         self._begins = True
-        self._deadlines: Timers[str] = Timers(self._time_out)
+        self._blocked = blocked
+        self._watchdog = Watchdog(lambda: self._deadlines.first_at, self._culprit, self._end_blocked)
+        self._deadlines: Timers[str] = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
         self._silences: Timers[str] = Timers(self._listen_for)
         self._graces: Timers[str] = Timers(self._write_off)
         self._threads = Threads(concurrency)
@@ -186,6 +191,8 @@ class Worker:
                 self._report(claim, prepared, target)
                 return
             args, kwargs = prepared
+            if target.rules.slice_s is not None:
+                context.begin_slice(target.rules.slice_s)
             if target.is_async:
                 running.task = self._loop.create_task(self._run_async(running, target, args, kwargs))
             else:
@@ -235,6 +242,7 @@ class Worker:
 
     def close(self) -> None:
         """Lets go of everything without a report: the lease is gone, others have it."""
+        self._watchdog.close()
         for timers in (self._deadlines, self._silences, self._graces):
             timers.close()
         if self._impatience is not None:
@@ -312,6 +320,22 @@ class Worker:
         del self._telling[claim.id]
         self._report(claim, outcome, running.target, context.written, context.usage)
         self._slot_freed()
+
+    def _culprit(self) -> str | None:
+        """In the watchdog's thread: the attempt whose task holds the loop, if its time is over."""
+        task, now = asyncio.current_task(self._loop), self._loop.time() * PER_SECOND
+        try:
+            held = [one for one in self._running.values() if one.task is task and 0 <= one.bucket <= now]
+        except RuntimeError:
+            return None  # It changes meanwhile, so the loop is not held.
+        return held[0].claim.id if task is not None and held else None
+
+    def _end_blocked(self, id: str) -> None:
+        running = self._running.get(id)
+        if running is not None and self._blocked is not None:
+            timed_out = _timed_out(running.limit, running.target)
+            claim, rules = running.claim, running.target.rules
+            self._blocked(Finished(claim.id, claim.fence, timed_out, rules, self._clock.random(), claim.job))
 
     def _time_out(self, id: str) -> None:
         self.stop(id, self._running[id].limit)

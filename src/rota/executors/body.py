@@ -80,6 +80,7 @@ class Body:
             return Failed(missing, Reason.UNKNOWN_JOB), None
         context = self._context = Context(call.claim, call.deadline, target.completions)
         context.notes = self
+        context.begin_slice(call.slice_s)
         try:
             prepared = target.prepare(call.claim.arguments, context)
             if isinstance(prepared, Failed):

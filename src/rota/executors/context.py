@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from rota.clock import SystemClock
 from rota.domain import payload
 from rota.domain.claim import Claim
-from rota.domain.errors import DefinitionError, RotaError
+from rota.domain.errors import DefinitionError, RotaError, Snooze
 from rota.domain.note import State
 from rota.domain.usage import Usage
 
@@ -22,6 +23,7 @@ T = TypeVar("T")
 H = TypeVar("H", covariant=True)
 MOST_NOTE = 1000
 MOST_CHECKPOINT = 1024 * 1024
+_monotonic = SystemClock().monotonic
 
 
 class JobTransaction(Protocol):
@@ -66,6 +68,13 @@ class Notes(Protocol):
     def state(self, state: State) -> None: ...
 
 
+class SliceOver(Snooze):
+    """Ends a turn: let it pass. What comes after the checkpoint is for the next one."""
+
+    def __init__(self, delay: float | str = 0, message: str = "its time slice is used up") -> None:
+        super().__init__(delay, message)
+
+
 class ResultRefused(Exception):
     """What a job wants to complete with cannot be stored."""
 
@@ -82,6 +91,7 @@ class Context:
         "deadline",
         "notes",
         "saw_stop",
+        "slice_until",
         "spoke",
         "told",
         "usage",
@@ -103,6 +113,8 @@ class Context:
         """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
         self.usage: Usage | None = None
         """What the attempt cost, if it has a process of its own; set by its executor."""
+        self.slice_until: float | None = None
+        """By the monotonic clock: a checkpoint after that ends the attempt's turn."""
         self.spoke = False
         """Whether the attempt has written anything to its log."""
         self.told = 0
@@ -172,10 +184,13 @@ class Context:
     def checkpoint(self, state: Any) -> None:
         """Keeps `state` (anything JSON can carry) for the next attempt, which finds it in `restored`.
 
-        It is written within a moment, and at the latest before this attempt's end is.
+        It is written within a moment, and at the latest before this attempt's end is. A job with a time slice that has
+        used it up stops here, and goes on with `state` when it is its turn again; no attempt is charged.
         """
         text = payload.encode(state, "the checkpoint", MOST_CHECKPOINT)
         self._tell(State(self.id, self.fence, 0, checkpoint=text))
+        if self.slice_until is not None and _monotonic() >= self.slice_until:
+            raise SliceOver
 
     @property
     def restored(self) -> Any:
@@ -238,6 +253,9 @@ class Context:
             return payload.encode(result, "the result", self._known().most_bytes)
         except RotaError as error:
             raise ResultRefused(str(error)) from None
+
+    def begin_slice(self, seconds: float | None) -> None:
+        self.slice_until = None if seconds is None else _monotonic() + seconds
 
     def _tell(self, state: State) -> None:
         self.told += 1

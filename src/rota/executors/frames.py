@@ -23,6 +23,7 @@ class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
     claim: Claim
     deadline: int | None
+    slice_s: float | None = None
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):

@@ -231,7 +231,7 @@ class ProcessExecutor:
             if isinstance(warm, str):
                 return Failed(payload.error("ProcessError", f"no process could be started for the job: {warm}"))
             context.begun()
-            call = asyncio.ensure_future(warm.run(Call(claim, context.deadline), context))
+            call = asyncio.ensure_future(warm.run(Call(claim, context.deadline, self.rules.slice_s), context))
             try:
                 answer = await asyncio.shield(call)
             except asyncio.CancelledError:

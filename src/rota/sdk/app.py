@@ -55,6 +55,7 @@ class Options(When, total=False):
     timeout: Duration | None
     total_timeout: Duration | None
     progress_timeout: Duration | None
+    time_slice: Duration | None
     start_within: Duration | None
     description: str
     pool: str | None
@@ -131,6 +132,7 @@ class App:
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
         progress_timeout: Duration | None = None,
+        time_slice: Duration | None = None,
         start_within: Duration | None = None,
         isolation: str | None = None,
         memory: Size | None = None,
@@ -154,6 +156,7 @@ class App:
         timeout: Duration | None = DEFAULT_TIMEOUT,
         total_timeout: Duration | None = None,
         progress_timeout: Duration | None = None,
+        time_slice: Duration | None = None,
         start_within: Duration | None = None,
         isolation: str | None = None,
         memory: Size | None = None,
@@ -169,7 +172,8 @@ class App:
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
         the default tries five times. `timeout` bounds one attempt, `total_timeout` all of them together,
         `progress_timeout` the time in which an attempt does not call `ctx.progress`, and an execution that has not
-        started `start_within` the time at which it was due is skipped.
+        started `start_within` the time at which it was due is skipped. After a `time_slice` a job with checkpoints lets
+        others have their turn.
 
         `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
         `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
@@ -187,6 +191,7 @@ class App:
             "timeout": timeout,
             "total_timeout": total_timeout,
             "progress_timeout": progress_timeout,
+            "time_slice": time_slice,
             "start_within": start_within,
             "pool": pool,
             "requires": requires,
@@ -348,6 +353,7 @@ class App:
             timeout_s=rules.timeout_s,
             total_timeout_s=rules.total_timeout_s,
             progress_timeout_s=rules.progress_timeout_s,
+            slice_s=rules.slice_s,
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
@@ -380,12 +386,13 @@ class App:
 
 def _rules(options: Mapping[str, Any]) -> Rules:
     timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
-    silence = options.get("progress_timeout")
+    silence, turn = options.get("progress_timeout"), options.get("time_slice")
     return Rules(
         retry=retry.policy(options.get("retry", True)),
         timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
         total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
         progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
+        slice_s=None if turn is None else positive_seconds(turn, "time_slice"),
     )
 
 
