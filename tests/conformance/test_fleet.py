@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.domain import suspicion
 from rota.domain.claim import Claim
+from rota.domain.note import State
 from rota.domain.status import Reason, Status
-from rota.ops import fleet
+from rota.ops import fleet, notes
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import WorkerRow
@@ -77,13 +79,58 @@ def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: Recor
     assert world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL") == 3
     assert [type(hint) for hint in bus.hints] == [Ready]
     found = world.execution(attempts[0].id)
-    assert (found.status, found.attempts, found.crashes, found.fence) == (Status.QUEUED, 0, 1, 1)
+    assert (found.status, found.attempts, found.crashes, found.fence) == (Status.QUEUED, 0, 0, 1)
     (kept,) = world.attempts(attempts[0].id)
-    assert (kept.status, kept.reason, kept.worker) == ("lost", Reason.CRASHED, "w")
+    assert (kept.status, kept.reason, kept.worker) == ("lost", Reason.SUSPECTED, "w")
     assert "killed by SIGKILL" in (kept.error or "")
     assert row(world, worker).state == "lost"
     again = world.claim(world.join())
     assert [(attempt.id, attempt.fence) for attempt in again] == [(attempt.id, 2) for attempt in attempts]
+
+
+def test_whoever_was_alone_has_crashed_its_worker(world: World) -> None:
+    worker, (attempt,) = holding(world, 1)
+    world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL")
+    assert world.execution(attempt.id).crashes == 1
+    assert world.attempts(attempt.id)[0].reason == Reason.CRASHED
+    (again,) = world.claim(world.join())
+    assert not again.is_suspect, "there is nobody to keep it away from"
+
+
+def test_of_many_that_died_together_the_last_to_start_run_alone(world: World) -> None:
+    world.enqueue_many(suspicion.LIKELY)
+    early = world.join()
+    first = world.claim(early)
+    world.clock.advance(1)
+    world.enqueue_many(suspicion.LIKELY)
+    last = world.claim(early)
+    world.store.transact(fleet.declare_dead, early, "gone")
+    again = {one.id: one.is_suspect for one in world.claim(world.join(), 100)}
+    assert {id for id, is_suspect in again.items() if is_suspect} == {one.id for one in last}
+    assert {world.execution(one.id).crashes for one in (*first, *last)} == {0}
+
+
+def test_whoever_was_there_three_times_runs_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspicion, "LIKELY", 0)
+    world.enqueue_many(2)
+    for times in range(suspicion.ALONE + 1):
+        worker = world.join()
+        claims = world.claim(worker)
+        assert [one.is_suspect for one in claims] == [times >= suspicion.ALONE] * 2
+        world.store.transact(fleet.declare_dead, worker, "gone")
+
+
+def test_a_checkpoint_and_a_suspicion_do_not_forget_each_other(world: World) -> None:
+    world.enqueue_many(2)
+    worker = world.join()
+    one, other = world.claim(worker)
+    world.store.transact(notes.write, [], [State(one.id, one.fence, 0, checkpoint="7")])
+    world.store.transact(fleet.declare_dead, worker, "gone")
+    again = {claim.id: claim for claim in world.claim(world.join())}
+    assert (again[one.id].checkpoint, again[one.id].is_suspect) == ("7", True)
+    assert (again[other.id].checkpoint, again[other.id].is_suspect) == (None, True)
+    world.store.transact(notes.write, [], [State(one.id, 2, 0, checkpoint="8")])
+    assert world.store.read(notes.kept, [one.id])[one.id] == notes.Kept(one.id, "8", suspicion.ALONE)
 
 
 def test_a_worker_dies_only_once(world: World) -> None:

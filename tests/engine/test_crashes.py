@@ -195,6 +195,23 @@ def test_a_worker_whose_database_was_deleted_says_so_and_stops(file_site: Site) 
     eventually(lambda: not is_alive(child), what="the end of the child")
 
 
+def test_a_job_that_kills_its_worker_is_found_among_others_that_are_not_charged(site: Site) -> None:
+    site.worker(lease_s=600)
+    innocent = [site.enqueue("gated", "go") for _ in range(3)]
+    for x in innocent:
+        site.wait_started(x)
+    guilty = site.enqueue("die")
+    site.wait_for(guilty, Status.FAILED)
+    info = guilty.info()
+    assert (info.reason, info.crashes) == ("crash_loop", 3)
+    assert [attempt.reason for attempt in guilty.attempts()] == ["suspected", "crashed", "crashed", "crash_loop"]
+    site.open("go")
+    for x in innocent:
+        assert x.result(PATIENCE_S) == "done"
+        assert (x.info().crashes, x.attempts()[0].reason) == (0, "suspected")
+        assert x.info().fence == 2, "its second process died for nobody"
+
+
 def test_a_job_that_holds_the_event_loop_is_stopped_at_its_timeout_and_the_others_are_given_back(site: Site) -> None:
     site.worker(lease_s=600)
     innocent = site.enqueue("gated_async", "go")

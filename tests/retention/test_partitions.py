@@ -197,14 +197,14 @@ def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
     move_on(world, keeper, 32)
     assert drop(world, keeper)[-1] == Dropped("", 2, 1)
     assert logged(url) == {ids[0]: ("rota.log_default", 10)}
-    assert world.store.read(notes.checkpoints, ids) == {ids[0]: "1"}
+    assert world.store.read(notes.kept, ids).keys() == {ids[0]}
     assert telling.lines(world, ids[0]) == telling.some_lines(claims[0], 10)
     world.store.transact(control.discard, NAMESPACE, [ids[0]], "test")
     world.clock.advance(DAY_S)
     begun = begin(world.store)
     assert sweep_through(world.store, begun, retention.sweep_strays(policy(world.store), begun.begun_at)) == 1
     assert logged(url) == {}
-    assert world.store.read(notes.checkpoints, ids) == {}
+    assert world.store.read(notes.kept, ids) == {}
 
 
 def test_a_survivor_with_a_very_long_log_keeps_its_day(

@@ -17,6 +17,7 @@ from rota.cli.loading import agree, load_app
 from rota.cli.text import harmless
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
+from rota.domain.suspicion import LIKELY
 from rota.engine import child, tether
 from rota.executors import capture
 from rota.executors.process import Pool
@@ -64,16 +65,17 @@ def main() -> None:
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
     blocked = partial(child.end_blocked, arguments.words_fd)
     capture.install()
-    _exit(_work(app, _pool(arguments), pipe, store_end, arguments.verbose, leaving, blocked))
+    pools = (_pool(arguments), _pool(arguments, LIKELY))
+    _exit(_work(app, pools, pipe, store_end, arguments.verbose, leaving, blocked))
 
 
-def _pool(arguments: argparse.Namespace) -> Pool:
-    """Processes for jobs that want one of their own, started as this one was."""
+def _pool(arguments: argparse.Namespace, most: int | None = None) -> Pool:
+    """Processes for jobs that have one of their own, started as this one was."""
     argv = [sys.executable, "-m", "rota.cli.body", arguments.app, "--log-level", arguments.log_level]
     for name in ("url", "namespace"):
         if value := getattr(arguments, name):
             argv += [f"--{name}", value]
-    return Pool(argv)
+    return Pool(argv, most=most)
 
 
 def _load(reference: str, url: str | None, namespace: str | None) -> App:
@@ -132,7 +134,7 @@ def _example(app: App) -> str:
 
 def _work(
     app: App,
-    pool: Pool,
+    pools: tuple[Pool, Pool],
     pipe: int,
     store_end: socket.socket,
     verbose: bool,
@@ -143,7 +145,9 @@ def _work(
     if place is None:
         return tether.ORPHANED
     settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
-    code = child.serve(pipe, store_end, app.connection.clock, place, app.targets(pool), settled, leaving, blocked)
+    wanted, suspects = pools
+    alone, targets, clock = app.alone(suspects), app.targets(wanted), app.connection.clock
+    code = child.serve(pipe, store_end, clock, place, targets, settled, leaving, blocked, alone)
     app.close()
     return code
 

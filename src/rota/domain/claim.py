@@ -32,6 +32,8 @@ class Claim(Taken, frozen=True, array_like=True):
     catch_up: int | None = None
     checkpoint: str | None = None
     """What an earlier attempt kept for this one."""
+    is_suspect: bool = False
+    """Whether it may have killed a worker process that ran others too: it runs alone."""
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""

@@ -101,6 +101,8 @@ def decide(held: Held, outcome: Outcome, rules: Rules, now: int, jitter: float) 
             return Back(held.crashes, reason)
         case GivenBack(reason=reason, delay_s=delay_s):
             return Later(now + round(delay_s * MICROSECONDS), held.attempts, reason)
+        case Lost(shared=True):
+            return Back(held.crashes, Reason.SUSPECTED)
         case Lost():
             if held.crashes + 1 >= CRASH_CAP:
                 return End(Status.FAILED, Reason.CRASH_LOOP)

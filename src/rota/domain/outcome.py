@@ -55,9 +55,10 @@ class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The worker died, or could no longer prove that it lived."""
+    """The worker died. If it ran others too (`shared`), nobody knows whose fault that was, and nobody is charged."""
 
     error: Error
+    shared: bool = False
 
 
 class Expired(msgspec.Struct, frozen=True, tag=True, array_like=True):

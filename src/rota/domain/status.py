@@ -65,6 +65,7 @@ class Reason(StrEnum):
     NOT_HELD = "not_held"
     LEASE_LOST = "lease_lost"
     OUT_OF_MEMORY = "out_of_memory"
+    SUSPECTED = "suspected"
 
 
 def may_move(source: Status | None, target: Status) -> bool:

@@ -87,11 +87,12 @@ def serve(
     settled: Callable[[Sequence[Finished]], None] = lambda _: None,
     leaving: Callable[[], None] = lambda: None,
     blocked: Callable[[Finished], None] | None = None,
+    alone: Mapping[str, Executor] | None = None,
 ) -> int:
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving, blocked))
+    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving, blocked, alone))
 
 
 async def _serve(
@@ -103,10 +104,11 @@ async def _serve(
     settled: Callable[[Sequence[Finished]], None],
     leaving: Callable[[], None],
     blocked: Callable[[Finished], None] | None,
+    alone: Mapping[str, Executor] | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     bridge = await DistantBridge.over(store_end)
-    node = Node(bridge, clock, place, targets, settled, leaving, blocked)
+    node = Node(bridge, clock, place, targets, settled, leaving, blocked, alone)
     bridge.hear = node.hear
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 

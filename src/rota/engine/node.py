@@ -62,6 +62,7 @@ class Node:
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
         leaving: Callable[[], None] = lambda: None,
         blocked: Callable[[Finished], None] | None = None,
+        alone: Mapping[str, Executor] | None = None,
     ) -> None:
         self._bridge = bridge
         self._clock = clock
@@ -85,6 +86,7 @@ class Node:
             slot_freed=self._slot_freed,
             stop_grace_s=place.stop_grace_s,
             blocked=blocked,
+            alone=alone,
         )
         self.dispatcher = Dispatcher(
             bridge,

@@ -101,11 +101,15 @@ class Worker:
         pace: Pace,
         *,
         scribe: Scribe | None = None,
+        alone: Mapping[str, Executor] | None = None,
         slot_freed: Callable[[], None] = lambda: None,
         stop_grace_s: float = STOP_GRACE_S,
         blocked: Callable[[Finished], None] | None = None,
     ) -> None:
-        """`blocked` ends the process, in which an overdue task holds the event loop; it is not called on the loop."""
+        """Suspects run by `alone`, where they can do no harm.
+
+        `blocked` ends the process, in which an overdue task holds the event loop; it is not called on the loop.
+        """
         self._targets = targets
         self._completer = completer
         self._clock = clock
@@ -113,6 +117,7 @@ class Worker:
         self._slot_freed = slot_freed
         self._stop_grace_s = stop_grace_s
         self._pace = pace
+        self._alone = alone or {}
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, _Running] = {}
@@ -174,6 +179,8 @@ class Worker:
 
     def _start(self, claim: Claim) -> None:
         target = self._targets.get(claim.job)
+        if claim.is_suspect and claim.job in self._alone:
+            target = self._alone[claim.job]
         if target is None:
             self._report(claim, _unknown(claim), None)
             return

@@ -13,6 +13,7 @@ from rota.domain.claim import Claim, Taken
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.domain.requirement import Offers
+from rota.domain.suspicion import ALONE
 from rota.ids import FIRST_ID
 from rota.ops import finish, notes, pausing
 from rota.store.port import Tx
@@ -185,12 +186,17 @@ def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:
     taken.sort(key=_place)
     claims = [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
     again = [claim.id for claim in claims if claim.fence > 1]
-    return _restored(claims, notes.checkpoints(tx, again)) if again else claims
+    return _restored(claims, notes.kept(tx, again)) if again else claims
 
 
-def _restored(claims: list[Claim], kept: dict[str, str]) -> list[Claim]:
-    """With what earlier attempts have kept for these."""
-    return [replace(claim, checkpoint=kept[claim.id]) if claim.id in kept else claim for claim in claims]
+def _restored(claims: list[Claim], kept: dict[str, notes.Kept]) -> list[Claim]:
+    """With what earlier attempts have kept for these, and whether they should run alone."""
+    return [
+        replace(claim, checkpoint=known.checkpoint, is_suspect=known.suspicion >= ALONE)
+        if (known := kept.get(claim.id))
+        else claim
+        for claim in claims
+    ]
 
 
 def _bounded(claims: list[Claim]) -> list[Claim]:

@@ -170,7 +170,7 @@ class _Batch:
             case End():
                 kind = move.status.value
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
-                crashes += isinstance(report.outcome, Lost)
+                crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
                 self.ended.append(row.id)
                 if move.status is Status.FAILED:
                     self.dead.append((row.id, move.reason.value))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain import payload, requirement
+from rota.domain import payload, requirement, suspicion
 from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.requirement import Offers
@@ -84,14 +84,20 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
 
 
 def declare_dead(tx: Tx, worker: int, cause: str) -> int:
-    """The worker is gone without a word: its executions are lost to it. Returns how many there were."""
-    lost = Lost(payload.error("WorkerLost", cause))
-    count = 0
-    if tx.one("lock_worker", worker=worker) is not None:
-        tx.run("stop_worker", worker=worker, state="lost")
-        for rows in _held(tx, worker):
-            finish.settle(tx, [(row, _report(row, lost)) for row in rows])
-            count += len(rows)
+    """The worker is gone without a word: its executions are lost to it. Returns how many there were.
+
+    One that it ran alone has crashed it. Of several, none is charged: they are suspects.
+    """
+    if tx.one("lock_worker", worker=worker) is None:
+        return 0
+    tx.run("stop_worker", worker=worker, state="lost")
+    held = _held(tx, worker)
+    count = sum(map(len, held))
+    error = payload.error("WorkerLost", cause)
+    for rows in held:
+        if count > 1:
+            tx.run("suspect", rows=suspicion.after_death(rows))
+        finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
     return count
 
 

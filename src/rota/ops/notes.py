@@ -22,9 +22,17 @@ def write(tx: Tx, lines: Sequence[Line], states: Sequence[State]) -> list[str]:
     return list(dict.fromkeys(row[0] for row in tx.rows("write_states", rows=_merged(states))))
 
 
-def checkpoints(view: View, ids: Sequence[str]) -> dict[str, str]:
-    """The checkpoints, as JSON, of those of the executions that have one."""
-    return dict(view.rows("checkpoints", ids=list(ids))) if ids else {}
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of an execution that has started before: its checkpoint as JSON, and how suspicious it is."""
+
+    id: str
+    checkpoint: str | None
+    suspicion: int
+
+
+def kept(view: View, ids: Sequence[str]) -> dict[str, Kept]:
+    """Of those of the executions of which there is anything."""
+    return {row.id: row for row in view.records("kept", Kept, ids=list(ids))} if ids else {}
 
 
 def _merged(states: Sequence[State]) -> list[State]:

@@ -322,6 +322,13 @@ class App:
         """What a worker of this app can run, by name. Without a pool of processes all functions run in this one."""
         return {name: job.target if pool is None else _in_process(job, pool) for name, job in self.jobs.items()}
 
+    def alone(self, pool: Pool) -> dict[str, Executor]:
+        """How a worker runs functions that may have killed a process: each in one of its own."""
+        from rota.executors.process import ProcessExecutor  # lazy: only in a worker
+
+        functions = {name: job.target for name, job in self.jobs.items() if isinstance(job.target, FunctionTarget)}
+        return {name: ProcessExecutor(pool, target.rules) for name, target in functions.items()}
+
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
         self._completions.close()

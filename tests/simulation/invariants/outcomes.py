@@ -79,6 +79,8 @@ def _expected(row: Row, counted: int) -> tuple[int, int]:
 
 
 def _expected_crashes(row: Row, crashes: int) -> tuple[int, int]:
+    if row["reason"] == "suspected":
+        return crashes, crashes  # Its worker died with several: nobody knows whose fault that was.
     if row["status"] == "lost" or row["reason"] == "crash_loop":
         return crashes + 1, crashes + 1
     if row["status"] == Status.CANCELLED:

@@ -42,8 +42,13 @@ written AS (
     RETURNING id, fence)
 SELECT e.id FROM e LEFT JOIN written w ON w.id = e.id AND w.fence = e.fence WHERE w.id IS NULL
 
--- name: checkpoints
-SELECT id, checkpoint FROM note WHERE id AMONG(:ids, uuid) AND checkpoint IS NOT NULL
+-- name: kept
+SELECT id, checkpoint, suspicion FROM note WHERE id AMONG(:ids, uuid) AND (checkpoint IS NOT NULL OR suspicion > 0)
+
+-- name: suspect
+INSERT INTO note (id, fence, at, suspicion)
+SELECT id, fence, :now, suspicion FROM EACH(:rows, id uuid, fence int, suspicion int) e WHERE true
+ON CONFLICT (id) DO UPDATE SET suspicion = GREATEST(note.suspicion + 1, excluded.suspicion)
 
 -- name: lines
 SELECT l.id, l.fence, l.number, l.at, l.stream, l.text FROM log l

@@ -35,6 +35,7 @@ CREATE TABLE note (
     done       double precision,
     total      double precision,
     fence      integer NOT NULL,
+    suspicion  integer NOT NULL DEFAULT 0,
     note       text,
     checkpoint text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);

@@ -20,7 +20,8 @@ CREATE TABLE note (
     done       REAL,
     total      REAL,
     note       TEXT,
-    checkpoint TEXT
+    checkpoint TEXT,
+    suspicion  INTEGER NOT NULL DEFAULT 0
 );
 
 -- JSON: processor seconds, peak memory, exit code, signal.
