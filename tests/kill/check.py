@@ -144,7 +144,7 @@ def _effects(seen: Witnesses) -> Iterator[str]:
         attempt = attempts.get((effect.id, effect.fence))
         if attempt is None:
             yield f"no attempt in the history made {effect}"
-        elif attempt.pid != effect.pid:
+        elif attempt.pid != effect.pid and not _ran_alone(seen, effect.id, effect.fence):
             yield f"{effect} was made in another process than the {attempt.pid} that held it"
         elif recorded.at < attempt.started_at:
             yield f"{effect} was made before its attempt started"
@@ -179,6 +179,11 @@ def unfenced_doubles(seen: Witnesses) -> int:
 def _entries(seen: Witnesses) -> Iterator[Entry]:
     for journal in seen.journals:
         yield from journal
+
+
+def _ran_alone(seen: Witnesses, id: str, fence: int) -> bool:
+    """Whether it may have had a process of its own, because one in which it ran with others had died."""
+    return any(one.reason == "suspected" and one.fence < fence for one in seen.database.attempts[id])
 
 
 def _is_crash(attempt: Attempt) -> bool:

@@ -302,13 +302,18 @@ def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
     found = view.records("standing", Standing, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
-    return found[0], view.now
+    return msgspec.structs.replace(found[0], offers=_in_order(found[0].offers)), view.now
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:
     """Waiting work that no live worker would take, by app, queue and needs; paused queues are not counted."""
     rows = view.records("stranded", Stranded, namespace=namespace, most=MOST_COUNTED + 1)
-    return [row for row in rows if row.is_stranded]
+    return [msgspec.structs.replace(row, offers=_in_order(row.offers)) for row in rows if row.is_stranded]
+
+
+def _in_order(listed: str | None) -> str:
+    """The same list in the same words, whichever database has made it."""
+    return msgspec.json.encode(sorted(_offers(listed))).decode()
 
 
 def _offers(listed: str | None) -> list[str]:
