@@ -142,8 +142,8 @@ def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
 
 
 def _add_worker(tx: Tx) -> int:
-    values = {"app": "a", "name": "n", "host": "h", "pid": 1, "version": "v", "queues": "null", "concurrency": 1}
-    return int(tx.rows("add_worker", namespace="default", lease=10**9, **values)[0][0])
+    known = {"app": "a", "name": "n", "host": "h", "version": "v", "queues": "null", "offers": "{}"}
+    return int(tx.rows("add_worker", namespace="default", lease=10**9, pid=1, concurrency=1, **known)[0][0])
 
 
 def _is_waiting(url: str) -> bool:
