@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from rota.domain import suspicion
@@ -110,14 +112,13 @@ def test_of_many_that_died_together_the_last_to_start_run_alone(world: World) ->
     assert {world.execution(one.id).crashes for one in (*first, *last)} == {0}
 
 
-def test_whoever_was_there_three_times_runs_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspicion, "LIKELY", 0)
+def test_whoever_was_there_three_times_runs_alone(world: World) -> None:
     world.enqueue_many(2)
     for times in range(suspicion.ALONE + 1):
         worker = world.join()
         claims = world.claim(worker)
         assert [one.is_suspect for one in claims] == [times >= suspicion.ALONE] * 2
-        world.store.transact(fleet.declare_dead, worker, "gone")
+        world.store.transact(partial(fleet.declare_dead, whole_node=True), worker, "gone")
 
 
 def test_a_checkpoint_and_a_suspicion_do_not_forget_each_other(world: World) -> None:

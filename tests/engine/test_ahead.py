@@ -15,7 +15,8 @@ from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.completer import Completer
 from rota.engine.pace import HORIZON_S, Pace
-from rota.engine.worker import WAIT_S, Stop, Worker
+from rota.engine.stopping import Stop
+from rota.engine.worker import WAIT_S, Worker
 from rota.ops.finish import Finished
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site

@@ -17,7 +17,6 @@ from rota.cli.loading import agree, load_app
 from rota.cli.text import harmless
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
-from rota.domain.suspicion import LIKELY
 from rota.engine import child, tether
 from rota.executors import capture
 from rota.executors.process import Pool
@@ -27,6 +26,8 @@ from rota.store.readonly import place_of
 
 log = logging.getLogger("rota.jobs")
 
+MOST_SUSPECTS = 4
+"""So many that may have killed a process run at once, each in one of its own."""
 _WORDS = {Cancelled: "cancelled", GivenBack: "given back", Snoozed: "snoozed", Expired: "skipped"}
 
 
@@ -65,7 +66,7 @@ def main() -> None:
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
     blocked = partial(child.end_blocked, arguments.words_fd)
     capture.install()
-    pools = (_pool(arguments), _pool(arguments, LIKELY))
+    pools = (_pool(arguments), _pool(arguments, max(MOST_SUSPECTS, os.cpu_count() or 1)))
     _exit(_work(app, pools, pipe, store_end, arguments.verbose, leaving, blocked))
 
 

@@ -16,7 +16,11 @@ ALONE = 3
 LIKELY = 20
 
 
-def after_death(held: Sequence[Held]) -> list[tuple[str, int, int]]:
-    """The id, the fence and the least suspicion of each of those that were held by a process that died."""
+def after_death(held: Sequence[Held], *, whole_node: bool) -> list[tuple[str, int, int]]:
+    """The id, the fence and the least suspicion of each of those that were held by a process that died.
+
+    If its whole node is gone with it, that is seldom the doing of a job, and nobody is more likely than the others.
+    """
     newest_first = sorted(held, key=lambda row: (-row.started_at, row.id))
-    return [(row.id, row.fence, ALONE if place < LIKELY else 1) for place, row in enumerate(newest_first)]
+    likely = 0 if whole_node else LIKELY
+    return [(row.id, row.fence, ALONE if place < likely else 1) for place, row in enumerate(newest_first)]

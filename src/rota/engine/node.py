@@ -19,7 +19,8 @@ from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
 from rota.engine.pace import Pace
 from rota.engine.scribe import Scribe
-from rota.engine.worker import Stop, Worker
+from rota.engine.stopping import Stop
+from rota.engine.worker import Worker
 from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
 from rota.ops import fleet

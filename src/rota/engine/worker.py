@@ -15,18 +15,19 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from enum import Enum
 
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import StoreError
-from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, TimedOut
+from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
+from rota.engine import stopping
 from rota.engine.completer import Completer
 from rota.engine.pace import Pace
 from rota.engine.scribe import Scribe
+from rota.engine.stopping import Stop
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, Timers
 from rota.engine.watchdog import Watchdog
@@ -48,16 +49,6 @@ _NOT_COMMITTED = Failed(
     payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
 )
 _NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
-
-
-class Stop(Enum):
-    """Why a running attempt is asked to stop."""
-
-    CANCEL = "cancel"
-    TIMEOUT = "timeout"
-    TOTAL_TIMEOUT = "total_timeout"
-    PROGRESS_TIMEOUT = "progress_timeout"
-    DRAIN = "drain"
 
 
 class _Running:
@@ -184,9 +175,9 @@ class Worker:
         if target is None:
             self._report(claim, _unknown(claim), None)
             return
-        limit_s, limit = _limit(claim, target)
+        limit_s, limit = stopping.limit(claim, target)
         if limit_s is not None and limit_s <= 0:
-            self._report(claim, _timed_out(limit, target), target)
+            self._report(claim, stopping.timed_out(limit, target), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
         context = Context(claim, deadline, target.completions)
@@ -340,7 +331,7 @@ class Worker:
     def _end_blocked(self, id: str) -> None:
         running = self._running.get(id)
         if running is not None and self._blocked is not None:
-            timed_out = _timed_out(running.limit, running.target)
+            timed_out = stopping.timed_out(running.limit, running.target)
             claim, rules = running.claim, running.target.rules
             self._blocked(Finished(claim.id, claim.fence, timed_out, rules, self._clock.random(), claim.job))
 
@@ -425,33 +416,11 @@ def _stopped(running: _Running, error: BaseException | None) -> Outcome:
         case Stop.DRAIN:
             return GivenBack(Reason.DRAINED)
         case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT | Stop.PROGRESS_TIMEOUT:
-            return _timed_out(running.stop, running.target)
+            return stopping.timed_out(running.stop, running.target)
         case None if isinstance(running.target, FunctionTarget):
             return running.target.raised(error or asyncio.CancelledError(), running.claim.attempts + 1)
         case None:
             return Failed(described(error or asyncio.CancelledError()))
-
-
-def _timed_out(limit: Stop, target: FunctionTarget | Executor) -> TimedOut:
-    if limit is Stop.PROGRESS_TIMEOUT:
-        silence_s = target.rules.progress_timeout_s
-        return TimedOut(payload.error("Timeout", f"the attempt told nothing of its progress for {silence_s:g} s"))
-    total = limit is Stop.TOTAL_TIMEOUT
-    limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
-    what = "all attempts together" if total else "the attempt"
-    return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
-
-
-def _limit(claim: Claim, target: FunctionTarget | Executor) -> tuple[float | None, Stop]:
-    """How long this attempt may take, and which of the two timers says so."""
-    timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
-    if total_s is None:
-        return timeout_s, Stop.TIMEOUT
-    # The database's clock may have gone back since the first start; that gives nobody more time than there is.
-    left_s = total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
-    if timeout_s is not None and timeout_s <= left_s:
-        return timeout_s, Stop.TIMEOUT
-    return left_s, Stop.TOTAL_TIMEOUT
 
 
 def _unknown(claim: Claim) -> GivenBack:

@@ -83,7 +83,7 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
     tx.run("stop_worker", worker=worker, state="stopped")
 
 
-def declare_dead(tx: Tx, worker: int, cause: str) -> int:
+def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> int:
     """The worker is gone without a word: its executions are lost to it. Returns how many there were.
 
     One that it ran alone has crashed it. Of several, none is charged: they are suspects.
@@ -96,7 +96,7 @@ def declare_dead(tx: Tx, worker: int, cause: str) -> int:
     error = payload.error("WorkerLost", cause)
     for rows in held:
         if count > 1:
-            tx.run("suspect", rows=suspicion.after_death(rows))
+            tx.run("suspect", rows=suspicion.after_death(rows, whole_node=whole_node))
         finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
     return count
 

@@ -123,4 +123,5 @@ def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequenc
         return 0
     workers = tx.rows("workers_expired", lease=lease, most=MOST_WORKERS)
     cause = "worker {} sent no heartbeat within its lease"
-    return sum(fleet.declare_dead(tx, id, cause.format(name)) for id, name in workers if id not in spared)
+    gone = [(id, cause.format(name)) for id, name in workers if id not in spared]
+    return sum(fleet.declare_dead(tx, id, words, whole_node=True) for id, words in gone)

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import names, rank, retry
-from rota.domain.duration import Duration, positive_seconds, seconds
+from rota.domain import names, rank
+from rota.domain.duration import Duration, positive_seconds
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.requirement import needs
 from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
-from rota.domain.size import Size, size
+from rota.domain.size import Size
 from rota.executors import kinds
 from rota.executors.context import Context
 from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import schedule
+from rota.sdk import declaring
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead import DeadLetters
+from rota.sdk.declaring import DEFAULT_TIMEOUT
 from rota.sdk.elsewhere import Plain, Several, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
@@ -40,10 +43,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound=msgspec.Struct)
 Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
-DEFAULT_TIMEOUT = "1h"
-MOST_FAILURES = 100
 
 
 class Options(When, total=False):
@@ -199,11 +199,9 @@ class App:
             "pause_after": pause_after,
             **when,
         }
-        target = _isolated(isolation, memory, grace)
-
-        def declare(function: Callable[..., Any]) -> Any:
-            return self._declare(function, name, target, options)
-
+        declare = partial(
+            self._declare, name=name, target=declaring.isolated(isolation, memory, grace), options=options
+        )
         return declare if function is None else declare(function)
 
     def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
@@ -217,8 +215,8 @@ class App:
         """
         from rota.executors.command import Command, parameters  # lazy: few apps have commands
 
-        data = _renamed(about, {"retry_codes": "retry"}, Command)
-        command = _converted({"argv": list(argv), **data}, Command, name)
+        data = declaring.renamed(about, {"retry_codes": "retry"}, Command)
+        command = declaring.converted({"argv": list(argv), **data}, Command, name)
         function = stand_in(name, parameters(command), Several, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
 
@@ -231,8 +229,8 @@ class App:
         """
         from rota.executors.http import Request, parameters  # lazy: needs an extra
 
-        data = _renamed(about, {"retry_codes": "retry"}, Request)
-        request = _converted({"url": url, **data}, Request, name)
+        data = declaring.renamed(about, {"retry_codes": "retry"}, Request)
+        request = declaring.converted({"url": url, **data}, Request, name)
         if request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE"):
             function = stand_in_for_any(name, "an HTTP request")
         else:
@@ -351,7 +349,7 @@ class App:
             raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
         signature = Signature(function, job_name)
         start_within = options.get("start_within")
-        rules = _rules(options)
+        rules = declaring.rules(options)
         definition = Definition(
             name=job_name,
             queue=names.check(options.get("queue", "default"), "a queue's name"),
@@ -365,7 +363,7 @@ class App:
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
             needs=needs(options.get("pool"), options.get("requires", ()), options.get("resources") or {}),
-            pause_after=_pause_after(options.get("pause_after")),
+            pause_after=declaring.pause_after(options.get("pause_after")),
             target=target,
         )
         runs = self._function(function, signature, rules)
@@ -391,40 +389,6 @@ class App:
         )
 
 
-def _rules(options: Mapping[str, Any]) -> Rules:
-    timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
-    silence, turn = options.get("progress_timeout"), options.get("time_slice")
-    return Rules(
-        retry=retry.policy(options.get("retry", True)),
-        timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
-        total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
-        progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
-        slice_s=None if turn is None else positive_seconds(turn, "time_slice"),
-    )
-
-
-def _pause_after(number: int | None) -> int | None:
-    if number is not None and not (isinstance(number, int) and 0 < number <= MOST_FAILURES):
-        raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
-    return number
-
-
-def _isolated(isolation: str | None, memory: Size | None, grace: Duration | None) -> dict[str, Any]:
-    """What a definition says of a function that has a process of its own; nothing for any other."""
-    if isolation not in (None, kinds.PROCESS):
-        raise DefinitionError(f"isolation must be 'process' or left out, not {isolation!r}")
-    if isolation is None:
-        if memory is not None or grace is not None:
-            raise DefinitionError("memory and grace are for a process: add isolation='process'")
-        return {}
-    target: dict[str, Any] = {"kind": kinds.PROCESS}
-    if memory is not None:
-        target["memory_bytes"] = size(memory, "memory")
-    if grace is not None:
-        target["grace_s"] = seconds(grace, "grace")
-    return target
-
-
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
     from rota.executors.process import GRACE_S, ProcessExecutor  # lazy: only in a worker
 
@@ -433,21 +397,3 @@ def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executo
         return job.target
     memory, grace_s = target.get("memory_bytes"), target.get("grace_s", GRACE_S)
     return ProcessExecutor(pool, job.target.rules, memory_bytes=memory, grace_s=grace_s)
-
-
-def _renamed(about: dict[str, Any], names: Mapping[str, str], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Takes out of `about` what belongs to the executor, under the names that this has for it."""
-    if "memory" in about:
-        about["memory_bytes"] = size(about.pop("memory"), "memory")
-    if "grace" in about:
-        about["grace_s"] = seconds(about.pop("grace"), "grace")
-    own = [field for field in kind.__struct_fields__ if field not in names.values()]
-    data = {field: about.pop(field) for field in own if field in about}
-    return data | {field: about.pop(said) for said, field in names.items() if said in about}
-
-
-def _converted(data: dict[str, Any], kind: type[S], name: str) -> S:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise DefinitionError(f"job {name!r}: {error}") from None

@@ -1,0 +1,44 @@
+"""Why an attempt is asked to stop, and how long it may take."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.outcome import TimedOut
+from rota.executors.port import Target
+
+MICROSECONDS = 1_000_000
+
+
+class Stop(Enum):
+    """Why a running attempt is asked to stop."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    TOTAL_TIMEOUT = "total_timeout"
+    PROGRESS_TIMEOUT = "progress_timeout"
+    DRAIN = "drain"
+
+
+def timed_out(limit: Stop, target: Target) -> TimedOut:
+    if limit is Stop.PROGRESS_TIMEOUT:
+        silence_s = target.rules.progress_timeout_s
+        return TimedOut(payload.error("Timeout", f"the attempt told nothing of its progress for {silence_s:g} s"))
+    total = limit is Stop.TOTAL_TIMEOUT
+    limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
+    what = "all attempts together" if total else "the attempt"
+    return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
+
+
+def limit(claim: Claim, target: Target) -> tuple[float | None, Stop]:
+    """How long this attempt may take, and which of the two timers says so."""
+    timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
+    if total_s is None:
+        return timeout_s, Stop.TIMEOUT
+    # The database's clock may have gone back since the first start; that gives nobody more time than there is.
+    left_s = total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
+    if timeout_s is not None and timeout_s <= left_s:
+        return timeout_s, Stop.TIMEOUT
+    return left_s, Stop.TOTAL_TIMEOUT

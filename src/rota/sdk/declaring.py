@@ -1,0 +1,71 @@
+"""What a declaration of a job says, checked and put into the words of its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.domain import retry
+from rota.domain.duration import Duration, positive_seconds, seconds
+from rota.domain.errors import DefinitionError
+from rota.domain.lifecycle import Rules
+from rota.domain.size import Size, size
+from rota.executors import kinds
+
+S = TypeVar("S", bound=msgspec.Struct)
+DEFAULT_TIMEOUT = "1h"
+MOST_FAILURES = 100
+
+
+def rules(options: Mapping[str, Any]) -> Rules:
+    timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
+    silence, turn = options.get("progress_timeout"), options.get("time_slice")
+    return Rules(
+        retry=retry.policy(options.get("retry", True)),
+        timeout_s=None if timeout is None else positive_seconds(timeout, "timeout"),
+        total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
+        progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
+        slice_s=None if turn is None else positive_seconds(turn, "time_slice"),
+    )
+
+
+def pause_after(number: int | None) -> int | None:
+    if number is not None and not (isinstance(number, int) and 0 < number <= MOST_FAILURES):
+        raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
+    return number
+
+
+def isolated(isolation: str | None, memory: Size | None, grace: Duration | None) -> dict[str, Any]:
+    """What a definition says of a function that has a process of its own; nothing for any other."""
+    if isolation not in (None, kinds.PROCESS):
+        raise DefinitionError(f"isolation must be 'process' or left out, not {isolation!r}")
+    if isolation is None:
+        if memory is not None or grace is not None:
+            raise DefinitionError("memory and grace are for a process: add isolation='process'")
+        return {}
+    target: dict[str, Any] = {"kind": kinds.PROCESS}
+    if memory is not None:
+        target["memory_bytes"] = size(memory, "memory")
+    if grace is not None:
+        target["grace_s"] = seconds(grace, "grace")
+    return target
+
+
+def renamed(about: dict[str, Any], names: Mapping[str, str], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Takes out of `about` what belongs to the executor, under the names that this has for it."""
+    if "memory" in about:
+        about["memory_bytes"] = size(about.pop("memory"), "memory")
+    if "grace" in about:
+        about["grace_s"] = seconds(about.pop("grace"), "grace")
+    own = [field for field in kind.__struct_fields__ if field not in names.values()]
+    data = {field: about.pop(field) for field in own if field in about}
+    return data | {field: about.pop(said) for said, field in names.items() if said in about}
+
+
+def converted(data: dict[str, Any], kind: type[S], name: str) -> S:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise DefinitionError(f"job {name!r}: {error}") from None
