@@ -363,17 +363,25 @@ async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) 
 
 async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
     ready, said = tmp_path / "ready", tmp_path / "said"
-    script = f"trap 'echo bye > {said}; exit 0' TERM; : > {ready}; while :; do sleep 0.02; done"
+    lines = [
+        "import pathlib, signal, sys",
+        f"signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path({str(said)!r}).write_text('bye'), sys.exit(0)))",
+        f"pathlib.Path({str(ready)!r}).touch()",
+        "while True: signal.pause()",
+    ]
     claim = claim_of({})
     context = Context(claim, None)
-    executor = CommandExecutor(shell(script, grace_s=30))
+    program = [sys.executable, "-c", "\n".join(lines)]
+    executor = CommandExecutor(
+        Command(argv=[part.replace("{", "{{").replace("}", "}}") for part in program], grace_s=30)
+    )
     assert executor.grace_s > 30
     task = asyncio.ensure_future(executor.run(claim, context))
     await asyncio.to_thread(eventually, ready.exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert said.read_text() == "bye\n"
+    assert said.read_text() == "bye"
     assert context.usage is not None
     assert context.usage.exit_code == 0
 
