@@ -176,7 +176,7 @@ class CommandExecutor:
         command, code, tail = self.command, ended.exit_code, err.tail() or out.tail()
         if ended.out_of_memory:
             words = f"the command held {ended.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
-            return Failed(payload.error("OutOfMemory", words, tail))
+            return Failed(payload.error("OutOfMemory", words, tail), Reason.OUT_OF_MEMORY)
         if code is None:
             name = stage.signal_name(ended.signal or 0)
             note = f": {ended.error}" if ended.error else ""
