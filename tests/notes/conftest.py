@@ -1,30 +1,7 @@
-"""The stores of the conformance suite, and words for telling something."""
+"""The stores of the conformance suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.conformance.conftest import clock, store, world
 
-import pytest
-
-from rota.clock import ManualClock
-from rota.store.port import Store
-from tests.conformance.conftest import BACKENDS
-from tests.support.world import World
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture(params=BACKENDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
-    store = BACKENDS[request.param](tmp_path, clock)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def world(store: Store, clock: ManualClock) -> World:
-    return World(store, clock)
+__all__ = ["clock", "store", "world"]
