@@ -271,6 +271,20 @@ async def test_when_the_stage_dies_the_attempt_fails_and_the_next_works(tmp_path
     assert await result("echo", "again") == "again"
 
 
+async def test_a_stage_that_dies_before_it_answers_may_have_started_the_command() -> None:
+    stage.shared().start()
+    pid = stage.shared().pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    claim = claim_of({})
+    task = asyncio.ensure_future(CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None)))
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGKILL)
+    outcome = await task
+    assert isinstance(outcome, Failed)
+    assert (outcome.error.type, outcome.permanent) == ("Signal", False)
+
+
 # --- What it writes -------------------------------------------------------------------------------
 
 

@@ -127,7 +127,8 @@ class Spawned:
             self._started.set_result(None)
             return False
         if answer.say == "refused":
-            self._fail(Refused(answer.step, answer.code), Ended(error="it was not started"))
+            self._started.set_exception(Refused(answer.step, answer.code))
+            self._ended.set_result(Ended(error="it was not started"))
         else:
             self._ended.set_result(
                 Ended(answer.exit_code, answer.signal, answer.cpu_s, answer.peak_bytes, answer.out_of_memory)
@@ -135,13 +136,11 @@ class Spawned:
         return True
 
     def _lose(self, error: str) -> None:
-        if not self._ended.done():
-            self._fail(Refused("stage", errno.EPIPE), Ended(signal=signal.SIGKILL, error=error))
-
-    def _fail(self, refused: Refused, ended: Ended) -> None:
+        """Nobody will answer any more. It may have run, so it counts as started even if that was not heard."""
         if not self._started.done():
-            self._started.set_exception(refused)
-        self._ended.set_result(ended)
+            self._started.set_result(None)
+        if not self._ended.done():
+            self._ended.set_result(Ended(signal=signal.SIGKILL, error=error))
 
 
 class Stage:
@@ -295,7 +294,7 @@ class _Line:
     def _lose(self) -> None:
         """The other side died. The kernel kills what it started, we kill what that has left behind."""
         self._hang_up()
-        error = "the stage, which had started it, died"
+        error = "the stage, which starts commands, died"
         try:
             sweep = self.loop.run_in_executor(None, _sweep, f"{self._name}.")
         except RuntimeError:
