@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import itertools
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -137,7 +138,6 @@ def test_a_calendar_is_left_out(app: App) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"every": "1m", "cron": "* * * * *"}, "give one of"),
         ({"tz": "UTC"}, "give one of"),
         ({"every": "1ms"}, "every"),
         ({"every": "1m", "phase": "2m"}, "phase"),
@@ -158,6 +158,27 @@ def test_a_calendar_is_left_out(app: App) -> None:
         ({"at": []}, "at"),
         ({"at": NOON, "end": NOON - timedelta(hours=1)}, "never fires"),
         ({"every": "1m", "evry": "1m"}, "evry"),
+        ({"cron": None}, "^cron: must be a list"),
+        ({"cron": 5}, "^cron: must be a list"),
+        ({"cron": {"* * * * *": 1}}, "^cron: must be a list"),
+        ({"cron": ["* * * * *"] * 101}, "^cron: at most 100"),
+        ({"at": None}, "^at: must be a list"),
+        ({"at": NOON.date()}, "^at: must be a list"),
+        ({"at": "2026-01-01"}, "^at: must be a list"),
+        ({"at": [NOON] * 1001}, "^at: at most 1000"),
+        ({"at": NOON.replace(year=1969)}, "^at: must be between the years 1970 and 8999"),
+        ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))}, "^at: must be between"),
+        ({"every": "1m", "start": NOON.replace(year=9000)}, "^start: must be between the years 1970 and 8999"),
+        ({"cron": "* * * * *", "start": NOON.replace(year=1)}, "^start: must be between"),
+        ({"every": "1m", "end": NOON.replace(year=1)}, "^end: must be between"),
+        ({"cron": "* * * * *", "exclude": None}, "^exclude: must be a list"),
+        ({"cron": "* * * * *", "exclude": "2026-12-24"}, "^exclude: must be a list"),
+        ({"cron": "* * * * *", "exclude": (NOON.date() for _ in itertools.count())}, "^exclude: at most 1000"),
+        ({"cron": "* * * * *", "calendars": None}, "^calendars: must be a list"),
+        ({"cron": "* * * * *", "calendars": ["a b"]}, "^calendars: a calendar's name"),
+        ({"cron": "* * * * *", "calendars": map(str, itertools.count())}, "^calendars: at most 20"),
+        ({"cron": "* * * * *", "phase": "5s"}, "^phase: means something only with every="),
+        ({"every": "1m", "dst_gap": "skip"}, "^dst_gap: means something only with cron="),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_it_is_declared(app: App, options: dict[str, Any], words: str) -> None:
@@ -165,3 +186,35 @@ def test_what_cannot_be_meant_is_refused_when_it_is_declared(app: App, options: 
 
     with pytest.raises(DefinitionError, match=words):
         app.job(**options)(note)
+    assert app.job(every="1h")(note) is app.jobs["note"], "what was refused has left nothing behind"
+
+
+def test_an_end_may_be_as_late_as_a_calendar_goes(app: App) -> None:
+    @app.job(cron="0 0 * * *", end=datetime.max.replace(tzinfo=UTC))
+    def note() -> None: ...
+
+    with harness(app) as rota:
+        rota.advance("2d")
+        assert len(app.schedules()[0].ticks()) == 2
+
+
+def test_a_job_may_have_triggers_of_several_kinds(app: App) -> None:
+    ran: list[float] = []
+
+    @app.job(cron=["0 13 * * *", "0 14 * * *"], every="4h", at=NOON + timedelta(minutes=5))
+    def note(ctx: Context) -> None:
+        ran.append(since_start(ctx.scheduled_for) / 3600)
+
+    with harness(app) as rota:
+        assert [schedule.name for schedule in app.schedules()] == ["note", "note:2", "note:3", "note:4"]
+        rota.advance("15h")
+    assert ran == [4, 8, 12, 12 + 5 / 60, 13, 14]
+
+
+def test_two_jobs_do_not_share_a_schedule(app: App) -> None:
+    def note() -> None: ...
+
+    app.job(cron=["0 0 * * *", "0 1 * * *"])(note)
+    with pytest.raises(DefinitionError, match=r"already has a schedule 'note:2': give the job name="):
+        app.job(name="note:2", every="1h")(note)
+    assert "note:2" not in app.jobs

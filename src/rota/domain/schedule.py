@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from datetime import date
+from datetime import MAXYEAR, date
 from enum import StrEnum
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ SHARDS = 64
 PATIENCE = 300_000
 MOST_CAUGHT_UP = 1000
 MOST_EXCLUDED = 1000
+MOST_CALENDARS = 20
 
 
 class CatchUp(StrEnum):
@@ -71,11 +72,15 @@ def check(spec: Spec) -> Spec:
     """The spec, or a DefinitionError that names the field which is wrong."""
     triggers.check(spec.trigger)
     zone(spec.tz)
+    triggers.check_instant("start", spec.start)
+    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # Some say so if they mean for ever.
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
         raise DefinitionError("end: comes before the start")
     if len(spec.excluded) > MOST_EXCLUDED:
         raise DefinitionError(f"exclude: at most {MOST_EXCLUDED} dates; make a calendar of them")
     days(spec.excluded)
+    if len(spec.calendars) > MOST_CALENDARS:
+        raise DefinitionError(f"calendars: at most {MOST_CALENDARS}; make one of them")
     for name in spec.calendars:
         names.check(name, "a calendar's name")
     if not 1 <= spec.catch_up_most <= MOST_CAUGHT_UP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import MAXYEAR, UTC, datetime
 from functools import lru_cache
 
 import msgspec
@@ -14,6 +15,7 @@ from rota.domain.zone import Zone, zone
 MICROSECONDS = 1_000_000
 SHORTEST = MICROSECONDS
 MOST_INSTANTS = 1000
+LAST_YEAR = 8999
 
 
 class Cron(msgspec.Struct, frozen=True, tag="cron", tag_field="kind"):
@@ -67,6 +69,21 @@ def check(trigger: Trigger) -> None:
         case At(instants=instants):
             if not 0 < len(instants) <= MOST_INSTANTS:
                 raise DefinitionError(f"at: between 1 and {MOST_INSTANTS} instants")
+            for instant in instants:
+                check_instant("at", instant)
+
+
+def check_instant(name: str, instant: int | None, last_year: int = LAST_YEAR) -> None:
+    """Refuses what is before 1970, or so late that no calendar has the ticks behind it."""
+    if instant is not None and not 1970 <= _year(instant) <= last_year:
+        raise DefinitionError(f"{name}: must be between the years 1970 and {last_year}")
+
+
+def _year(instant: int) -> int:
+    try:
+        return datetime.fromtimestamp(instant // MICROSECONDS, UTC).year
+    except (OverflowError, ValueError):
+        return MAXYEAR + 1
 
 
 def first(trigger: Trigger, after: int, until: int | None = None) -> Tick | None:

@@ -286,7 +286,7 @@ class App:
         found = specs(definition, self.name, when, known.encode(arguments or {}))
         if len(found) != 1:
             raise DefinitionError(
-                "cron: a schedule that is made at run time has one expression; make several schedules"
+                "a schedule that is made at run time has one trigger and one expression; make several schedules"
             )
         store = self.connection.store()
         store.transact(schedule.put, self.settings.namespace, self.name, named, found[0], "sdk")
@@ -332,9 +332,13 @@ class App:
         self._completions.close()
         self.connection.close()
 
-    def _declare_schedules(self, job: Job[..., Any, Any], when: When) -> None:
-        for number, spec in enumerate(specs(job.definition, self.name, when, job.encode({})), start=1):
-            self._schedules[job.name if number == 1 else f"{job.name}:{number}"] = spec
+    def _wanted_schedules(self, job: Job[..., Any, Any], when: When) -> dict[str, Spec]:
+        """By name: one that has the job's, and for each further trigger one with a number."""
+        found = specs(job.definition, self.name, when, job.encode({}))
+        wanted = {job.name if number == 1 else f"{job.name}:{number}": spec for number, spec in enumerate(found, 1)}
+        if taken := sorted(wanted.keys() & self._schedules.keys()):
+            raise DefinitionError(f"app {self.name!r} already has a schedule {taken[0]!r}: give the job name=")
+        return wanted
 
     def _declared(self) -> tuple[list[Definition], list[Queue]]:
         return self._definitions, list(self._queues.values())
@@ -372,10 +376,10 @@ class App:
         when = {key: value for key, value in options.items() if key in When.__annotations__}
         if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
             raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
+        wanted = self._wanted_schedules(job, cast("When", when)) if when else {}
         self.jobs[job_name] = job
         self._definitions.append(definition)
-        if when:
-            self._declare_schedules(job, cast("When", when))
+        self._schedules |= wanted
         return job
 
     def _function(self, function: Callable[..., Any], signature: Signature, rules: Rules) -> FunctionTarget:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
-from typing import TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from itertools import islice
+from typing import Any, TypedDict
 
 from rota.domain import names, schedule
 from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition
-from rota.domain.schedule import Busy, CatchUp, Spec
+from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, Busy, CatchUp, Spec
 from rota.domain.ticks import Gap, Overlap
-from rota.domain.trigger import After, At, Cron, Every, Trigger
+from rota.domain.trigger import MOST_INSTANTS, After, At, Cron, Every, Trigger
 from rota.sdk.options import instant
 
 MICROSECONDS = 1_000_000
 
 
+MOST_TRIGGERS = 100
+FOR_EVER = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * MICROSECONDS
+_TRIGGERS = ("cron", "every", "after", "at")
+_INSTEAD = {"exclude": "make a calendar of them", "calendars": "make one of them"}
+_ONLY_WITH = {"phase": "every", "dst_gap": "cron", "dst_overlap": "cron"}
+
+
 class When(TypedDict, total=False):
-    """What `@app.job(…)` and `app.schedule(…)` take. One of the first four, or several crons."""
+    """What `@app.job(…)` and `app.schedule(…)` take. At least one of the first four."""
 
     cron: str | Sequence[str]
     every: Duration
@@ -59,9 +67,9 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         queue=definition.queue,
         priority=definition.priority,
         start=None if start is None else instant(start, "start"),
-        end=None if end is None else instant(end, "end"),
-        excluded=tuple(sorted(_day(day) for day in when.get("exclude", ()))),
-        calendars=tuple(names.check(name, "a calendar's name") for name in _texts(when.get("calendars", ()))),
+        end=None if end is None else min(instant(end, "end"), FOR_EVER),
+        excluded=tuple(sorted(_day(day) for day in _all(when.get("exclude", ()), "exclude", MOST_EXCLUDED))),
+        calendars=tuple(_calendar(name) for name in _all(when.get("calendars", ()), "calendars", MOST_CALENDARS)),
         catch_up=catch_up,
         catch_up_most=most,
         window_s=None if window is None else positive_seconds(window, "window"),
@@ -71,25 +79,36 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
 
 
 def _triggers(when: When, seed: str) -> list[Trigger]:
-    given = [name for name in ("cron", "every", "after", "at") if name in when]
-    if len(given) != 1:
-        raise DefinitionError("give one of cron=, every=, after= and at=" + (f", not {len(given)}" if given else ""))
-    match given[0]:
+    given = [name for name in _TRIGGERS if name in when]
+    if not given:
+        raise DefinitionError("give one of cron=, every=, after= and at=")
+    for option, trigger in _ONLY_WITH.items():
+        if option in when and trigger not in when:
+            raise DefinitionError(f"{option}: means something only with {trigger}=")
+    return [trigger for name in given for trigger in _triggers_of(name, when, seed)]
+
+
+def _triggers_of(name: str, when: When, seed: str) -> list[Trigger]:
+    match name:
         case "cron":
-            texts = [when["cron"]] if isinstance(when["cron"], str) else list(when["cron"])
-            if not texts:
-                raise DefinitionError("cron: there is no expression in the list")
-            gap = Gap(_one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap"))
-            repeat = Overlap(_one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap"))
-            return [_cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in texts]
+            return _crons(when, seed)
         case "every":
             period = _microseconds(when["every"], "every")
             return [Every(period, round(seconds(when.get("phase", 0), "phase") * MICROSECONDS))]
         case "after":
             return [After(_microseconds(when["after"], "after"))]
         case _:
-            times = [when["at"]] if isinstance(when["at"], datetime) else list(when["at"])
+            times = [when["at"]] if isinstance(when["at"], datetime) else _all(when["at"], "at", MOST_INSTANTS)
             return [At(tuple(sorted({instant(time, "at") for time in times})))]
+
+
+def _crons(when: When, seed: str) -> list[Trigger]:
+    texts = [when["cron"]] if isinstance(when["cron"], str) else _all(when["cron"], "cron", MOST_TRIGGERS)
+    if not texts:
+        raise DefinitionError("cron: there is no expression in the list")
+    gap = Gap(_one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap"))
+    repeat = Overlap(_one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap"))
+    return [_cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in texts]
 
 
 def _cron(text: str, tz: str, gap: Gap, repeat: Overlap, seed: str) -> Cron:
@@ -125,7 +144,15 @@ def _day(value: date | str) -> str:
     return value if isinstance(value, str) else value.isoformat()
 
 
-def _texts(values: Iterable[str]) -> list[str]:
-    if isinstance(values, str):
-        raise DefinitionError(f"calendars: a list of names, such as [{values[:64]!r}], not one text")
-    return list(values)
+def _calendar(name: str) -> str:
+    return names.check(name, "calendars: a calendar's name")
+
+
+def _all(values: object, what: str, most: int) -> list[Any]:
+    """A list of what was given, or a DefinitionError if it is none. It is not read further than allowed."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise DefinitionError(f"{what}: must be a list, not {str(values)[:64]!r}")
+    found = list(islice(values, most + 1))
+    if len(found) > most:
+        raise DefinitionError(f"{what}: at most {most}; {_INSTEAD.get(what, 'make several schedules')}")
+    return found
