@@ -124,6 +124,21 @@ def test_queue_all_lets_all_wait_and_runs_them_one_by_one(table: Timetable) -> N
     assert (table.info().waits_for, table.next_at()) == (None, None)
 
 
+def test_what_was_caught_up_and_waited_is_still_told_so(table: Timetable) -> None:
+    table.put(MINUTELY, overlap="queue_all", catch_up="all", end=instant(240))
+    table.go_to(260)
+    told = []
+    for second in range(300, 304):
+        claimed = table.claim()
+        told.append((claimed.tick, claimed.catch_up))
+        table.world.clock.set(instant(second))
+        table.world.finish(claimed)
+        table.follow()
+        table.fire()
+    assert told == [(instant(60), 1), (instant(120), 1), (instant(180), 1), (instant(240), 0)]
+    assert [entry.outcome for entry in table.ledger()] == ["caught_up", "caught_up", "caught_up", "fired"]
+
+
 @pytest.mark.parametrize("outcome", [Succeeded("1"), FAILED], ids=["success", "failure"])
 def test_the_end_wakes_what_waits_for_it(table: Timetable, outcome: Outcome) -> None:
     """Without the help of anybody who looks for what was forgotten."""

@@ -61,6 +61,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     window_s: float | None = None
     overlap: Busy = Busy.SKIP
     jitter_s: float = 0.0
+    start_within_s: float | None = None
 
     @property
     def reach_s(self) -> float:

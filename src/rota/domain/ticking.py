@@ -114,6 +114,12 @@ def next_at(spec: Spec, cursor: int) -> int | None:
     return None if found is None else found.at
 
 
+def outcome_of(start: Start, came_at: int | None) -> Outcome:
+    """`came_at` is when one that was held came: what was missed by then is caught up."""
+    is_missed = start.was_held and came_at is not None and came_at - start.at > GRACE_S * MICROSECONDS
+    return Outcome.CAUGHT_UP if is_missed else start.outcome
+
+
 def left(spec: Spec, cursor: int, now: int, outcome: Outcome) -> list[Mark]:
     """The ledger of a time in which nothing was started: the schedule was paused, or is no longer the same."""
     low, high = bounds(spec, cursor, now)

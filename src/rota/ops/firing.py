@@ -92,7 +92,9 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     begun = [
         Planned(next(ids), row.id, row.name, form, start) for row, form, decided in rounds for start in decided.starts
     ]
-    begun = _with_keys(tx, begun, [(row.id, mark) for row, _, decided in rounds for mark in decided.marks])
+    begun = _with_keys(
+        tx, _as_they_came(tx, begun), [(row.id, mark) for row, _, decided in rounds for mark in decided.marks]
+    )
     start(tx, begun)
     _cancel_previous(tx, begun, {row.id: row.last_execution for row in rows})
     _move(tx, rounds, begun)
@@ -170,6 +172,19 @@ def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, Mark]]) 
     return begun if taken is None else [one for one in begun if one.start.was_held or one.id in taken]
 
 
+def _as_they_came(tx: Tx, begun: list[Planned]) -> list[Planned]:
+    """What has waited for the run before was on time or caught up when it came, and still is."""
+    waited = [(one.schedule, one.start.at) for one in begun if one.start.was_held]
+    if not waited:
+        return begun
+    came = {(id, at): came_at for id, at, came_at in tx.rows("ticks_held", rows=waited)}
+    outcomes = [ticking.outcome_of(one.start, came.get((one.schedule, one.start.at))) for one in begun]
+    return [
+        msgspec.structs.replace(one, start=msgspec.structs.replace(one.start, outcome=outcome))
+        for one, outcome in zip(begun, outcomes, strict=True)
+    ]
+
+
 def add_ticks(tx: Tx, rows: list[tuple[int, int, str, str]]) -> frozenset[str] | None:
     """Takes the key of each tick for an execution. None if all were free; else the executions that got theirs."""
     if not rows or tx.run("add_ticks", rows=rows) == len(rows):
@@ -211,13 +226,16 @@ class Routes:
 
 def start(tx: Tx, planned: Sequence[Planned]) -> None:
     """Writes the executions: those whose jitter is over can be claimed, the others wait for it."""
-    rows, ready, later = [], [], []
+    rows, ready, later, expiries = [], [], [], []
     places: dict[int, int] = {}
     for one in planned:
         form, at = one.form, one.start.at
         spec, where = form.spec, form.route
         assert where is not None, "only ticks of known jobs start"
         run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
+        deadline = _deadline(tx.now, spec, one.start, run_at)
+        if deadline is not None:
+            expiries.append((one.id, deadline))
         rows.append(
             (
                 one.id,
@@ -233,6 +251,7 @@ def start(tx: Tx, planned: Sequence[Planned]) -> None:
                 one.name,
                 at,
                 0 if one.start.outcome is Outcome.FIRED else 1,
+                deadline,
             )
         )
         if run_at <= tx.now:
@@ -251,6 +270,17 @@ def start(tx: Tx, planned: Sequence[Planned]) -> None:
     if later:
         tx.run("later_ticks", rows=later)
         tx.tell(Due(min(row[3] for row in later)))
+    if expiries:
+        tx.run("expire_ticks", rows=expiries)
+        tx.tell(Due(min(row[1] for row in expiries)))
+
+
+def _deadline(now: int, spec: Spec, start: Start, run_at: int) -> int | None:
+    """Until when it must have started. What comes late because somebody wants it so is due when it comes."""
+    if spec.start_within_s is None:
+        return None
+    is_on_time = start.outcome is Outcome.FIRED and not start.was_held
+    return (run_at if is_on_time else max(run_at, now)) + round(spec.start_within_s * MICROSECONDS)
 
 
 def _move(tx: Tx, rounds: Sequence[tuple[Row, Form, Round]], begun: Sequence[Planned]) -> None:

@@ -75,6 +75,7 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         window_s=None if window is None else positive_seconds(window, "window"),
         overlap=Busy(_one_of(when.get("overlap", Busy.SKIP.value), Busy, "overlap")),
         jitter_s=seconds(when.get("jitter", 0), "jitter"),
+        start_within_s=definition.start_within_s,
     )
 
 

@@ -38,6 +38,10 @@ SELECT schedule, at, until, count, :now, outcome
 FROM EACH(:rows, schedule bigint, at bigint, until bigint, count bigint, outcome text) e WHERE true
 ON CONFLICT DO NOTHING
 
+-- name: ticks_held
+SELECT t.schedule, t.at, t.decided_at FROM EACH(:rows, schedule bigint, at bigint) e
+CROSS JOIN tick t ON t.schedule = e.schedule AND t.at = e.at
+
 -- name: release_ticks
 UPDATE tick SET outcome = e.outcome, execution = e.execution, decided_at = :now
 FROM EACH(:rows, schedule bigint, at bigint, outcome text, execution uuid) e
@@ -46,10 +50,10 @@ WHERE tick.schedule = e.schedule AND tick.at = e.at
 -- name: start_ticks
 INSERT INTO execution (
     id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at, schedule, tick,
-    catch_up)
+    catch_up, deadline)
 SELECT id, namespace, app, job, version, 'schedule', queue, lane, priority, arguments, :now, run_at, schedule, tick,
-       catch_up
-FROM EACH(:rows, id uuid, namespace text, app text, job text, version bigint, queue text, lane int, priority int, arguments text, run_at bigint, schedule text, tick bigint, catch_up int) e
+       catch_up, deadline
+FROM EACH(:rows, id uuid, namespace text, app text, job text, version bigint, queue text, lane int, priority int, arguments text, run_at bigint, schedule text, tick bigint, catch_up int, deadline bigint) e
 
 -- name: ready_ticks
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
@@ -58,6 +62,9 @@ SELECT lane, rank, id, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) 
 -- name: later_ticks
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint) e
+
+-- name: expire_ticks
+INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
 
 -- name: move_schedules
 UPDATE hand SET cursor = e.cursor, next_at = e.next_at, waits_for = e.waits_for, held = e.held,

@@ -1,0 +1,70 @@
+"""The start deadline of a job holds for its ticks, too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rota import App
+from rota.domain.status import Reason, Status
+from rota.ops import upkeep
+from rota.testing import harness
+from tests.schedules.timetable import Timetable, every, instant
+
+MINUTELY = every(60)
+
+
+def test_a_tick_that_has_not_started_in_time_is_skipped(table: Timetable) -> None:
+    table.put(MINUTELY, start_within_s=20.0, end=instant(60))
+    table.go_to(60)
+    (id,) = table.started()
+    assert table.world.execution(id).deadline == instant(80)
+    table.world.clock.set(instant(80))
+    assert table.store.transact(upkeep.expire) == 1
+    row = table.world.execution(id)
+    assert (row.status, row.reason) == (Status.SKIPPED, Reason.START_DEADLINE)
+    assert table.rows()[0].status == "skipped"
+
+
+def test_it_counts_from_the_tick_and_its_jitter(table: Timetable) -> None:
+    table.put(MINUTELY, start_within_s=20.0, jitter_s=1000.0)
+    table.go_to(65)
+    row = table.world.execution(table.started()[0])
+    assert row.run_at > instant(60)
+    assert row.deadline == row.run_at + 20_000_000
+
+
+def test_what_is_caught_up_or_backfilled_has_its_time_from_then_on(table: Timetable) -> None:
+    table.put(MINUTELY, start_within_s=20.0)
+    table.go_to(300 + 45)
+    table.backfill(60, 60)
+    assert [(row.outcome, row.at) for row in table.rows() if row.execution] == [
+        ("backfilled", instant(60)),
+        ("caught_up", instant(300)),
+    ]
+    assert {table.world.execution(id).deadline for id in table.started()} == {instant(345 + 20)}
+
+
+def test_what_has_waited_for_the_run_before_has_its_time_from_then_on(table: Timetable) -> None:
+    table.put(MINUTELY, start_within_s=20.0, overlap="queue_one")
+    table.go_to(60)
+    claimed = table.claim()
+    table.go_to(120)
+    table.world.clock.set(instant(150))
+    table.world.finish(claimed)
+    table.follow()
+    table.fire()
+    assert table.world.execution(table.started()[1]).deadline == instant(170)
+
+
+def test_a_job_says_it_and_its_schedule_knows() -> None:
+    app = App("shop")
+
+    @app.job(every="1h", start_within="10m")
+    def note() -> None: ...
+
+    @app.job(start_within="5m")
+    def other() -> None: ...
+
+    with harness(app):
+        app.schedule(other, at=datetime(2026, 2, 1, tzinfo=UTC))
+        assert [one.info().spec.start_within_s for one in app.schedules()] == [600.0, 300.0]
