@@ -67,6 +67,21 @@ def declare(app: App) -> None:
     _declare_retried(app)
     _declare_isolated(app)
     _declare_telling(app)
+    _declare_picky(app)
+
+
+def _declare_picky(app: App) -> None:
+    app.breaker("door", failures=3, wait=0.5)
+
+    @app.job(breaker="door", retry=Fixed(attempts=50, delay=0.01))
+    async def knock(ctx: Context, gate: str) -> None:
+        note("knocked", ctx.id, ctx.fence, os.getpid())
+        if not is_open(gate):
+            raise ConnectionError("nobody is there")
+
+    @app.job(affinity="customer", affinity_wait="1m")
+    def serve(ctx: Context, customer: str) -> int:
+        return os.getpid()
 
 
 def _declare_plain(app: App) -> None:

@@ -39,6 +39,7 @@ SECTIONS = {
     "What there is": {
         "jobs": "rota.cli.jobs:jobs",
         "queues": "rota.cli.queues:queues",
+        "breakers": "rota.cli.breakers:breakers",
         "namespaces": "rota.cli.namespaces:namespaces",
         "workers": "rota.cli.workers:workers",
     },

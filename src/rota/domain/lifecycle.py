@@ -17,6 +17,7 @@ from typing import assert_never
 import msgspec
 
 from rota.domain import retry
+from rota.domain.breaker import Breaker
 from rota.domain.outcome import (
     Cancelled,
     Expired,
@@ -60,6 +61,8 @@ class Rules(msgspec.Struct, frozen=True):
     """How long an attempt may say nothing of its progress."""
     slice_s: float | None = None
     """After so long, an attempt lets others have a turn when it has kept a checkpoint."""
+    breakers: tuple[Breaker, ...] = ()
+    """What it relies on."""
 
 
 class End(msgspec.Struct, frozen=True):

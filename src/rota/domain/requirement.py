@@ -12,11 +12,14 @@ from functools import lru_cache
 import msgspec
 
 from rota.domain import names
+from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.size import size
 
 DEFAULT_POOL = "default"
 MOST = 20
+AFFINITY_WAIT_S = 5.0
+MOST_AFFINITY_WAIT_S = 3600.0
 
 
 class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -25,6 +28,11 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     pool: str = DEFAULT_POOL
     tags: list[str] = []
     resources: dict[str, float] = {}
+    breakers: list[str] = []
+    """What it relies on: nothing starts while that is known not to work."""
+    affinity: str = ""
+    """The argument by whose value it prefers the worker that had it last."""
+    affinity_wait_s: float = AFFINITY_WAIT_S
 
 
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -37,10 +45,27 @@ class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether it takes whatever there is: a machine on which somebody tries things out."""
 
 
-def needs(pool: str | None, tags: Sequence[str], resources: Mapping[str, float | str]) -> Needs:
+def needs(
+    pool: str | None,
+    tags: Sequence[str],
+    resources: Mapping[str, float | str],
+    breakers: Sequence[str] = (),
+    affinity: str | None = None,
+    affinity_wait: Duration | None = None,
+) -> Needs:
     """As a job declares them; refuses what cannot be meant."""
+    if affinity_wait is not None and affinity is None:
+        raise DefinitionError("affinity_wait is for a job with affinity=")
+    wait_s = AFFINITY_WAIT_S if affinity_wait is None else seconds(affinity_wait, "affinity_wait")
+    if wait_s > MOST_AFFINITY_WAIT_S:
+        raise DefinitionError(f"affinity_wait must be an hour at most, not {affinity_wait!r}")
     return Needs(
-        pool=names.check(pool or DEFAULT_POOL, "a pool's name"), tags=_tags(tags), resources=amounts(resources)
+        pool=names.check(pool or DEFAULT_POOL, "a pool's name"),
+        tags=_tags(tags),
+        resources=amounts(resources),
+        breakers=sorted(set(breakers)),
+        affinity=affinity or "",
+        affinity_wait_s=wait_s,
     )
 
 
@@ -96,6 +121,16 @@ def used(running: Sequence[tuple[str, int]]) -> tuple[tuple[str, float], ...]:
         for name, amount in _needs(requirements).resources.items():
             total[name] = total.get(name, 0.0) + amount * count
     return tuple(sorted(total.items()))
+
+
+def breakers(requirements: str) -> list[str]:
+    return _needs(requirements).breakers
+
+
+def affinity(requirements: str) -> tuple[str, float] | None:
+    """The argument whose value binds to a worker, and for how many seconds; None if there is none."""
+    wanted = _needs(requirements)
+    return (wanted.affinity, wanted.affinity_wait_s) if wanted.affinity else None
 
 
 def compete(one: str, other: str) -> bool:

@@ -32,6 +32,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     ahead: int
     cancel_at: int | None
     lease_until: int | None
+    circuits: str | None = None
+    """Open breakers of the namespace, as JSON: the name, and when one may try."""
 
 
 def why(standing: Standing, now: int) -> str:
@@ -42,7 +44,7 @@ def why(standing: Standing, now: int) -> str:
         case Status.WAITING:
             return f"waits for {standing.reason or 'a limit or another execution'}"
         case Status.QUEUED:
-            return _queued(standing)
+            return _queued(standing, now)
         case Status.RUNNING:
             return _running(standing, now)
         case _:
@@ -58,12 +60,12 @@ def _later(standing: Standing, now: int) -> str:
     return f"{kind} in {_length(due_at - now)}{snoozed}"
 
 
-def _queued(standing: Standing) -> str:
+def _queued(standing: Standing, now: int) -> str:
     place = "next in line"
     if standing.ahead:
         more = "more than " if standing.ahead > MOST_COUNTED else ""
         place = f"queued behind {more}{min(standing.ahead, MOST_COUNTED):,}"
-    blocked = _blocked(standing)
+    blocked = _blocked(standing) or _relies(standing, now)
     return f"{blocked}; {place}" if blocked else f"{place}; waits for a free slot of a worker"
 
 
@@ -79,6 +81,16 @@ def _blocked(standing: Standing) -> str:
         return (
             f"no live worker has what it needs ({wanted}): start one with `rota worker --pool`, `--tag` or `--resource`"
         )
+    return ""
+
+
+def _relies(standing: Standing, now: int) -> str:
+    wanted = requirement.breakers(standing.requirements or "")
+    known = msgspec.json.decode(standing.circuits, type=list[tuple[str, int]]) if standing.circuits else []
+    for name, retry_at in sorted(known):
+        if name in wanted:
+            when = f"one tries in {_length(retry_at - now)}" if retry_at > now else "one tries"
+            return f"breaker {name} is open because what it stands for has failed: {when}"
     return ""
 
 

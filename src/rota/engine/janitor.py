@@ -146,6 +146,8 @@ class Janitor:
         workers = await self._bridge.read(retention.old_workers, kept)
         if workers:
             await self._bridge.transact(retention.prune_workers, begun.begun_at, workers)
+        while await self._bridge.transact(retention.prune_affinity, begun.begun_at):
+            yield
         reached: int | None = 0
         while reached is not None:
             reached = await self._bridge.transact(retention.prune_ticks, begun.begun_at, kept, reached)

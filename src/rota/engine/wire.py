@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from rota.domain.breaker import Breaker
 from rota.domain.duration import seconds
 from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, StoreUnavailable
 from rota.domain.lifecycle import Rules
@@ -62,6 +64,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     terms: Terms | None
     is_written: bool = False
     usage: Usage | None = None
+    breakers: tuple[Breaker, ...] = ()
 
 
 class Verb(msgspec.Struct, frozen=True):
@@ -161,7 +164,10 @@ def _report(finished: Finished) -> Report:
     plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
     terms = None if plain else _terms(finished.rules)
     written = finished.written is not None
-    return Report(finished.id, finished.fence, finished.outcome, finished.jitter, terms, written, finished.usage)
+    relies_on = finished.rules.breakers
+    return Report(
+        finished.id, finished.fence, finished.outcome, finished.jitter, terms, written, finished.usage, relies_on
+    )
 
 
 def _terms(rules: Rules) -> Terms:
@@ -195,5 +201,7 @@ def _rules(terms: Terms) -> Rules:
 
 def _finished(report: Report) -> Finished:
     rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
+    if report.breakers:
+        rules = replace(rules, breakers=report.breakers)
     written = "" if report.is_written else None
     return Finished(report.id, report.fence, report.outcome, rules, report.jitter, "", written, report.usage)

@@ -88,6 +88,10 @@ class Signature:
             }
         return self._spread(decoded)
 
+    def takes(self, name: str) -> bool:
+        """Whether an argument of that name can be given."""
+        return name in self._known
+
     def describe(self) -> str:
         """The parameters as a person would write them."""
         return re.sub(r" ->.*$", "", str(self._signature))

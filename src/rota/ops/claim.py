@@ -8,14 +8,14 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import astuple, replace
 
-from rota.domain import requirement
+from rota.domain import breaker, requirement
 from rota.domain.claim import Claim, Taken
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.domain.requirement import Offers
 from rota.domain.suspicion import ALONE
 from rota.ids import FIRST_ID
-from rota.ops import finish, notes, pausing
+from rota.ops import breaking, finish, notes, pausing, preferring
 from rota.store.port import Tx
 
 MICROSECONDS = 1_000_000
@@ -74,22 +74,24 @@ def claim(
     committed late is below the mark: a claim without marks finds it.
     """
     lanes = _lanes(tx, worker, namespace, app, queues, marks)
+    lanes, probing = _guarded(tx, namespace, lanes)
     waiting = {lane.id: lane.head for lane in lanes if lane.head is not None and lane.room != 0}
     _keep_room(tx.now, lanes, waiting)
-    room = {lane.id: lane.room for lane in lanes if lane.room is not None}
     reached = {lane: (rank, id) for lane, rank, id in marks}
+    work = _Round(tx, worker, namespace, app, {lane.id: lane for lane in lanes}, waiting, probing, reached)
     taken: list[Claim] = []
     for _ in range(MOST_PIECES):
         if not waiting or len(taken) >= slots:
             break
-        taken += _piece(tx, worker, waiting, room, reached, slots - len(taken))
+        taken += work.piece(slots - len(taken))
+    work.close()
     started = pausing.startable(tx, namespace, app, taken) if taken else taken
     return Claimed(
         _startable(tx, worker, started),
         frozenset(lane.id for lane in lanes if lane.fits),
-        [(lane, *reached[lane]) for lane in {claim.lane for claim in taken}],
+        [(lane, *reached[lane]) for lane in {claim.lane for claim in taken} if lane in reached],
         frozenset(lane.id for lane in lanes if not lane.fits),
-        any(lane.fits and lane.room is not None and lane.head is not None for lane in lanes),
+        work.left_some or any(lane.fits and lane.room is not None and lane.head is not None for lane in lanes),
         len(started) < len(taken),
     )
 
@@ -147,34 +149,96 @@ def _lane(tx: Tx, worker: int, id: int, head: int | None, requirements: str, off
     return _Lane(id, head, room, fits, requirements)
 
 
-def _piece(
-    tx: Tx,
-    worker: int,
-    waiting: dict[int, int],
-    room: dict[int, int],
-    reached: dict[int, tuple[int, str]],
-    most: int,
-) -> list[Claim]:
-    """Takes from the lane with the lowest head, as far as the next lane's head and the worker's room allow."""
-    lane = min(waiting, key=lambda lane: (waiting[lane], lane))
-    del waiting[lane]
-    highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
-    rank, id = reached.get(lane, (FIRST_RANK, FIRST_ID))
-    where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
-    most = min(most, room.get(lane, most))
-    found = _complete(tx, tx.records("claim", Taken, worker=worker, most=most, **where))
-    kept = _bounded(found)
-    if len(kept) < len(found):
-        tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
-    if kept:
-        rank, id = reached[lane] = (kept[-1].rank, kept[-1].id)
-        if lane in room:
+def _guarded(tx: Tx, namespace: str, lanes: list[_Lane]) -> tuple[list[_Lane], dict[int, list[str]]]:
+    """Nothing starts that relies on what is known not to work, but for one that tries, for these breakers."""
+    relying = {
+        lane.id: names for lane in lanes if lane.head is not None and (names := requirement.breakers(lane.requirements))
+    }
+    circuits = breaking.open_circuits(tx, namespace) if relying else {}
+    if not circuits:
+        return lanes, {}
+    gates = {id: breaker.gate(names, circuits, tx.now) for id, names in relying.items()}
+    rooms = {id: 0 if names is None else 1 for id, names in gates.items() if names != []}
+    guarded = [
+        replace(lane, room=rooms[lane.id] if lane.room is None else min(lane.room, rooms[lane.id]))
+        if lane.id in rooms
+        else lane
+        for lane in lanes
+    ]
+    return guarded, {id: names for id, names in gates.items() if names}
+
+
+class _Round:
+    """One claim under way: piece after piece from the lane whose turn it is."""
+
+    def __init__(
+        self,
+        tx: Tx,
+        worker: int,
+        namespace: str,
+        app: str,
+        lanes: dict[int, _Lane],
+        waiting: dict[int, int],
+        probing: dict[int, list[str]],
+        reached: dict[int, tuple[int, str]],
+    ) -> None:
+        self._tx, self._worker, self._namespace, self._app = tx, worker, namespace, app
+        self._lanes, self._waiting, self._probing, self._reached = lanes, waiting, probing, reached
+        self._bounded = {lane.id for lane in lanes.values() if lane.room is not None}
+        self._keys: list[str] = []
+        self.left_some = False
+        """Whether something was left for the worker that it prefers."""
+
+    def piece(self, most: int) -> list[Claim]:
+        """Takes from the lane with the lowest head, as far as the next lane's head and the worker's room allow."""
+        waiting = self._waiting
+        lane = self._lanes[min(waiting, key=lambda lane: (waiting[lane], lane))]
+        del waiting[lane.id]
+        if lane.id in self._probing and not breaking.probe(self._tx, self._namespace, self._probing[lane.id]):
+            return []
+        highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
+        if lane.room is not None:
+            most = min(most, lane.room)
+        preferred = requirement.affinity(lane.requirements)
+        if preferred is None:
+            found = self._in_order(lane.id, highest, most)
+        else:
+            found = self._preferred(lane.id, *preferred, highest, most)
+        kept = _bounded(found)
+        if len(kept) < len(found):
+            self._tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
+        if kept:
+            self._go_on(lane.id, kept, most, marks=preferred is None)
+        return kept
+
+    def close(self) -> None:
+        if self._keys:
+            preferring.keep(self._tx, self._worker, self._namespace, self._app, self._keys)
+
+    def _in_order(self, lane: int, highest: int, most: int) -> list[Claim]:
+        rank, id = self._reached.get(lane, (FIRST_RANK, FIRST_ID))
+        where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
+        return _complete(self._tx, self._tx.records("claim", Taken, worker=self._worker, most=most, **where))
+
+    def _preferred(self, lane: int, argument: str, wait_s: float, highest: int, most: int) -> list[Claim]:
+        who = (self._worker, self._namespace, self._app)
+        taken, keys, left_some = preferring.take(self._tx, *who, lane, argument, wait_s, highest, most)
+        self._keys += keys
+        self.left_some = self.left_some or left_some
+        return _complete(self._tx, taken)
+
+    def _go_on(self, lane: int, kept: list[Claim], most: int, *, marks: bool) -> None:
+        """Where the next piece, and the next claim, go on. What is left for others stays behind no mark."""
+        rank, id = kept[-1].rank, kept[-1].id
+        if marks:
+            self._reached[lane] = (rank, id)
+        if lane in self._bounded:
             # What shares these amounts is looked at anew by the next claim.
-            for other in room:
-                waiting.pop(other, None)
-        elif waiting and len(kept) < most:
-            waiting.update((row[0], row[1]) for row in tx.rows("lane_head", lane=lane, rank=rank, id=id))
-    return kept
+            for other in self._bounded:
+                self._waiting.pop(other, None)
+        elif marks and self._waiting and len(kept) < most:
+            rows = self._tx.rows("lane_head", lane=lane, rank=rank, id=id)
+            self._waiting.update((row[0], row[1]) for row in rows)
 
 
 def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:

@@ -27,7 +27,7 @@ from rota.domain.outcome import (
 )
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
-from rota.ops import following, pausing
+from rota.ops import breaking, following, pausing
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -56,6 +56,38 @@ class Finished(msgspec.Struct, frozen=True):
 
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
+    stale = _finish(tx, reports)
+    if relying := [report for report in reports if report.rules.breakers]:
+        _count(tx, relying, frozenset(stale))
+    return stale
+
+
+def _count(tx: Tx, reports: Sequence[Finished], stale: frozenset[str]) -> None:
+    """Tells the breakers. What was stale is somebody else's, unless the job's own transaction has ended it."""
+    ended = []
+    for report in reports:
+        is_stale = report.id in stale
+        went_well = (True if report.written is not None else None) if is_stale else _went_well(report.outcome)
+        if went_well is not None:
+            ended.append((report.rules.breakers, went_well))
+    if ended:
+        breaking.count(tx, reports[0].id, ended)
+
+
+def _went_well(outcome: Outcome) -> bool | None:
+    """Whether what it relied on works; None if this outcome says nothing of it."""
+    match outcome:
+        case Succeeded():
+            return True
+        case TimedOut():
+            return False
+        case Failed(reason=Reason.ERROR, permanent=False):
+            return False  # What fails for good was answered: somebody is there.
+        case _:
+            return None
+
+
+def _finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     written = [report for report in reports if report.written is not None]
     if written:
         reports = [report for report in reports if report.written is None]
@@ -114,7 +146,7 @@ def _conclude(tx: Tx, reports: Sequence[Finished]) -> list[str]:
 
 def complete(tx: Tx, report: Finished) -> None:
     """Ends one attempt in a transaction of its own job, or refuses: then that must not commit either."""
-    if finish(tx, [report]):
+    if _finish(tx, [report]):
         raise LeaseLost(
             f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
             "rolled back"

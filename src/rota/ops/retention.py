@@ -21,6 +21,7 @@ MOST_LINES = 10_000
 KEPT_KIND = "unique:forever"
 """A key that somebody wanted to be unique for ever outlives the execution that took it."""
 SHORTEST_S = 3600
+AFFINITY_S = retention.DAY_S
 LEDGER_S = 400 * retention.DAY_S
 MOST_SCHEDULES = 200
 
@@ -229,6 +230,12 @@ def old_workers(view: View, kept: Retention) -> list[int]:
 def prune_workers(tx: Tx, begun_at: int, ids: list[int]) -> int:
     beat(tx, begun_at, 0)
     return tx.run("drop_workers", ids=ids, bound=tx.now)
+
+
+def prune_affinity(tx: Tx, begun_at: int) -> int:
+    """Forgets which workers ran what has not come again for long; returns how many, none at the end."""
+    beat(tx, begun_at, 0)
+    return tx.run("drop_affinity", bound=tx.now - AFFINITY_S * MICROSECONDS, most=MOST)
 
 
 def prune_ticks(tx: Tx, begun_at: int, kept: Retention, after: int) -> int | None:

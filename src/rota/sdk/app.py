@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from rota import config
-from rota.domain import names, rank
+from rota.domain import breaker, names, rank
+from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
 from rota.domain.duration import Duration, positive_seconds
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
-from rota.domain.requirement import needs
 from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
 from rota.domain.size import Size
@@ -29,7 +29,6 @@ from rota.sdk import declaring
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead import DeadLetters
-from rota.sdk.declaring import DEFAULT_TIMEOUT
 from rota.sdk.elsewhere import Plain, Several, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
@@ -62,6 +61,18 @@ class Options(When, total=False):
     requires: Sequence[str]
     resources: Mapping[str, float | str] | None
     pause_after: int | None
+    breaker: str | Sequence[str]
+    affinity: str | None
+    affinity_wait: Duration | None
+
+
+class FunctionOptions(Options, total=False):
+    """What a function takes besides."""
+
+    name: str | None
+    isolation: str | None
+    memory: Size | None
+    grace: Duration | None
 
 
 class Decorator(Protocol):
@@ -96,6 +107,7 @@ class App:
         self.settings = config.load(url=url, namespace=namespace)
         self.jobs: dict[str, Job[..., Any, Any]] = {}
         self._queues: dict[str, Queue] = {}
+        self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
@@ -120,57 +132,13 @@ class App:
     def job(self, function: Callable[P, T], /) -> Job[P, T, T]: ...
 
     @overload
-    def job(
-        self,
-        function: None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        priority: int | str = "normal",
-        retry: Retry = True,
-        timeout: Duration | None = DEFAULT_TIMEOUT,
-        total_timeout: Duration | None = None,
-        progress_timeout: Duration | None = None,
-        time_slice: Duration | None = None,
-        start_within: Duration | None = None,
-        isolation: str | None = None,
-        memory: Size | None = None,
-        grace: Duration | None = None,
-        pool: str | None = None,
-        requires: Sequence[str] = (),
-        resources: Mapping[str, float | str] | None = None,
-        pause_after: int | None = None,
-        **when: Unpack[When],
-    ) -> Decorator: ...
+    def job(self, function: None = None, /, **options: Unpack[FunctionOptions]) -> Decorator: ...
 
-    def job(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        priority: int | str = "normal",
-        retry: Retry = True,
-        timeout: Duration | None = DEFAULT_TIMEOUT,
-        total_timeout: Duration | None = None,
-        progress_timeout: Duration | None = None,
-        time_slice: Duration | None = None,
-        start_within: Duration | None = None,
-        isolation: str | None = None,
-        memory: Size | None = None,
-        grace: Duration | None = None,
-        pool: str | None = None,
-        requires: Sequence[str] = (),
-        resources: Mapping[str, float | str] | None = None,
-        pause_after: int | None = None,
-        **when: Unpack[When],
-    ) -> Any:
-        """Makes a job of a function, sync or async.
+    def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """Makes a job of a function, sync or async. Its `name` is the function's, its `queue` is `default`.
 
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
-        the default tries five times. `timeout` bounds one attempt, `total_timeout` all of them together,
+        the default tries five times. `timeout` bounds one attempt (by default an hour), `total_timeout` all of them,
         `progress_timeout` the time in which an attempt does not call `ctx.progress`, and an execution that has not
         started `start_within` the time at which it was due is skipped. After a `time_slice` a job with checkpoints lets
         others have their turn.
@@ -182,26 +150,15 @@ class App:
         `{"gpu": 1}`. After `pause_after` executions in a row that have failed the job is paused, until somebody resumes
         it.
 
+        Nothing starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution prefers
+        the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait` at most.
+
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself; see docs/schedules.md for the rest.
         """
-        options: dict[str, Any] = {
-            "queue": queue,
-            "priority": priority,
-            "retry": retry,
-            "timeout": timeout,
-            "total_timeout": total_timeout,
-            "progress_timeout": progress_timeout,
-            "time_slice": time_slice,
-            "start_within": start_within,
-            "pool": pool,
-            "requires": requires,
-            "resources": resources,
-            "pause_after": pause_after,
-            **when,
-        }
-        declare = partial(
-            self._declare, name=name, target=declaring.isolated(isolation, memory, grace), options=options
-        )
+        about: dict[str, Any] = dict(options)
+        isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
+        target = declaring.isolated(*isolated)
+        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
         return declare if function is None else declare(function)
 
     def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
@@ -258,6 +215,17 @@ class App:
             raise DefinitionError(f"queue {name!r}: max_depth must be a positive number, not {max_depth!r}")
         names.check(name, "a queue's name")
         self._queues[name] = Queue(name=name, policy=rank.Policy(policy), max_depth=max_depth)
+
+    def breaker(self, name: str, *, failures: int = DEFAULT_FAILURES, wait: Duration = DEFAULT_WAIT) -> None:
+        """Declares a circuit breaker for something that jobs rely on, such as the API of a bank, before those jobs.
+
+        After so many `failures` in a row of jobs with `breaker=name`, none of them starts for `wait`. Then one tries.
+        """
+        if name in self._breakers:
+            raise DefinitionError(
+                f"breaker {name!r} is known already: declare it once, before the jobs that rely on it"
+            )
+        self._breakers[name] = breaker.breaker(name, failures, wait)
 
     def schedule(
         self,
@@ -353,7 +321,9 @@ class App:
             raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
         signature = Signature(function, job_name)
         start_within = options.get("start_within")
-        rules = declaring.rules(options)
+        relies_on = self._relies_on(options.get("breaker", ()))
+        rules = declaring.rules(options, relies_on)
+        declaring.check_affinity(options.get("affinity"), signature, job_name)
         definition = Definition(
             name=job_name,
             queue=names.check(options.get("queue", "default"), "a queue's name"),
@@ -366,7 +336,7 @@ class App:
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
-            needs=needs(options.get("pool"), options.get("requires", ()), options.get("resources") or {}),
+            needs=declaring.wanted(options, relies_on),
             pause_after=declaring.pause_after(options.get("pause_after")),
             target=target,
         )
@@ -381,6 +351,13 @@ class App:
         self._definitions.append(definition)
         self._schedules |= wanted
         return job
+
+    def _relies_on(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
+        listed = sorted({named} if isinstance(named, str) else set(named))
+        for name in listed:
+            if name not in self._breakers:
+                self._breakers[name] = breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT)
+        return tuple(self._breakers[name] for name in listed)
 
     def _function(self, function: Callable[..., Any], signature: Signature, rules: Rules) -> FunctionTarget:
         return FunctionTarget(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.domain import retry
+from rota.domain.breaker import Breaker
 from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
+from rota.domain.requirement import Needs, needs
 from rota.domain.size import Size, size
 from rota.executors import kinds
+from rota.executors.signature import Signature
 
 S = TypeVar("S", bound=msgspec.Struct)
 DEFAULT_TIMEOUT = "1h"
 MOST_FAILURES = 100
 
 
-def rules(options: Mapping[str, Any]) -> Rules:
+def rules(options: Mapping[str, Any], relies_on: tuple[Breaker, ...] = ()) -> Rules:
     timeout, total = options.get("timeout", DEFAULT_TIMEOUT), options.get("total_timeout")
     silence, turn = options.get("progress_timeout"), options.get("time_slice")
     return Rules(
@@ -28,7 +31,27 @@ def rules(options: Mapping[str, Any]) -> Rules:
         total_timeout_s=None if total is None else positive_seconds(total, "total_timeout"),
         progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
         slice_s=None if turn is None else positive_seconds(turn, "time_slice"),
+        breakers=relies_on,
     )
+
+
+def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker]) -> Needs:
+    """What a job needs of the worker that takes it."""
+    return needs(
+        options.get("pool"),
+        options.get("requires", ()),
+        options.get("resources") or {},
+        [breaker.name for breaker in relies_on],
+        options.get("affinity"),
+        options.get("affinity_wait"),
+    )
+
+
+def check_affinity(argument: str | None, signature: Signature, job: str) -> None:
+    if argument is not None and not (isinstance(argument, str) and argument.isidentifier()):
+        raise DefinitionError(f"job {job!r}: affinity must be the name of an argument, not {argument!r}")
+    if argument is not None and not signature.takes(argument):
+        raise DefinitionError(f"job {job!r}: affinity={argument!r}, but it has no argument of that name")
 
 
 def pause_after(number: int | None) -> int | None:

@@ -31,7 +31,7 @@ _LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
 _LOCK = re.compile(r"\s+FOR (?:UPDATE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
 _TABLES = (
     "namespace|queue|lane|job|job_version|execution|scheduled|waiting|ready|running|finished|dead|unique_key|expiry"
-    "|worker|audit|state|migration|summary|chore|execution_default|schedule|hand|tick|calendar|log|note"
+    "|worker|audit|state|migration|summary|chore|execution_default|schedule|hand|tick|calendar|log|note|breaker|affinity"
 )
 _TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE)\s+({_TABLES})\b")
 

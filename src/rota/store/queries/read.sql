@@ -111,7 +111,9 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) < (m.rank, m.id)
             WHERE m.id = s.id LIMIT :most) counted) AS ahead,
-       s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until
+       s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until,
+       (SELECT CAST(LISTING(PAIR(b.name, b.retry_at)) AS text) || '' FROM breaker b
+        WHERE b.namespace = s.namespace AND b.opened_at IS NOT NULL) AS circuits
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 WHERE s.id = :id AND s.namespace = :namespace
 

@@ -1,0 +1,68 @@
+"""`rota breakers`: what jobs rely on, and whether it works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.params import json_option
+
+if TYPE_CHECKING:
+    from rota.domain.breaker import Circuit
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@with_database
+def breakers(database: Database, as_json: bool) -> None:
+    """List circuit breakers that have seen failures; close one by hand.
+
+    While a breaker is open, no execution of a job that relies on it starts, but for one now and then that tries.
+
+    \b
+    rota breakers
+    rota breakers close payments
+    """
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    from rota.ops import breaking
+
+    found = [_row(circuit) for circuit in database.read(breaking.circuits, database.namespace)]
+    if as_json:
+        output.print_json_rows(found)
+    elif found:
+        output.table(list(found[0]), [[_cell(value) for value in row.values()] for row in found])
+    else:
+        output.message("no breaker has seen a failure")
+
+
+@breakers.command()
+@click.argument("name")
+@with_database
+def close(database: Database, name: str) -> None:
+    """Let everything that relies on it start again.
+
+    \b
+    rota breakers close payments
+    """
+    from rota.ops import breaking
+
+    changed = database.transact(breaking.close, database.namespace, name, database.actor)
+    output.message(f"breaker {name} is closed" if changed else f"breaker {name} was closed already")
+
+
+def _row(circuit: Circuit) -> dict[str, Any]:
+    return {
+        "breaker": circuit.name,
+        "state": "closed" if circuit.opened_at is None else "open",
+        "failures": circuit.failures,
+        "opened_at": text.iso(circuit.opened_at),
+        "next_try_at": text.iso(circuit.retry_at),
+    }
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,95 @@
+"""A circuit breaker: when what a job relies on has failed several times in a row, nothing that relies on it starts.
+
+After a while one execution tries. If that goes well, all go on; if not, the next try is after twice the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.domain import names
+from rota.domain.duration import Duration, positive_seconds
+from rota.domain.errors import DefinitionError
+
+MICROSECONDS = 1_000_000
+DEFAULT_FAILURES = 5
+DEFAULT_WAIT = "30s"
+MOST_FAILURES = 10_000
+MOST_WAIT_S = 86_400.0
+DOUBLINGS = 16
+"""The wait between tries becomes so many times as long, at the most."""
+
+
+class Breaker(msgspec.Struct, frozen=True, array_like=True):
+    """Of something that jobs rely on: after how many failures in a row, and for how long at first."""
+
+    name: str
+    failures: int = DEFAULT_FAILURES
+    wait_s: float = 30.0
+
+
+class Circuit(msgspec.Struct, frozen=True, array_like=True):
+    """How it stands with one breaker; it is open if `opened_at` is there."""
+
+    name: str
+    failures: int = 0
+    opened_at: int | None = None
+    retry_at: int | None = None
+    wait: int = 0
+    probe_until: int | None = None
+    """Until when the one that tries is waited for."""
+
+    @property
+    def is_troubled(self) -> bool:
+        return self.failures > 0 or self.opened_at is not None
+
+    def is_open(self, now: int) -> bool:
+        """Whether nothing may start, not even the one that tries."""
+        return self.opened_at is not None and (
+            now < (self.retry_at or 0) or (self.probe_until is not None and now < self.probe_until)
+        )
+
+    def tries(self, now: int) -> bool:
+        """Whether the next one to start is the one that tries."""
+        return self.opened_at is not None and not self.is_open(now)
+
+
+def breaker(name: str, failures: int, wait: Duration) -> Breaker:
+    """As an app declares it; refuses what cannot be meant."""
+    names.check(name, "a breaker's name")
+    if isinstance(failures, bool) or not isinstance(failures, int) or not 0 < failures <= MOST_FAILURES:
+        raise DefinitionError(f"breaker {name!r}: failures must be a number from 1 to {MOST_FAILURES}")
+    wait_s = positive_seconds(wait, "wait")
+    if wait_s > MOST_WAIT_S:
+        raise DefinitionError(f"breaker {name!r}: wait must be a day at most")
+    return Breaker(name, failures, wait_s)
+
+
+def after(circuit: Circuit, policy: Breaker, went_well: bool, now: int) -> Circuit:
+    """How it stands after one more attempt.
+
+    Attempts that began before it opened still end while it is open: they say nothing new.
+    """
+    if circuit.opened_at is not None and now < (circuit.retry_at or 0):
+        return circuit
+    if went_well:
+        return Circuit(circuit.name)
+    failures = circuit.failures + 1
+    if circuit.opened_at is None:
+        if failures < policy.failures:
+            return replace(circuit, failures=failures)
+        wait = round(policy.wait_s * MICROSECONDS)
+        return Circuit(circuit.name, failures, now, now + wait, wait)
+    wait = min(2 * circuit.wait, DOUBLINGS * round(policy.wait_s * MICROSECONDS))
+    return Circuit(circuit.name, failures, circuit.opened_at, now + wait, wait)
+
+
+def gate(wanted: Sequence[str], circuits: Mapping[str, Circuit], now: int) -> list[str] | None:
+    """The breakers for which the next execution would be the one that tries; None if one of them forbids it."""
+    known = [circuits[name] for name in wanted if name in circuits]
+    if any(circuit.is_open(now) for circuit in known):
+        return None
+    return [circuit.name for circuit in known if circuit.tries(now)]

@@ -1,0 +1,119 @@
+"""An execution prefers the worker that last ran one with the same value of an argument, for a bounded time."""
+
+from __future__ import annotations
+
+from rota.domain.job import Definition
+from rota.domain.requirement import Needs
+from rota.ops import claim, fleet, preferring, retention
+from tests.support.world import APP, NAMESPACE, World
+
+WAIT_S = 5.0
+
+
+def declare(world: World) -> tuple[int, int]:
+    """The job, and two workers."""
+    world.register(Definition(name="sync", needs=Needs(affinity="customer", affinity_wait_s=WAIT_S)))
+    return world.join(lease_s=600), world.join(lease_s=600)
+
+
+def sync(world: World, customer: object) -> str:
+    return world.enqueue(job="sync", arguments={"customer": customer})
+
+
+def takes(world: World, worker: int) -> list[str]:
+    """What it takes, and ends at once."""
+    claims = world.claim(worker, 10)
+    for one in claims:
+        world.finish(one)
+    return [one.id for one in claims]
+
+
+def test_the_worker_that_had_it_last_is_preferred(world: World) -> None:
+    one, other = declare(world)
+    first = sync(world, "a")
+    assert takes(world, one) == [first], "nobody had it before: anybody takes it"
+    second, third = sync(world, "a"), sync(world, "b")
+    assert takes(world, other) == [third]
+    assert takes(world, one) == [second]
+
+
+def test_it_waits_no_longer_than_it_may(world: World) -> None:
+    one, other = declare(world)
+    sync(world, 7)
+    takes(world, one)
+    waits = sync(world, 7)
+    world.clock.advance(WAIT_S - 0.1)
+    assert takes(world, other) == []
+    world.clock.advance(0.1)
+    assert takes(world, other) == [waits]
+    again = sync(world, 7)
+    assert takes(world, one) == [], "the other one had it last"
+    assert takes(world, other) == [again]
+
+
+def test_a_worker_that_is_gone_or_drains_is_not_waited_for(world: World) -> None:
+    _, other = declare(world)
+    for leave in (fleet.leave, fleet.drain):
+        gone = world.join(lease_s=600)
+        customer = leave.__name__
+        sync(world, customer)
+        assert len(takes(world, gone)) == 1
+        world.store.transact(leave, gone)
+        waits = sync(world, customer)
+        assert takes(world, other) == [waits]
+
+
+def test_one_that_waits_does_not_hold_up_those_behind_it(world: World) -> None:
+    one, other = declare(world)
+    sync(world, "a")
+    takes(world, one)
+    mine = [sync(world, "a") for _ in range(3)]
+    theirs, plain = [sync(world, name) for name in ("b", "c")], world.enqueue()
+    assert sorted(takes(world, other)) == sorted([*theirs, plain])
+    claimed = world.store.transact(claim.claim, other, NAMESPACE, APP, None, 10)
+    assert claimed.has_no_room, "the worker looks again when they have waited long enough"
+    assert takes(world, one) == mine
+
+
+def test_without_a_value_there_is_no_preference(world: World) -> None:
+    for arguments in ({"customer": None}, {}):
+        for worker in declare(world):
+            x = world.enqueue(job="sync", arguments=arguments)
+            assert takes(world, worker) == [x]
+
+
+def test_values_are_told_apart_whatever_they_are(world: World) -> None:
+    declare(world)
+    values = [1, "1", 'it\'s "b"', "é☃", {"id": [1, 2]}, "x" * 5000, "y" * 5000, True]
+    workers = [world.join(lease_s=600) for _ in values]
+    for value, worker in zip(values, workers, strict=True):
+        sync(world, value)
+        assert len(takes(world, worker)) == 1
+    ids = {sync(world, value): worker for value, worker in zip(values, workers, strict=True)}
+    assert {id: worker for worker in workers for id in takes(world, worker)} == ids
+
+
+def test_a_long_row_of_those_that_wait_is_looked_at_only_so_far(world: World) -> None:
+    one, other = declare(world)
+    sync(world, "a")
+    takes(world, one)
+    for _ in range(preferring.WINDOW):
+        sync(world, "a")
+    behind = sync(world, "b")
+    assert takes(world, other) == []
+    world.clock.advance(WAIT_S)
+    while behind not in (found := takes(world, other)):
+        assert found
+
+
+def test_what_has_not_come_for_long_is_forgotten(world: World) -> None:
+    one, _ = declare(world)
+    for customer in ("a", "b"):
+        sync(world, customer)
+    takes(world, one)
+    world.clock.advance(86400)
+    begun = world.store.transact(retention.begin)
+    assert begun is not None
+    assert world.store.transact(retention.prune_affinity, begun.begun_at) == 0
+    world.clock.advance(retention.AFFINITY_S)
+    assert world.store.transact(retention.prune_affinity, begun.begun_at) == 2

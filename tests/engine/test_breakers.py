@@ -1,0 +1,73 @@
+"""Breakers and affinity in real workers: the words of an app, two processes, and the CLI."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rota import App, DefinitionError
+from rota.ops import breaking
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site
+
+MANY = 40
+
+
+def cli(site: Site, *words: str) -> str:
+    command = [sys.executable, "-m", "rota", "--url", site.url, *words]
+    done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return done.stdout + done.stderr
+
+
+def is_open(site: Site) -> bool:
+    circuits = site.app.connection.store().read(breaking.circuits, "default")
+    return any(circuit.opened_at is not None for circuit in circuits)
+
+
+def test_what_is_down_is_not_run_against_and_goes_on_when_it_is_back(site: Site) -> None:
+    handles = site.app.jobs["knock"].enqueue_many([f"gate {number}" for number in range(MANY)])
+    site.worker("--processes", "2", "--concurrency", "1")
+    eventually(lambda: is_open(site), what="an open breaker")
+    assert "open" in cli(site, "breakers")
+    waits = next(x for x in handles if x.status() == "queued")
+    assert "breaker door is open" in cli(site, "show", waits.id)
+    for number in range(MANY):
+        site.open(f"gate {number}")
+    for handle in handles:
+        handle.result(PATIENCE_S)
+    assert not is_open(site)
+    assert len(site.journal("knocked")) < 2 * MANY, "each knocked once, and a few in vain"
+
+
+def test_somebody_closes_it_by_hand(site: Site) -> None:
+    handles = site.app.jobs["knock"].enqueue_many(["gate"] * MANY)
+    site.worker("--concurrency", "1")
+    eventually(lambda: is_open(site), what="an open breaker")
+    site.open("gate")
+    assert "closed" in cli(site, "breakers", "close", "door")
+    for handle in handles:
+        handle.result(PATIENCE_S)
+
+
+def test_a_value_stays_with_its_process(site: Site) -> None:
+    site.worker("--processes", "2", "--concurrency", "2")
+    eventually(lambda: len(site.live()) == 2, what="two processes")
+    first = [site.enqueue("serve", f"customer {number}").result(PATIENCE_S) for number in range(6)]
+    for _ in range(3):
+        again = [site.enqueue("serve", f"customer {number}") for number in range(6)]
+        assert [handle.result(PATIENCE_S) for handle in again] == first
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    app = App("picky", url="sqlite://:memory:")
+    app.breaker("bank")
+    with pytest.raises(DefinitionError, match="once"):
+        app.breaker("bank", failures=2)
+    with pytest.raises(DefinitionError, match="no argument of that name"):
+        app.job(affinity="customer", name="w")(lambda: None)
+    with pytest.raises(DefinitionError, match="affinity="):
+        app.job(affinity_wait="5s", name="x")(lambda: None)
+    with pytest.raises(DefinitionError, match="no option 'timout'"):
+        app.job(timout="5s", name="y")(lambda: None)  # type: ignore[call-overload]
