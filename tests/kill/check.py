@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 
 from rota.domain.lifecycle import CRASH_CAP
-from tests.kill.effects import Answer, Recorded
+from tests.kill.bodies import CHARGE
+from tests.kill.effects import Answer, Effect, Recorded
 from tests.kill.evidence import Attempt, Evidence
-from tests.kill.jobs import CHARGE, DOOMED_ATTEMPTS, PATIENT, Boom
+from tests.kill.jobs import DOOMED_ATTEMPTS, PATIENT, Boom
 from tests.kill.journal import Entry, unanswered
 from tests.kill.receiver import Ledger
 
@@ -25,20 +27,27 @@ class Witnesses(msgspec.Struct, frozen=True):
     journals: Sequence[list[Entry]]
     effects: list[Recorded]
     database: Evidence
+    elsewhere: frozenset[str] = frozenset()
+    """The jobs whose bodies run in other processes than the worker."""
+
+
+W = TypeVar("W", bound=Witnesses)
 
 
 def problems(witnesses: Witnesses) -> list[str]:
     """Every contradiction between the witnesses, and every broken rule within one of them."""
-    found: list[str] = []
-    for rule in (_accepted, _stored, _at_rest, _ends, _history, _outcomes, _receiver, _effects, _charges):
-        found += [f"{rule.__name__[1:]}: {problem}" for problem in rule(witnesses)]
-    return found
+    return found(witnesses, (*RULES, outcomes))
 
 
-def _accepted(seen: Witnesses) -> Iterator[str]:
+def found(witnesses: W, rules: Sequence[Callable[[W], Iterator[str]]]) -> list[str]:
+    """What breaks one of the rules, with the rule's name in front."""
+    return [f"{rule.__name__}: {problem}" for rule in rules for problem in rule(witnesses)]
+
+
+def accepted(seen: Witnesses) -> Iterator[str]:
     """What was accepted is stored, under the id that the caller was told."""
     stored = {execution.id: execution.ticket for execution in seen.database.executions}
-    for entry in _entries(seen):
+    for entry in entries(seen):
         if entry.id is not None and stored.get(entry.id) != entry.ticket:
             yield f"{entry.ticket} was accepted as {entry.id}, where there is {stored.get(entry.id)}"
     for journal in seen.journals:
@@ -47,10 +56,10 @@ def _accepted(seen: Witnesses) -> Iterator[str]:
                 yield f"{entry.ticket} has a key and never got an answer"
 
 
-def _stored(seen: Witnesses) -> Iterator[str]:
+def stored(seen: Witnesses) -> Iterator[str]:
     """What is stored was asked for, and is stored once."""
-    asked = {entry.ticket for entry in _entries(seen)}
-    tickets = Counter(execution.ticket for execution in seen.database.executions)
+    asked = {entry.ticket for entry in entries(seen)}
+    tickets = Counter(execution.ticket for execution in seen.database.executions if execution.schedule is None)
     for ticket, times in tickets.items():
         if times > 1:
             yield f"{ticket} is stored {times} times"
@@ -58,7 +67,7 @@ def _stored(seen: Witnesses) -> Iterator[str]:
             yield f"{ticket} is stored and nobody asked for it"
 
 
-def _at_rest(seen: Witnesses) -> Iterator[str]:
+def at_rest(seen: Witnesses) -> Iterator[str]:
     database = seen.database
     if any(database.pending.values()):
         yield f"not everything came to an end: {database.pending}"
@@ -68,7 +77,7 @@ def _at_rest(seen: Witnesses) -> Iterator[str]:
         yield f"integrity check: {database.integrity}"
 
 
-def _ends(seen: Witnesses) -> Iterator[str]:
+def ends(seen: Witnesses) -> Iterator[str]:
     """One terminal state each, and nothing after it."""
     database = seen.database
     known = {execution.id for execution in database.executions}
@@ -85,7 +94,7 @@ def _ends(seen: Witnesses) -> Iterator[str]:
         yield f"{len(failed ^ database.dead)} dead letters do not match the failed executions"
 
 
-def _history(seen: Witnesses) -> Iterator[str]:
+def history(seen: Witnesses) -> Iterator[str]:
     """Every claim raised the fence by one, and no two attempts held the execution at the same time."""
     for id, history in seen.database.attempts.items():
         fences = [attempt.fence for attempt in history]
@@ -97,11 +106,11 @@ def _history(seen: Witnesses) -> Iterator[str]:
         for before, after in pairwise(history):
             if after.started_at < before.finished_at:
                 yield f"{id} fence {after.fence} started before fence {before.fence} had ended"
-        if history[-1].crashes != sum(_is_crash(attempt) for attempt in history):
+        if history[-1].crashes != sum(is_crash(attempt) for attempt in history):
             yield f"{id} counts {history[-1].crashes} crashes and had another number"
 
 
-def _outcomes(seen: Witnesses) -> Iterator[str]:
+def outcomes(seen: Witnesses) -> Iterator[str]:
     """Executions end as their jobs do, unless their workers were killed once too often."""
     for execution in seen.database.executions:
         for attempt in seen.database.attempts.get(execution.id, []):
@@ -123,7 +132,7 @@ def _is_right_end(job: str, end: Attempt) -> bool:
             return False
 
 
-def _receiver(seen: Witnesses) -> Iterator[str]:
+def receiver(seen: Witnesses) -> Iterator[str]:
     """The receiver's answers follow from what it had heard before."""
     ledger = Ledger()
     for recorded in seen.effects:
@@ -132,10 +141,11 @@ def _receiver(seen: Witnesses) -> Iterator[str]:
             yield f"the receiver answered {recorded.answer} instead of {right} to {recorded.effect}"
 
 
-def _effects(seen: Witnesses) -> Iterator[str]:
+def effects(seen: Witnesses) -> Iterator[str]:
     """Whatever was done outside was done once by an attempt that the history knows, in the process it names."""
     attempts = {(one.id, one.fence): one for history in seen.database.attempts.values() for one in history}
     times = Counter((one.effect.id, one.effect.fence, one.effect.kind) for one in seen.effects)
+    id_jobs = {execution.id: execution.job for execution in seen.database.executions}
     for (id, fence, kind), count in times.items():
         if count > 1:
             yield f"fence {fence} of {id} was started more than once: {count} times {kind}"
@@ -144,13 +154,13 @@ def _effects(seen: Witnesses) -> Iterator[str]:
         attempt = attempts.get((effect.id, effect.fence))
         if attempt is None:
             yield f"no attempt in the history made {effect}"
-        elif attempt.pid != effect.pid and not _ran_alone(seen, effect.id, effect.fence):
+        elif attempt.pid != effect.pid and not (id_jobs[effect.id] in seen.elsewhere or _ran_alone(seen, effect)):
             yield f"{effect} was made in another process than the {attempt.pid} that held it"
         elif recorded.at < attempt.started_at:
             yield f"{effect} was made before its attempt started"
 
 
-def _charges(seen: Witnesses) -> Iterator[str]:
+def charges(seen: Witnesses) -> Iterator[str]:
     """A fenced effect is carried out exactly once for a success, at most once for a failure."""
     done: dict[str, list[int]] = defaultdict(list)
     reached: dict[str, int] = defaultdict(int)
@@ -176,19 +186,33 @@ def unfenced_doubles(seen: Witnesses) -> int:
     return sum(count - 1 for (id, _), count in times.items() if id not in failed)
 
 
-def _entries(seen: Witnesses) -> Iterator[Entry]:
+def entries(seen: Witnesses) -> Iterator[Entry]:
     for journal in seen.journals:
         yield from journal
 
 
-def _ran_alone(seen: Witnesses, id: str, fence: int) -> bool:
+def _ran_alone(seen: Witnesses, effect: Effect) -> bool:
     """Whether it may have had a process of its own, because one in which it ran with others had died."""
-    return any(one.reason == "suspected" and one.fence < fence for one in seen.database.attempts[id])
+    history = seen.database.attempts[effect.id]
+    return any(one.reason == "suspected" and one.fence < effect.fence for one in history)
 
 
-def _is_crash(attempt: Attempt) -> bool:
+def is_crash(attempt: Attempt) -> bool:
     return attempt.reason in ("crashed", "crash_loop")
 
 
 def _is_failure(attempt: Attempt) -> bool:
     return attempt.status == "failed" and attempt.reason != "crash_loop"
+
+
+RULES: Sequence[Callable[[Witnesses], Iterator[str]]] = (
+    accepted,
+    stored,
+    at_rest,
+    ends,
+    history,
+    receiver,
+    effects,
+    charges,
+)
+"""What holds for every run, whatever its jobs do."""

@@ -48,6 +48,8 @@ def stop(processes: Sequence[Process], url: str) -> None:
     def is_stopped() -> bool:
         for process in processes:
             process.signal(signal.SIGSTOP)
+        for process in processes:
+            wait_until(process.stands_still, PATIENCE_S, f"process {process.pid} to stop")
         if path is None or _has_no_writer(path):
             return True
         for process in processes:

@@ -17,15 +17,17 @@ PENDING = ("scheduled", "waiting", "ready", "running")
 
 
 class Execution(msgspec.Struct, frozen=True):
-    """An accepted call."""
+    """An accepted call, or the execution of a tick, which has no ticket."""
 
     id: str
     job: str
-    ticket: str
+    ticket: str | None
+    schedule: str | None = None
+    tick: int | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A row of history."""
+    """A row of history. The end of an execution that was not running has no process, and starts when it ends."""
 
     id: str
     fence: int
@@ -41,6 +43,17 @@ class Attempt(msgspec.Struct, frozen=True):
     error: str | None
 
 
+class Tick(msgspec.Struct, frozen=True):
+    """An entry of the ledger of a schedule: one nominal instant, or a range of `count` that shared their outcome."""
+
+    schedule: str
+    at: int
+    until: int
+    count: int
+    outcome: str
+    execution: str | None
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """The whole database, as far as it matters here."""
 
@@ -51,15 +64,21 @@ class Evidence(msgspec.Struct, frozen=True):
     dead: set[str]
     live_workers: int
     integrity: str
+    ticks: list[Tick] = []
 
 
 def read(url: str) -> Evidence:
     with _open(url) as connection:
-        every = connection.execute("SELECT id, job, arguments FROM execution").fetchall()
-        executions = [Execution(id, job, msgspec.json.decode(arguments)["ticket"]) for id, job, arguments in every]
+        every = connection.execute("SELECT id, job, arguments, schedule, tick FROM execution").fetchall()
+        executions = [Execution(id, job, _ticket(arguments), *tick) for id, job, arguments, *tick in every]
+        ticks = connection.execute(
+            "SELECT s.name, t.at, t.until, t.count, t.outcome, t.execution FROM tick t"
+            " JOIN schedule s ON s.id = t.schedule ORDER BY s.name, t.at"
+        ).fetchall()
         history = connection.execute(
-            "SELECT f.id, f.fence, f.final = 1, f.status, f.reason, f.attempts, f.crashes, w.pid, f.started_at,"
-            " f.finished_at, f.result, f.error FROM finished f LEFT JOIN worker w ON w.id = f.worker"
+            "SELECT f.id, f.fence, f.final = 1, f.status, f.reason, f.attempts, f.crashes, w.pid,"
+            " coalesce(f.started_at, f.finished_at), f.finished_at, f.result, f.error"
+            " FROM finished f LEFT JOIN worker w ON w.id = f.worker"
             " ORDER BY f.id, f.fence"
         )
         attempts: dict[str, list[Attempt]] = {}
@@ -72,6 +91,7 @@ def read(url: str) -> Evidence:
             dead={row[0] for row in connection.execute("SELECT id FROM dead")},
             live_workers=_live_workers(connection),
             integrity=_integrity(connection),
+            ticks=[Tick(*row) for row in ticks],
         )
 
 
@@ -79,6 +99,13 @@ def is_quiet(url: str, live_workers: int) -> bool:
     """Nothing left to do, the dead among the workers have been declared dead, and all others are there."""
     with _open(url) as connection:
         return not any(_pending(connection).values()) and _live_workers(connection) == live_workers
+
+
+def _ticket(arguments: str) -> str | None:
+    given = msgspec.json.decode(arguments)
+    # A job that takes any arguments has them in one of that name.
+    found = given.get("arguments", given).get("ticket")
+    return None if found is None else str(found)
 
 
 def _pending(connection: Connection) -> dict[str, int]:

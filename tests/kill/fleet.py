@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,8 @@ from tests.kill.effects import ADDRESS, FILE
 from tests.kill.processes import MARK, Process, children_of, marked, parent_of, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-APP = "tests.kill.jobs:app"
+ROOM = "tests.kill"
+"""The package with the app, the enqueuer and the receiver of the kill test."""
 START_S = 30.0
 DEATH_S = 15.0
 
@@ -37,6 +39,7 @@ class Program:
                 start_new_session=True,
             )
         self.process = Process(self._popen.pid)
+        self.started_at = time.monotonic()
         self.is_stopped = False
 
     @property
@@ -74,8 +77,16 @@ class Fleet:
     """Starts programs in one folder on one database, a file in it if no other is named, and leaves none behind."""
 
     def __init__(
-        self, folder: Path, url: str = "", *, processes: int = 1, concurrency: int = 4, **settings: float
+        self,
+        folder: Path,
+        url: str = "",
+        *,
+        room: str = ROOM,
+        processes: int = 1,
+        concurrency: int = 4,
+        **settings: float,
     ) -> None:
+        self._room = room
         self.folder = folder
         self.url = url or f"sqlite:///{folder}/rota.db"
         self.mark = uuid.uuid4().hex
@@ -103,16 +114,16 @@ class Fleet:
 
     def receiver(self) -> Program:
         """Started first: an effect must find it."""
-        program = self.start("receiver", ["tests.kill.receiver", str(self.folder), self.environment[ADDRESS]])
+        program = self.start("receiver", [f"{self._room}.receiver", str(self.folder), self.environment[ADDRESS]])
         wait_until((self.folder / FILE).exists, START_S, "the receiver")
         return program
 
     def supervisor(self, name: str) -> Program:
         options = ["--processes", str(self._processes), "--concurrency", str(self._concurrency)]
-        return self.start(name, ["rota", "worker", APP, *options])
+        return self.start(name, ["rota", "worker", f"{self._room}.jobs:app", *options])
 
     def enqueuer(self, name: str) -> Program:
-        return self.start(name, ["tests.kill.enqueuer", name, str(self.folder)])
+        return self.start(name, [f"{self._room}.enqueuer", name, str(self.folder)])
 
     def start(self, name: str, arguments: list[str]) -> Program:
         program = Program(name, arguments, self.folder, self.environment)

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
+
+
+class Word(StrEnum):
+    """What an entry is about."""
+
+    ENQUEUE = "enqueue"
+    TOO_MUCH = "too much"
+    """About to ask for what must be refused."""
+    REFUSED = "refused"
+    CANCEL = "cancel"
+    """About to ask for it."""
+    CANCELLED = "cancel accepted"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -14,6 +28,9 @@ class Entry(msgspec.Struct, frozen=True):
     ticket: str
     keyed: bool
     id: str | None = None
+    word: Word = Word.ENQUEUE
+    at: int = 0
+    """When it was written, in microseconds since 1970 UTC."""
 
 
 class Journal:
@@ -24,7 +41,9 @@ class Journal:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def add(self, entries: list[Entry]) -> None:
-        os.write(self._fd, b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
+        at = time.time_ns() // 1000
+        lines = [msgspec.json.encode(msgspec.structs.replace(entry, at=at)) + b"\n" for entry in entries]
+        os.write(self._fd, b"".join(lines))
 
 
 def read(path: Path) -> list[Entry]:
@@ -33,6 +52,6 @@ def read(path: Path) -> list[Entry]:
 
 def unanswered(entries: list[Entry]) -> list[Entry]:
     """The tries that never got an answer, in order."""
-    answered = {entry.ticket for entry in entries if entry.id is not None}
+    answered = {entry.ticket for entry in entries if entry.id is not None or entry.word is Word.REFUSED}
     tries = {entry.ticket: entry for entry in entries if entry.id is None}
     return [entry for ticket, entry in tries.items() if ticket not in answered]

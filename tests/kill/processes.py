@@ -39,6 +39,14 @@ class Process:
         poll.register(self._fd, select.POLLIN)
         return bool(poll.poll(0))
 
+    def stands_still(self) -> bool:
+        """Whether every thread of it has stopped, or all of it has ended: a signal takes a moment to be heard."""
+        states = []
+        with contextlib.suppress(OSError):
+            for task in (PROC / f"{self.pid}/task").iterdir():
+                states.append((task / "stat").read_text().rpartition(")")[2].split()[0])
+        return self.is_gone() or (bool(states) and all(state in "TtZX" for state in states))
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)

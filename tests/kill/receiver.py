@@ -53,14 +53,17 @@ class Receiver:
         async with server:
             await server.serve_forever()
 
+    def record(self, effect: Effect) -> Answer:
+        answer = self._ledger.decide(effect)
+        line = msgspec.json.encode(Recorded(effect, answer, time.time_ns() // 1000))
+        os.write(self._file, line + b"\n")
+        return answer
+
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             # A sender that was killed in the middle of its message has sent nothing.
             effect = msgspec.json.decode(await reader.read(LARGEST), type=Effect)
-            answer = self._ledger.decide(effect)
-            line = msgspec.json.encode(Recorded(effect, answer, time.time_ns() // 1000))
-            os.write(self._file, line + b"\n")
-            writer.write(answer.encode())
+            writer.write(self.record(effect).encode())
             await writer.drain()
         except (msgspec.MsgspecError, OSError):
             return

@@ -1,0 +1,129 @@
+"""Who runs below a supervisor at one moment: worker processes, their stages, and what those have started.
+
+supervisor ── worker process ── stage ──┬── process for isolated jobs
+                                        └── command ── grandchild, in a session of its own
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from tests.kill.fleet import Program
+from tests.kill.processes import PROC, Process, children_of, parent_of
+
+GONE_S = 20.0
+"""How long what a command has started may outlive it: the stage looks for that when it hears of the command's end."""
+
+
+class Role(StrEnum):
+    CHILD = "child"
+    STAGE = "stage"
+    BODY = "body"
+    COMMAND = "command"
+    GRANDCHILD = "grandchild"
+
+
+class Someone(msgspec.Struct, frozen=True):
+    """One process, by numbers that may be out of date."""
+
+    pid: int
+    parent: int
+    role: Role
+    worker: int
+    """The worker process to which it belongs."""
+
+
+def take(supervisors: Sequence[Program]) -> list[Someone]:
+    """Everybody below the supervisors; those that come or go meanwhile may be missing."""
+    found: list[Someone] = []
+    for supervisor in supervisors:
+        for child in children_of(supervisor.pid):
+            found.append(Someone(child, supervisor.pid, Role.CHILD, child))
+            for stage in children_of(child):
+                if b"stage_main" in _words(stage):
+                    found.append(Someone(stage, child, Role.STAGE, child))
+                    found += _on_stage(stage, child)
+    return found
+
+
+def below(someone: Someone, everybody: Sequence[Someone]) -> list[Someone]:
+    """Those that die with this one, apart from grandchildren, which must be looked for."""
+    match someone.role:
+        case Role.CHILD:
+            return [other for other in everybody if other.worker == someone.pid and other is not someone]
+        case Role.STAGE:
+            return [other for other in everybody if other.parent == someone.pid]
+        case _:
+            return []
+
+
+def pinned(someone: Someone) -> Process | None:
+    """A handle, if it is still who it was."""
+    with contextlib.suppress(ProcessLookupError):
+        process = Process(someone.pid)
+        if parent_of(someone.pid) == someone.parent:
+            return process
+        process.close()
+    return None
+
+
+class Orphans:
+    """Watches what commands have started in sessions of their own, from the day they are seen to their end."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Process, int]] = {}
+        self._left_at: dict[int, float] = {}
+        self.seen = 0
+
+    def look(self, everybody: Sequence[Someone]) -> list[str]:
+        """Those that have outlived their command for too long, each told once."""
+        for someone in everybody:
+            if someone.role is Role.GRANDCHILD and someone.pid not in self._known:
+                process = pinned(someone)
+                if process is not None:
+                    self._known[someone.pid] = (process, someone.parent)
+                    self.seen += 1
+        return [problem for pid in list(self._known) if (problem := self._judge(pid))]
+
+    def close(self) -> None:
+        for process, _ in self._known.values():
+            process.close()
+        self._known.clear()
+
+    def _judge(self, pid: int) -> str | None:
+        process, command = self._known[pid]
+        if not process.is_gone():
+            if parent_of(pid) == command:
+                return None
+            left_at = self._left_at.setdefault(pid, time.monotonic())
+            if time.monotonic() - left_at < GONE_S:
+                return None
+        process.close()
+        del self._known[pid]
+        left_at = self._left_at.pop(pid, 0.0)
+        if left_at and time.monotonic() - left_at >= GONE_S:
+            return f"process {pid} outlived the command that started it by {GONE_S:g} s"
+        return None
+
+
+def _on_stage(stage: int, worker: int) -> list[Someone]:
+    found: list[Someone] = []
+    for pid in children_of(stage):
+        words = _words(pid)
+        if b"rota.cli.body" in words:
+            found.append(Someone(pid, stage, Role.BODY, worker))
+        elif b"program.py" in words:
+            found.append(Someone(pid, stage, Role.COMMAND, worker))
+            found += [Someone(grandchild, pid, Role.GRANDCHILD, worker) for grandchild in children_of(pid)]
+    return found
+
+
+def _words(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return (PROC / f"{pid}/cmdline").read_bytes()
+    return b""

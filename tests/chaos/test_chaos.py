@@ -1,0 +1,27 @@
+"""A short storm on each database. ROTA_CHAOS_SEED and ROTA_CHAOS_MINUTES make other runs."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.report import Plan, table
+from tests.chaos.run import Run
+from tests.kill.databases import DATABASES
+
+pytestmark = pytest.mark.xdist_group("kill")
+
+MINUTES = float(os.environ.get("ROTA_CHAOS_MINUTES", "0.35"))
+
+
+@pytest.mark.timeout(500 + 120 * MINUTES)
+@pytest.mark.parametrize("database", DATABASES)
+def test_what_was_accepted_survives_a_storm(tmp_path: Path, database: str) -> None:
+    seed = int(os.environ.get("ROTA_CHAOS_SEED", random.randrange(1_000_000)))
+    report = Run(Plan(database=database, minutes=MINUTES, seed=seed, kills=10, lease_s=2.0), tmp_path).run()
+    print(table(report))
+    assert not report.problems, table(report)
+    assert report.success.share == 1.0, table(report)
