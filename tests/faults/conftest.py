@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.faults.trial import Trial
 from tests.support import postgres
+from tests.support.databases import fresh_database
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import Proxy
 
@@ -43,3 +46,10 @@ def proxy() -> Iterator[Proxy]:
     """A network between the clients and the server of this process."""
     with Proxy(postgres.shared().port) as proxy:
         yield proxy
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
+    """A fault with real processes and three witnesses, on either database."""
+    with Trial(tmp_path, fresh_database() if request.param == "postgres" else "") as trial:
+        yield trial

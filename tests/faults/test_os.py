@@ -1,0 +1,189 @@
+"""A machine that gives no more: room, descriptors, processes. And processes that will not end when they are told to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rota import Handle
+from rota.domain.errors import StoreUnavailable
+from tests.executors.test_stage import no_more_processes
+from tests.faults.trial import Trial
+from tests.faults.trial_command import LEFT
+from tests.kill.fleet import Program
+from tests.support.waiting import eventually
+from tests.support.workers import is_alive
+
+LONG_S = 600.0
+cannot_start = pytest.mark.xfail(
+    reason="a supervisor that cannot start a process ends, instead of trying again", raises=AssertionError
+)
+
+
+# --- Room ---
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, if we may make one."""
+    room = tmp_path / "room"
+    room.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(room)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may make a small disk")
+    yield room
+    subprocess.run(["umount", "--lazy", str(room)], check=True)
+
+
+def test_disk_is_full_and_back(disk: Path, tmp_path: Path) -> None:
+    """A file. What a server does without room is shown by test_a_full_disk_loses_nothing."""
+    with Trial(tmp_path, f"sqlite:///{disk}/rota.db") as trial:
+        worker = trial.worker()
+        x = trial.enqueue("stepped", before="go")
+        trial.wait_for(x, "start")
+        _fill(disk / "filler")
+        eventually(lambda: _is_refused(trial), what="a refusal")
+        trial.open("go")
+        trial.wait_for(x, "end")
+        eventually(lambda: "no space left" in trial.logs(), what="a word about it")
+        (disk / "filler").unlink()
+        assert trial.result(x) >= 1
+        assert trial.result(trial.enqueue("stepped")) >= 1
+        assert worker.code() is None
+        trial.check()
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
+
+
+def _is_refused(trial: Trial) -> bool:
+    """Until there is no room left in what the file has already; whatever is accepted until then must end as well."""
+    ticket = trial.asked()
+    try:
+        x = trial.app.jobs["stepped"].enqueue(ticket, "")
+    except StoreUnavailable as error:
+        return "no space left" in str(error)
+    trial.answered(ticket, x.id)
+    return False
+
+
+# --- Descriptors ---
+
+
+@cannot_start
+def test_no_file_descriptors_in_the_supervisor(trial: Trial) -> None:
+    """It cannot start the next process: it stays, says so, and tries again."""
+    worker, x = _at_work(trial)
+    with contextlib.suppress(ProcessLookupError), _no_more_descriptors(worker.pid):
+        _lose_the_child(trial, worker)
+    assert worker.code() is None, trial.logs()
+    trial.open("go")
+    assert trial.result(x) == 2
+    trial.check()
+
+
+def test_no_file_descriptors_in_a_worker_process(trial: Trial) -> None:
+    """A job that needs one fails, as it would anywhere, and is tried again."""
+    worker, x = _at_work(trial)
+    child = trial.child(worker)
+    with _no_more_descriptors(child.pid):
+        y = trial.enqueue("opening")
+        eventually(lambda: trial.history(y), what="an attempt that failed")
+        assert "Too many open files" in (trial.history(y)[0].error or "")
+    assert trial.result(y) > 1
+    trial.open("go")
+    assert trial.result(x) == 1
+    trial.ends_as(y, "success", "completed")
+    trial.check()
+
+
+@contextlib.contextmanager
+def _no_more_descriptors(pid: int) -> Iterator[None]:
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    most = next(number for number in range(len(used) + 1) if number not in used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, usual[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+
+
+# --- Processes ---
+
+
+@cannot_start
+def test_fork_fails_in_the_supervisor(trial: Trial) -> None:
+    worker, x = _at_work(trial)
+    with contextlib.suppress(ProcessLookupError), no_more_processes(worker.pid):
+        _lose_the_child(trial, worker)
+    assert worker.code() is None, trial.logs()
+    trial.open("go")
+    assert trial.result(x) == 2
+    trial.check()
+
+
+def test_fork_fails_in_a_worker_process(trial: Trial) -> None:
+    """A command that cannot be started has failed, and is tried again."""
+    worker, x = _at_work(trial)
+    with no_more_processes(trial.child(worker).pid):
+        y = trial.enqueue("forking")
+        eventually(lambda: trial.history(y), what="an attempt that failed")
+        assert "no process could be started" in (trial.history(y)[0].error or "")
+    assert trial.result(y) > 1
+    trial.open("go")
+    assert trial.result(x) == 1
+    trial.ends_as(y, "success", "completed")
+    trial.check()
+
+
+def _at_work(trial: Trial) -> tuple[Program, Handle[int]]:
+    """A worker in the middle of an execution, with a lease that does not matter."""
+    x = trial.enqueue("stepped", before="go")
+    worker = trial.worker(lease_s=LONG_S)
+    trial.wait_for(x, "start")
+    return worker, x
+
+
+def _lose_the_child(trial: Trial, worker: Program) -> None:
+    """Kills the process of a worker that cannot start another, and waits until it has tried."""
+    child = trial.child(worker)
+    child.signal(signal.SIGKILL)
+    eventually(child.is_gone, what="the end of the child")
+    eventually(lambda: worker.code() is not None or "cannot start" in trial.logs(), what="a word about it")
+
+
+# --- Processes that stay ---
+
+
+def test_child_ignores_sigterm(trial: Trial) -> None:
+    trial.worker()
+    x = trial.enqueue("stubborn")
+    stubborn = _left(trial)
+    trial.ends_as(x, "failed", "timeout")
+    eventually(lambda: not is_alive(stubborn), what="the end of the command")
+    trial.check()
+
+
+def test_grandchild_in_its_own_session(trial: Trial) -> None:
+    trial.worker()
+    x = trial.enqueue("parent")
+    left = _left(trial)
+    assert trial.result(x) == 1
+    assert not is_alive(left)
+    trial.check()
+
+
+def _left(trial: Trial) -> int:
+    path = trial.folder / LEFT
+    return eventually(lambda: int(path.read_text() or 0) if path.exists() else 0, what="a process")

@@ -1,0 +1,106 @@
+"""Somebody stops and goes on, or goes on and on: who lost a lease is fenced out, who works keeps it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from rota.store import notes
+from tests.faults.trial import LEASE_S, Trial, every_tick_is_known_once
+from tests.kill.databases import stop
+from tests.kill.effects import Answer
+from tests.kill.fleet import Program
+from tests.kill.processes import Process
+from tests.support.waiting import eventually
+
+FENCES = range(2, 10)
+
+
+def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
+    """It comes back while the next holder is at work, and both act: the old one is refused, outside and in here."""
+    x = trial.enqueue("stepped", before="before-{}", after="after-{}")
+    old = trial.worker()
+    trial.wait_for(x, "start")
+    child = trial.child(old)
+    stopped_at = time.monotonic()
+    stop([child, old.process], trial.url)
+    trial.worker()
+    for fence in FENCES:
+        trial.open(f"before-{fence}")
+    eventually(lambda: any(answer is Answer.DONE for _, answer in trial.charges(x)), what="the next holder's effect")
+    eventually(lambda: time.monotonic() > stopped_at + 3 * LEASE_S, what="three leases")
+    trial.open("before-1")
+    trial.open("after-1")
+    _go_on(child)
+    eventually(lambda: (1, Answer.STALE) in trial.charges(x), what="the old holder's effect")
+    _go_on(old.process)
+    eventually(child.is_gone, what="the end of the process that lost its lease")
+    for fence in FENCES:
+        trial.open(f"after-{fence}")
+    assert trial.result(x) > 1
+    assert trial.history(x)[0].status == "lost"
+    trial.check()
+
+
+def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
+    """One is stopped until the other has taken over all that it led, and then goes on as if nothing had happened."""
+    rates = [trial.schedule(name=f"rate-{number}", every="1s") for number in range(6)]
+    first, _ = trial.worker(), trial.worker()
+    trial.joined(2)
+    eventually(lambda: all(rate.ticks() for rate in rates), what="ticks")
+    child = trial.child(first)
+    stop([first.process, child], trial.url)
+    seen = [len(rate.ticks()) for rate in rates]
+    stopped_at = time.monotonic()
+    eventually(lambda: time.monotonic() > stopped_at + 2 * LEASE_S, what="two leases")
+    eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")
+    _go_on(first.process)
+    _go_on(child)
+    seen = [len(rate.ticks()) for rate in rates]
+    eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")
+    for rate in rates:
+        rate.pause()
+        every_tick_is_known_once(rate)
+    trial.check()
+
+
+def test_async_job_uses_the_processor_for_several_leases(trial: Trial) -> None:
+    """Another worker stands by to take over, were the lease ever to run out."""
+    x = trial.enqueue("computing", seconds=4 * LEASE_S)
+    trial.worker()
+    trial.wait_for(x, "start")
+    trial.worker()
+    assert trial.result(x) == 1
+    assert [attempt.status for attempt in trial.history(x)] == ["success"]
+    trial.check()
+
+
+def test_child_writes_a_hundred_megabytes_to_its_output(trial: Trial) -> None:
+    """They do not stay in the memory of the worker, nor in the database."""
+    worker = trial.worker()
+    trial.joined(1)
+    before = _peaks(trial, worker)
+    x = trial.enqueue("shouting")
+    assert trial.result(x) == 1
+    after = _peaks(trial, worker)
+    print(f"peaks of supervisor and child in MB: {before} before, {after} after")
+    assert max(one - other for one, other in zip(after, before, strict=True)) < 60
+    lines = trial.app.connection.store().read(notes.lines, "default", x.id, most=1_000_000)
+    kept = sum(len(line.text) for line in lines)
+    assert 100_000 < kept < 2_000_000
+    trial.check()
+
+
+def _peaks(trial: Trial, worker: Program) -> list[int]:
+    """The most memory that the supervisor and its child have held so far, in megabytes."""
+    return [_peak(worker.pid), _peak(trial.child(worker).pid)]
+
+
+def _peak(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def _go_on(process: Process) -> None:
+    process.signal(signal.SIGCONT)

@@ -1,0 +1,278 @@
+"""One fault, real processes, and three witnesses: what the clients were told, what was done outside, the database.
+
+A trial starts the programs that a user would start, lets a test bring about its fault at an exact point, and ends with
+`check`: everything comes to rest, workers are drained, and the checker of the kill test compares the witnesses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from rota import Handle
+from rota.clock import SystemClock
+from rota.domain.status import TERMINAL
+from rota.sdk.schedule import Schedule
+from rota.store.opening import open_store
+from tests.faults import trial_jobs
+from tests.faults.holding import Hold, hold
+from tests.kill import check, effects, evidence
+from tests.kill.check import Witnesses
+from tests.kill.databases import leftovers
+from tests.kill.effects import Answer
+from tests.kill.evidence import Attempt
+from tests.kill.fleet import Fleet, Program
+from tests.kill.jobs import CHARGE
+from tests.kill.journal import Entry
+from tests.kill.processes import Process, children_of
+from tests.kill.receiver import Receiver
+from tests.support.waiting import PATIENCE_S, eventually
+
+LEASE_S = 1.0
+SECOND = 1_000_000
+APP = "tests.faults.trial_jobs:app"
+End = tuple[str, str]
+"""Status and reason."""
+
+
+class Trial:
+    """A folder, a database, the receiver, and whatever a test starts."""
+
+    def __init__(self, folder: Path, url: str = "") -> None:
+        self.folder = folder
+        self.fleet = Fleet(folder, url, lease_s=LEASE_S, poll_s=0.1, grace_s=20)
+        self.url = self.fleet.url
+        self.app = trial_jobs.app
+        self.workers: list[Program] = []
+        self._journal: list[Entry] = []
+        self._schedules: list[Schedule] = []
+        self._other_ends: dict[str, End] = {}
+        self._ends = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._ends.enter_context(self.fleet)
+        self._ends.enter_context(receiving(self.folder, self.fleet.environment[effects.ADDRESS]))
+        self._connected = self._ends.enter_context(contextlib.ExitStack())
+        self._connected.enter_context(self.app.connection.borrowed(open_store(self.url), SystemClock()))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ends.__exit__(*error)  # type: ignore[arg-type]
+
+    # --- Those who ask ---
+
+    def enqueue(self, job: str, **arguments: object) -> Handle[Any]:
+        (handle,) = self.enqueue_all(1, job, **arguments)
+        return handle
+
+    def enqueue_all(self, count: int, job: str, **arguments: object) -> list[Handle[Any]]:
+        """One after the other, each with a ticket of its own."""
+        handles = []
+        for _ in range(count):
+            ticket = self.asked()
+            handles.append(self.app.jobs[job].enqueue(ticket=ticket, **arguments))
+            self.answered(ticket, handles[-1].id)
+        return handles
+
+    def asked(self, *, keyed: bool = False) -> str:
+        """A new ticket, in the journal before anybody is asked."""
+        ticket = f"ticket-{len(self._journal)}"
+        self._journal.append(Entry(ticket, keyed))
+        return ticket
+
+    def answered(self, ticket: str, id: str, *, keyed: bool = False) -> None:
+        self._journal.append(Entry(ticket, keyed, id))
+
+    def client(self, ticket: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """`rota enqueue` in a process of its own, with the ticket as its key."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "rota", "enqueue", "stepped", f"ticket={ticket}", "--key", ticket],
+            cwd=self.folder,
+            env=self.fleet.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def schedule(self, **when: Any) -> Schedule:
+        """A schedule whose ticks are asked for by nobody else."""
+        made = self.app.schedule("stepped", arguments={"ticket": "tick"}, overlap="allow", **when)
+        self._schedules.append(made)
+        return made
+
+    # --- Those who work ---
+
+    def worker(self, *flags: str, lease_s: float = LEASE_S, program: Sequence[str] = ("rota",)) -> Program:
+        """A `rota worker` that may still be on its way."""
+        name = f"worker-{len(self.workers)}"
+        options = ["--concurrency", "8", "--lease", f"{lease_s}s", *flags]
+        self.workers.append(self.fleet.start(name, [*program, "worker", APP, *options]))
+        return self.workers[-1]
+
+    def joined(self, count: int) -> None:
+        """Waits until so many worker processes have a lease."""
+        eventually(lambda: evidence.read(self.url).live_workers == count, what=f"{count} live workers\n{self.logs()}")
+
+    def child(self, worker: Program) -> Process:
+        """The only process in which a worker runs jobs."""
+        (child,) = eventually(worker.children, what="a worker process")
+        self._ends.callback(child.close)
+        return child
+
+    def logs(self) -> str:
+        return "\n".join(worker.log.read_text(errors="replace") for worker in self.workers)
+
+    # --- Points ---
+
+    def open(self, gate: str) -> None:
+        (self.folder / gate).touch()
+
+    def did(self, x: Handle[Any], kind: str, fence: int = 1) -> bool:
+        return any((one.effect.id, one.effect.kind, one.effect.fence) == (x.id, kind, fence) for one in self.effects())
+
+    def wait_for(self, x: Handle[Any], kind: str, fence: int = 1) -> None:
+        """Until an attempt has reached this point."""
+        eventually(lambda: self.did(x, kind, fence), what=f"{kind} of {x.id} at fence {fence}\n{self.logs()}")
+
+    def hold(self, *tables: str) -> contextlib.AbstractContextManager[Hold]:
+        """Lets nobody write to these tables; in a file, to any. Whoever tries waits, and can be seen waiting."""
+        return hold(self.url, tables)
+
+    # --- What can be seen ---
+
+    def effects(self) -> list[effects.Recorded]:
+        return effects.recorded(self.folder)
+
+    def charges(self, x: Handle[Any]) -> list[tuple[int, Answer]]:
+        """The fence of each charge, and what the receiver made of it."""
+        return [
+            (one.effect.fence, one.answer)
+            for one in self.effects()
+            if (one.effect.id, one.effect.kind) == (x.id, CHARGE)
+        ]
+
+    def history(self, x: Handle[Any]) -> list[Attempt]:
+        return evidence.read(self.url).attempts.get(x.id, [])
+
+    def is_running(self, x: Handle[Any]) -> bool:
+        return str(x.status()) == "running"
+
+    def executions(self) -> list[evidence.Execution]:
+        return evidence.read(self.url).executions
+
+    # --- The end ---
+
+    def result(self, x: Handle[Any]) -> Any:
+        """Waits for the end of an execution with the patience that a busy machine needs."""
+        return x.result(2 * PATIENCE_S)
+
+    def ends_as(self, x: Handle[Any], status: str, reason: str) -> None:
+        """Waits for an end which the jobs of the kill test cannot have."""
+        eventually(lambda: x.status() in TERMINAL, 2 * PATIENCE_S, f"the end of {x}")
+        self._other_ends[x.id] = (status, reason)
+
+    def check(self, *, drained: bool = True) -> None:
+        """Lets everything come to rest, the workers as well unless they are still needed, and compares the witnesses.
+
+        Everything has ended in success or in a crash loop, or as the test has said; nothing is left behind, and no
+        log holds a traceback.
+        """
+        running = [worker for worker in self.workers if worker.code() is None]
+        eventually(lambda: self._is_at_rest(running), 2 * PATIENCE_S, "rest")
+        ticks = self._ticks()
+        found = [line for line in self.logs().splitlines() if line.startswith("Traceback")]
+        if drained:
+            self._connected.close()
+            drain(running)
+            found += leftovers(self.url)
+        database = ticks.named(evidence.read(self.url))
+        if not drained:
+            database = msgspec.structs.replace(database, live_workers=0)
+        found += self._problems(Witnesses([self._journal, *ticks.journals()], self.effects(), database))
+        assert not found, "\n".join([*found[:20], self.logs()])
+
+    def _problems(self, seen: Witnesses) -> list[str]:
+        found = [problem for problem in check.problems(seen) if not _is_meant(problem, self._other_ends)]
+        for id, end in self._other_ends.items():
+            last = seen.database.attempts[id][-1]
+            if (last.status, last.reason) != end:
+                found.append(f"{id} ended as {last} and not as {end}")
+        return found
+
+    def _is_at_rest(self, running: Sequence[Program]) -> bool:
+        """Nothing is pending, the dead are known to be dead, and each worker that runs has all its processes."""
+        counts = [len(children_of(worker.pid)) for worker in running]
+        return all(counts) and evidence.is_quiet(self.url, sum(counts))
+
+    def _ticks(self) -> Ticks:
+        return Ticks([(made.name, tick.at, tick.execution) for made in self._schedules for tick in made.ticks()])
+
+
+class Ticks(msgspec.Struct, frozen=True):
+    """The ledger as the one who asked for what schedules started: each tick is a ticket of its own."""
+
+    fired: list[tuple[str, int, str | None]]
+
+    def journals(self) -> list[list[Entry]]:
+        entries = [(f"{name} at {at}", id) for name, at, id in self.fired if id is not None]
+        return [[Entry(ticket, keyed=False), Entry(ticket, keyed=False, id=id)] for ticket, id in entries]
+
+    def named(self, found: evidence.Evidence) -> evidence.Evidence:
+        """Two executions of one tick would have one name, and one without a tick keeps a name that nobody asked for."""
+        names = {id: f"{name} at {at}" for name, at, id in self.fired}
+        executions = [
+            msgspec.structs.replace(execution, ticket=names.get(execution.id, execution.ticket), schedule=None)
+            for execution in found.executions
+        ]
+        return msgspec.structs.replace(found, executions=executions)
+
+
+def every_tick_is_known_once(schedule: Schedule) -> None:
+    """A second after the other, each fired or missed, whichever schedulers were there."""
+    ledger = schedule.ticks()
+    known = sorted(at for tick in ledger for at in range(tick.at, tick.until + 1, SECOND))
+    assert known == list(range(known[0], known[-1] + 1, SECOND)), ledger
+    assert {tick.outcome for tick in ledger if tick.execution is not None} == {"fired"}
+
+
+@contextlib.contextmanager
+def receiving(folder: Path, name: str) -> Iterator[None]:
+    """The receiver of the kill test, in this process: nobody kills it, and it need not be started every time."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(Receiver(folder / effects.FILE).serve(name))
+
+    def serve() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        loop.close()
+
+    thread = threading.Thread(target=serve, name="receiver", daemon=True)
+    thread.start()
+    eventually((folder / effects.FILE).exists, what="the receiver")
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(PATIENCE_S)
+
+
+def drain(workers: Sequence[Program]) -> None:
+    for worker in workers:
+        worker.process.signal(signal.SIGTERM)
+    codes = [worker.wait(2 * PATIENCE_S) for worker in workers]
+    assert codes == [0] * len(workers), codes
+
+
+def _is_meant(problem: str, ends: dict[str, End]) -> bool:
+    """Whether the checker only finds that an execution ended otherwise than those of the kill test do."""
+    return problem.startswith("outcomes: ") and any(id in problem for id in ends)
