@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.executors import stage, stage_main, tree
+from rota.executors import launch, stage, tree
 from rota.executors.stage import Ended, Refused, Spawned, Stage
 from tests.support.waiting import eventually
 
@@ -236,13 +236,13 @@ def test_a_fork_that_fails_leaves_no_descriptor_open(monkeypatch: pytest.MonkeyP
 
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(os, "fork", fail)
-    with pytest.raises(stage_main.Refusal) as refusal:
-        stage_main._start(["true"], {}, None, [nowhere, nowhere])
+    with pytest.raises(launch.Refusal) as refusal:
+        launch.begin(["true"], {}, None, [nowhere, nowhere])
     assert (refusal.value.step, refusal.value.code) == ("fork", errno.EAGAIN)
     assert os.listdir("/proc/self/fd") == before
 
 
-@pytest.mark.parametrize("spare", range(5))
+@pytest.mark.parametrize("spare", range(4))
 async def test_without_descriptors_in_the_stage_a_command_is_refused_for_now(
     on: Stage, nowhere: int, spare: int
 ) -> None:

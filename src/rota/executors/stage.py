@@ -246,7 +246,9 @@ class _Line:
         """Sends now what the socket takes, and the rest as soon as it can."""
         if self.is_lost:
             return
-        data = json.dumps(message).encode()
+        data = json.dumps(message).encode()  # Not msgspec, which has no words for what is not Unicode.
+        if not self._parts and len(data) <= PART and self._is_taken(b"." + data, fds):
+            return
         pieces = [data[start : start + PART] for start in range(0, len(data), PART)]
         # Descriptors that wait are copies: the caller may close its own at any time.
         copies = _copies(fds)
@@ -254,14 +256,21 @@ class _Line:
         self._parts.append((b"." + pieces[-1], copies))
         self._flush()
 
+    def _is_taken(self, data: bytes, fds: Sequence[int]) -> bool:
+        """Whether it went at once, as nearly all do."""
+        try:
+            self._socket.sendmsg([data], _rights(fds))
+        except OSError:
+            return False  # Whatever that is, the next try finds out.
+        return True
+
     def _flush(self) -> None:
         if self.is_lost:
             return
         while self._parts:
             data, fds = self._parts[0]
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
             try:
-                self._socket.sendmsg([data], rights)
+                self._socket.sendmsg([data], _rights(fds))
             except BlockingIOError:
                 self.loop.add_writer(self._socket, self._flush)
                 return
@@ -378,6 +387,10 @@ def _sweep(name: str) -> None:
     for _ in range(tree.MOST_ROUNDS):
         if not tree.kill(lambda: tree.marked(name)):
             return
+
+
+def _rights(fds: Sequence[int]) -> list[tuple[int, int, array.array[int]]]:
+    return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
 
 
 def _copies(fds: Sequence[int]) -> list[int]:

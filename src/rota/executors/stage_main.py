@@ -13,9 +13,10 @@ import array
 import contextlib
 import ctypes
 import errno
-import fcntl
+import functools
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -24,45 +25,43 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING or __name__ != "__main__":
-    from rota.executors import tree
+    from rota.executors import launch, tree
 else:
     # Last, so that no neighbour takes the place of a module of the standard library.
     sys.path.append(os.path.dirname(__file__))  # noqa: PTH120
+    import launch
     import tree
 
 PART = 48 * 1024
 MOST_FDS = 250
+_ROOM = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
+MOST_PATIENCE_S = 0.005
+"""How long the stage waits for a program to begin, if it has no other."""
 TICK_S = 0.05
 LIMITED_TICKS, ALL_TICKS = 2, 5
 """After how many ticks the memory of commands is looked at: of those that have a limit, and of all."""
 LAST_TICKS = 200
 """How long the stage waits, when the worker is gone, for processes that the kernel cannot end yet."""
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 _CLOCK_MONOTONIC, _TFD_NONBLOCK, _TFD_CLOEXEC = 1, 0o4000, 0o2000000
 _libc = ctypes.CDLL(None, use_errno=True)
-_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
-
-
-class Refusal(Exception):
-    """A command that was not started: what went wrong (a step and an errno)."""
-
-    def __init__(self, step: str, code: int) -> None:
-        super().__init__(os.strerror(code))
-        self.step = step
-        self.code = code
+_UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
 
 
 class Command:
     """One command and what is known of its tree."""
 
-    def __init__(self, id: int, process: tree.Process, mark: str, memory_bytes: int | None) -> None:
+    def __init__(self, id: int, process: tree.Process, report: int, mark: str, memory_bytes: int | None) -> None:
         self.id = id
+        self.report = report
+        """Tells whether its program runs; negative once that is known."""
         self.process = process
         self.mark = mark
         self.memory_bytes = memory_bytes
         self.known: dict[int, tree.Process] = {process.pid: process}
         self.status: int | None = None
+        self.is_refused = False
         self.kill_at: int | None = None
         self.cpu_s = 0.0
         self.peak_bytes = 0
@@ -111,6 +110,8 @@ class Stage:
         self._by_pid: dict[int, Command] = {}
         self._parts: list[bytes] = []
         self._answers: list[bytes] = []
+        self._is_full = False
+        self._is_childless = True
         self._selector = selectors.DefaultSelector()
         self._selector.register(line, selectors.EVENT_READ, self._listen)
         self._selector.register(wakeup, selectors.EVENT_READ, self._reap)
@@ -173,10 +174,10 @@ class Stage:
         if message["do"] == "spawn":
             try:
                 if is_cut or len(fds) != message["fds"]:
-                    raise Refusal("descriptors", errno.EMFILE)
+                    raise launch.Refusal("descriptors", errno.EMFILE)
                 self._spawn(message, fds)
-            except Refusal as refusal:
-                self._say({"say": "refused", "id": id, "step": refusal.step, "code": refusal.code})
+            except launch.Refusal as refusal:
+                self._refuse(id, refusal)
             return
         command = self._commands.get(id)
         if command is None:
@@ -193,6 +194,9 @@ class Stage:
         if len(self._answers) == 1:
             self._flush()
 
+    def _refuse(self, id: int, refusal: launch.Refusal) -> None:
+        self._say({"say": "refused", "id": id, "step": refusal.step, "code": refusal.code})
+
     def _flush(self) -> None:
         is_full = False
         while self._answers and not is_full:
@@ -201,29 +205,51 @@ class Stage:
                 del self._answers[0]
             except BlockingIOError:
                 is_full = True
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_full else 0)
-        self._selector.modify(self._line, events, self._listen)
+        if is_full != self._is_full:
+            self._is_full = is_full
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_full else 0)
+            self._selector.modify(self._line, events, self._listen)
 
     # --- Commands ---------------------------------------------------------------------------------
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         mark = f"{self._name}.{message['id']}"
-        pid = _start(message["argv"], {**message["env"], tree.MARK: mark}, message["cwd"], fds)
-        process = tree.read(pid) or tree.Process(pid, self._pid, pid, 0, "R")
-        command = Command(message["id"], process, mark, message["memory_bytes"])
+        pid, report = launch.begin(message["argv"], {**message["env"], tree.MARK: mark}, message["cwd"], fds)
+        self._is_childless = False
         if not self._commands:
+            # What this process touches while its copy is there has to be copied too. Others go on meanwhile, if any.
+            select.select([report], [], [], MOST_PATIENCE_S)
             self._ticker.run(True)
+        process = tree.read(pid) or tree.Process(pid, self._pid, pid, 0, "R")
+        command = Command(message["id"], process, report, mark, message["memory_bytes"])
         self._commands[command.id] = self._by_pid[pid] = command
-        self._say({"say": "spawned", "id": command.id, "pid": pid})
+        self._selector.register(report, selectors.EVENT_READ, functools.partial(self._learn, command))
+        self._learn(command)
+
+    def _learn(self, command: Command) -> None:
+        """Tells the worker whether the program runs, as soon as that is known."""
+        if command.report < 0:
+            return
+        try:
+            if not launch.is_running(command.report):
+                return
+            self._say({"say": "spawned", "id": command.id, "pid": command.process.pid})
+        except launch.Refusal as refusal:
+            command.is_refused = True
+            self._refuse(command.id, refusal)
+        self._selector.unregister(command.report)
+        os.close(command.report)
+        command.report = -1
 
     def _orphans(self) -> list[tree.Process]:
         """Processes of commands that have lost the parent that started them; the kernel gives them to the stage."""
+        if self._is_childless:
+            return []
         found = (tree.read(pid) for pid in tree.children(self._pid) if pid not in self._by_pid)
         return [process for process in found if process is not None]
 
-    def _orphans_of(self, command: Command, among: list[tree.Process] | None = None) -> list[tree.Process]:
-        among = self._orphans() if among is None else among
-        return [process for process in among if self._owner(process) is command]
+    def _orphans_of(self, command: Command, orphans: list[tree.Process]) -> list[tree.Process]:
+        return [process for process in orphans if self._owner(process) is command]
 
     def _owner(self, process: tree.Process) -> Command | None:
         for command in self._commands.values():
@@ -256,16 +282,17 @@ class Stage:
 
     def _reap(self) -> None:
         self._collect()
-        for command in list(self._commands.values()):
-            if command.status is not None:
-                self._settle(command)
+        ended = [command for command in self._commands.values() if command.status is not None]
+        orphans = self._orphans() if ended else []
+        for command in ended:
+            self._settle(command, orphans)
 
     def _collect(self) -> None:
         """Takes in what has ended, and adds what it cost to its command."""
         with contextlib.suppress(BlockingIOError):
             while self._wakeup.recv(4096):
                 pass
-        with contextlib.suppress(ChildProcessError):
+        try:
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 pid = ended.si_pid
                 command = self._by_pid.pop(pid, None)
@@ -278,16 +305,21 @@ class Stage:
                     command.peak_bytes = max(command.peak_bytes, usage.ru_maxrss * 1024)
                     if is_main:
                         command.status = status
+        except ChildProcessError:
+            self._is_childless = True  # What a command has left behind would be a child by now.
 
-    def _settle(self, command: Command) -> None:
+    def _settle(self, command: Command, orphans: list[tree.Process]) -> None:
         """Says that a command has ended, if nothing is left of it; ends the rest, once it has had its time."""
-        if self._orphans_of(command):
+        self._learn(command)
+        if self._orphans_of(command, orphans):
             if command.kill_at is None or command.kill_at <= self._ticker.now:
                 self._kill(command)
             return
         del self._commands[command.id]
         if not self._commands:
             self._ticker.run(False)
+        if command.is_refused:
+            return
         code = os.waitstatus_to_exitcode(command.status or 0)
         self._say(
             {
@@ -309,12 +341,13 @@ class Stage:
         now = self._ticker.now
         looks_at_all = before // ALL_TICKS != now // ALL_TICKS
         looks_at_limited = before // LIMITED_TICKS != now // LIMITED_TICKS
-        orphans = self._orphans() if looks_at_all or looks_at_limited else []
+        has_ended = any(command.status is not None for command in self._commands.values())
+        orphans = self._orphans() if looks_at_all or looks_at_limited or has_ended else []
         for command in list(self._commands.values()):
             if looks_at_all or (looks_at_limited and command.memory_bytes is not None):
                 self._measure(command, orphans)
             if command.status is not None:
-                self._settle(command)
+                self._settle(command, orphans)
             elif command.kill_at is not None and command.kill_at <= now:
                 self._kill(command)
 
@@ -331,75 +364,15 @@ class Stage:
 def _receive(line: socket.socket) -> tuple[bytes, list[int], bool]:
     """A packet, its descriptors, and whether some of them found no place in this process."""
     fds = array.array("i")
-    room = socket.CMSG_SPACE(MOST_FDS * fds.itemsize)
-    data, extras, flags, _ = line.recvmsg(PART + 1, room, socket.MSG_CMSG_CLOEXEC)
+    data, extras, flags, _ = line.recvmsg(PART + 1, _ROOM, socket.MSG_CMSG_CLOEXEC)
     for level, kind, content in extras:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
     return data, list(fds), bool(flags & socket.MSG_CTRUNC)
 
 
-def _start(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int]) -> int:
-    """Starts a program in a session of its own and returns when it runs; the kernel kills it if the stage dies."""
-    stage = os.getpid()
-    try:
-        read, write = os.pipe()
-    except OSError as error:
-        raise Refusal("descriptors", error.errno or 0) from None
-    try:
-        try:
-            pid = os.fork()
-        except OSError as error:
-            raise Refusal("fork", error.errno or 0) from None
-        if pid == 0:
-            _become(stage, argv, env, cwd, fds, write)
-        os.close(write)
-        write = -1
-        word = os.read(read, 100).decode()
-    finally:
-        os.close(read)
-        if write >= 0:
-            os.close(write)
-    if word:
-        os.waitpid(pid, 0)
-        step, _, code = word.partition(" ")
-        raise Refusal(step, int(code))
-    return pid
-
-
-def _become(stage: int, argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int], report: int) -> NoReturn:
-    """In the new process: becomes the program, or reports why it cannot."""
-    step = "fork"
-    try:
-        os.setsid()
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != stage:
-            os._exit(1)
-        signal.set_wakeup_fd(-1)
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_DFL)
-        step = "descriptors"
-        # First all out of the way, then each to its place.
-        report = _above(report, len(fds))
-        sources = [os.open(os.devnull, os.O_RDONLY), *fds]
-        for place, source in enumerate([_above(fd, len(sources)) for fd in sources]):
-            os.dup2(source, place)
-        if cwd is not None:
-            step = "directory"
-            os.chdir(cwd)
-        step = "program"
-        os.execvpe(argv[0], argv, env)
-    except OSError as error:
-        os.write(report, f"{step} {error.errno or 0}".encode())
-    except BaseException:
-        os.write(report, f"{step} {errno.EINVAL}".encode())
-    finally:
-        os._exit(127)
-
-
-def _above(fd: int, places: int) -> int:
-    """A copy of a descriptor that does not stand where one of the command's own is going to."""
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3 + places)
+def _do_nothing(number: int, frame: object) -> None:
+    """Not SIG_IGN, which a command would inherit."""
 
 
 def main() -> None:
@@ -409,11 +382,11 @@ def main() -> None:
     os.closerange(3, fd)
     os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_IGN if number in _IGNORED else signal.SIG_DFL)
+        signal.signal(number, _do_nothing if number in _UNHEEDED else signal.SIG_DFL)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _do_nothing)
     signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
