@@ -105,8 +105,8 @@ class Shell:
     def workers(self) -> Iterator[Callable[..., None]]:
         started: list[subprocess.Popen[bytes]] = []
 
-        def start(*words: str) -> None:
-            command = [sys.executable, "-m", "rota", "worker", "shop:app", *words]
+        def start(*words: str, app: str = "shop:app") -> None:
+            command = [sys.executable, "-m", "rota", "worker", app, *words]
             with (self.folder / "worker.log").open("ab") as log:
                 started.append(subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=log, stderr=log))
 

@@ -1,4 +1,4 @@
-"""Finding the app that a command names as MODULE:APP."""
+"""Finding the app that a command names as MODULE:APP, or as a file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import traceback
 from pathlib import Path
 
 from rota.domain.errors import UsageError
+from rota.sdk import file
 from rota.sdk.app import App
 from rota.store.postgres_url import shown
 
 
 def load_app(reference: str) -> App:
-    """Imports `package.module:attribute` from the current folder or the installed packages."""
+    """Imports `package.module:attribute` from the current folder or the installed packages, or reads `jobs.toml`."""
+    if reference.endswith(file.SUFFIX):
+        return file.read(Path(reference))
     module_name, _, attribute = reference.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
-        raise UsageError(f"an app is named as MODULE:APP, for example shop:app, not {reference!r}")
+        raise UsageError(
+            f"an app is named as MODULE:APP, for example shop:app, or as a file of jobs, jobs.toml; not {reference!r}"
+        )
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)

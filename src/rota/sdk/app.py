@@ -64,6 +64,7 @@ class Options(When, total=False):
     breaker: str | Sequence[str]
     affinity: str | None
     affinity_wait: Duration | None
+    arguments: Mapping[str, Any]
 
 
 class FunctionOptions(Options, total=False):
@@ -153,7 +154,8 @@ class App:
         Nothing starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution prefers
         the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait` at most.
 
-        With `cron=`, `every=`, `after=` or `at=` the job also runs by itself; see docs/schedules.md for the rest.
+        With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
+        docs/schedules.md for the rest.
         """
         about: dict[str, Any] = dict(options)
         isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
@@ -300,9 +302,9 @@ class App:
         self._completions.close()
         self.connection.close()
 
-    def _wanted_schedules(self, job: Job[..., Any, Any], when: When) -> dict[str, Spec]:
+    def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
         """By name: one that has the job's, and for each further trigger one with a number."""
-        found = specs(job.definition, self.name, when, job.encode({}))
+        found = specs(job.definition, self.name, when, job.encode(dict(arguments)))
         wanted = {job.name if number == 1 else f"{job.name}:{number}": spec for number, spec in enumerate(found, 1)}
         if taken := sorted(wanted.keys() & self._schedules.keys()):
             raise DefinitionError(f"app {self.name!r} already has a schedule {taken[0]!r}: give the job name=")
@@ -346,7 +348,10 @@ class App:
         when = {key: value for key, value in options.items() if key in When.__annotations__}
         if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
             raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
-        wanted = self._wanted_schedules(job, cast("When", when)) if when else {}
+        arguments = options.get("arguments") or {}
+        if arguments and not when:
+            raise DefinitionError(f"job {job_name!r}: arguments= are for one with cron=, every=, after= or at=")
+        wanted = self._wanted_schedules(job, cast("When", when), arguments) if when else {}
         self.jobs[job_name] = job
         self._definitions.append(definition)
         self._schedules |= wanted

@@ -1,0 +1,87 @@
+"""An app that is a file: commands and requests as data, without a line of Python.
+
+app = "ops"
+
+[jobs.report]
+command = ["python", "report.py", "{month}"]
+timeout = "1h"
+
+[jobs.ping]
+http = "https://example.com/health"
+every = "5m"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rota.domain.errors import DefinitionError
+from rota.sdk.app import App
+
+SUFFIX = ".toml"
+_TOP = ("app", "breakers", "queues", "jobs")
+_KINDS = ("command", "http", "kind")
+
+
+def read(path: Path) -> App:
+    """The app that a file describes. What it cannot mean is refused with the file's and the job's name."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{path.name} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise DefinitionError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        return app(data, path.stem)
+    except DefinitionError as error:
+        raise DefinitionError(f"{path.name}: {error}") from None
+
+
+def app(data: Mapping[str, Any], name: str) -> App:
+    """An app from data; `name` is its name if the data has none."""
+    if unknown := sorted(data.keys() - set(_TOP)):
+        raise DefinitionError(f"there is no {unknown[0]!r}: it may have {', '.join(_TOP)}")
+    made = App(data.get("app", name))
+    _each(data, "breakers", made.breaker)
+    _each(data, "queues", made.queue)
+    _each(data, "jobs", lambda name, **about: _declare(made, name, about))
+    if not made.jobs:
+        raise DefinitionError('it has no jobs: write [jobs.NAME] and command = ["PROGRAM", "ARGUMENT"] below it')
+    return made
+
+
+def _each(data: Mapping[str, Any], what: str, declare: Callable[..., None]) -> None:
+    named = data.get(what, {})
+    if not isinstance(named, dict) or not all(isinstance(about, dict) for about in named.values()):
+        raise DefinitionError(f"{what}: write [{what}.NAME] and what there is to say below it")
+    for name, about in named.items():
+        try:
+            declare(name, **about)
+        except TypeError as error:
+            raise DefinitionError(f"[{what}.{name}]: {_plain(error)}") from None
+        except DefinitionError as error:
+            raise DefinitionError(f"[{what}.{name}]: {error}") from None
+
+
+def _declare(made: App, name: str, about: dict[str, Any]) -> None:
+    kinds = [kind for kind in _KINDS if kind in about]
+    if len(kinds) != 1:
+        raise DefinitionError(f"a job has one of {', '.join(_KINDS)}, not {', '.join(kinds) or 'none of them'}")
+    what = about.pop(kinds[0])
+    match kinds[0]:
+        case "command":
+            if not isinstance(what, list) or not all(isinstance(word, str) for word in what):
+                raise DefinitionError('command must be a list of texts, such as ["python", "report.py"]')
+            made.command(name, what, **about)
+        case "http":
+            made.http(name, what, **about)
+        case _:
+            made.run_by(what, name, **about)
+
+
+def _plain(error: TypeError) -> str:
+    """What Python says of a wrong option, without the name of the function."""
+    return str(error).partition("() ")[2] or str(error)

@@ -1,0 +1,120 @@
+"""Jobs without Python: an app that is a file, and an executor that somebody else has installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rota.domain.errors import DefinitionError
+from rota.sdk import file
+from tests.cli.shell import Shell
+from tests.docs.pages import blocks
+
+OPS = """
+app = "ops"
+
+[breakers.disk]
+failures = 3
+wait = "10s"
+
+[queues.slow]
+policy = "fifo"
+
+[jobs.greet]
+command = ["echo", "hello {name}"]
+result = "text"
+breaker = "disk"
+queue = "slow"
+
+[jobs.tick]
+command = ["true"]
+every = "1s"
+"""
+ADDON = """
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Succeeded
+from rota.domain import payload
+
+
+class Shout:
+    completions, grace_s, begins_later = None, 5.0, False
+
+    def __init__(self, target, rules):
+        self.mark, self.rules = target["mark"], rules
+
+    async def run(self, claim, context):
+        text = payload.decode(claim.arguments, "the arguments")["text"]
+        context.log("shouting")
+        return Succeeded(payload.encode(text.upper() + self.mark, "the result", 1000))
+
+    def abandon(self):
+        pass
+"""
+
+
+def test_a_worker_runs_a_file_of_jobs(shell: Shell, worker: Callable[..., None]) -> None:
+    (shell.folder / "jobs.toml").write_text(OPS)
+    worker(app="jobs.toml")
+    assert shell.ok("enqueue", "--app", "jobs.toml", "greet", "name=you", "--wait").rows == "hello you"
+    while not shell.ok("executions", "--job", "tick", "--status", "success", "--json").rows:
+        pass
+    (row,) = shell.ok("executions", "--job", "greet", "--json").rows
+    assert (row["app"], row["queue"]) == ("ops", "slow")
+
+
+def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worker: Callable[..., None]) -> None:
+    (shell.folder / "addon.py").write_text(ADDON)
+    about = shell.folder / "addon-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: addon\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[rota.executors]\nshout = addon:Shout\n")
+    (shell.folder / "jobs.toml").write_text(
+        '[jobs.call]\nkind = "shout"\nparameters = ["text"]\ntarget = { mark = "!" }\n'
+    )
+    shell.env["PYTHONPATH"] = str(shell.folder)
+    worker(app="jobs.toml")
+    assert shell.ok("enqueue", "--app", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
+    (row,) = shell.ok("executions", "--json").rows
+    assert row["app"] == "jobs", "the name of the file"
+    assert "shouting" in shell.ok("logs", row["id"]).out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = 1", "there is no 'a': it may have app, breakers, queues, jobs"),
+        ("[jobs", "is not valid TOML"),
+        ("", "it has no jobs"),
+        ("jobs = 1", r"jobs: write \[jobs.NAME\]"),
+        ("[jobs.a]\n", r"\[jobs.a\]: a job has one of command, http, kind, not none of them"),
+        ('[jobs.a]\ncommand = ["a"]\nhttp = "b"', "not command, http"),
+        ('[jobs.a]\ncommand = "ls -l"', "command must be a list of texts"),
+        ("[jobs.a]\ncommand = []", "needs the name of a program"),
+        ('[jobs.a]\ncommand = ["a"]\ntimout = "1s"', r"\[jobs.a\]: .*there is no option 'timout'"),
+        ('[jobs.a]\ncommand = ["a"]\ncron = "x"', r"\[jobs.a\]"),
+        ('[jobs.a]\ncommand = ["a", "{"]', r"\[jobs.a\]"),
+        ('[jobs.a]\nkind = "none"', "there is no executor 'none'"),
+        ('[jobs."a b"]\ncommand = ["a"]', "a job's name"),
+        ("[queues.q]\ndepth = 3", r"\[queues.q\]: got an unexpected keyword argument 'depth'"),
+        ("[breakers.b]\nfailures = 0", r"\[breakers.b\]: .*failures must be a number"),
+    ],
+)
+def test_what_a_file_cannot_mean_is_refused_with_the_place(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "jobs.toml"
+    path.write_text(text)
+    with pytest.raises(DefinitionError, match=words) as refused:
+        file.read(path)
+    assert str(refused.value).startswith("jobs.toml")
+
+
+def test_a_file_that_is_not_there(shell: Shell) -> None:
+    assert "none.toml cannot be read: No such file" in shell.refused("worker", "none.toml")
+
+
+def test_the_file_in_the_guide_is_one(tmp_path: Path) -> None:
+    (block,) = blocks("docs/execution.md", "toml")
+    path = tmp_path / "jobs.toml"
+    path.write_text(block.body)
+    assert sorted(file.read(path).jobs) == ["ping", "report"]
