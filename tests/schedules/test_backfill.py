@@ -7,6 +7,7 @@ import pytest
 from rota.domain.errors import DefinitionError, UnknownJob, UnknownSchedule
 from rota.domain.status import Status
 from rota.domain.ticks import Gap
+from rota.domain.trigger import Every
 from rota.ops.backfill import Step
 from tests.schedules.timetable import Entry, Timetable, after, cron, every, instant, ticks_of
 
@@ -139,6 +140,35 @@ def test_ranges_from_before_a_change_keep_their_number(table: Timetable) -> None
     table.put(every(20), catch_up="none")
     assert table.backfill(60, 60).started == 1
     assert [(row.at, row.count) for row in table.rows() if row.outcome == "missed"] == [(instant(60) + 1, 9)]
+
+
+def test_what_ran_before_the_schedule_was_removed_and_made_again_does_not_run_again(table: Timetable) -> None:
+    table.put(every(60), catch_up="none")
+    table.visit(60, 120)
+    table.go_to(300 + 45)
+    table.remove()
+    table.put(every(60), catch_up="none")
+    table.go_to(360)
+    before = len(table.world.executions())
+    assert table.backfill(60, 360) == Step(3, 3, 0, None)
+    assert table.backfill(60, 360) == Step(0, 6, 0, None)
+    assert len(table.world.executions()) == before + 3
+    assert ticks_of(table.rows(), 60) == [instant(60 * n) for n in range(1, 7)], "each has one outcome"
+
+
+def test_ranges_of_another_phase_are_not_taken_for_ours(table: Timetable) -> None:
+    missed(table)
+    table.put(Every(60_000_000, 30_000_000), catch_up="none")
+    assert table.backfill(60, 600).started == 9
+    assert Entry(60, "missed", 10) in table.ledger()
+
+
+def test_a_backfill_finds_the_range_that_began_before(table: Timetable) -> None:
+    missed(table)
+    for second in (600, 300, 120, 60, 480):
+        assert table.backfill(second, second).started == 1
+    assert ticks_of(table.rows(), 60) == [instant(60 * n) for n in range(1, 11)]
+    assert len(table.started()) == 5
 
 
 def test_the_order_of_ordinary_ticks_does_not_change(table: Timetable) -> None:

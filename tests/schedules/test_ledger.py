@@ -1,12 +1,21 @@
-"""How long the ledger is kept."""
+"""What the ledger says of a time, and how long it is kept."""
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
+
+from rota.cli import ledger
+from rota.cli.database import Database
 from rota.domain.outcome import Cancelled, Succeeded
-from rota.ops import retention
+from rota.ids import FIRST_ID
+from rota.ops import following, retention
+from rota.store import timetable
 from tests.retention.passes import begin, finish_all, policy
 from tests.retention.passes import prune as prune_history
-from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, spec
+from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, since_start, spec
+from tests.support.world import APP, NAMESPACE
 
 KEPT_S = retention.LEDGER_S
 
@@ -80,3 +89,70 @@ def test_the_ledger_knows_how_a_tick_ended_after_its_execution_is_gone(table: Ti
     known = [(row.status, row.execution is not None) for row in table.rows()]
     assert known == [("success", True), ("cancelled", True), (None, True)], "the last one has not ended"
     assert [row.status for row in table.rows("gone")] == ["success"]
+
+
+def read(table: Timetable, low: float, high: float, most: int = 100) -> list[Entry]:
+    rows = table.store.read(timetable.ticks, NAMESPACE, APP, "s", instant(low), instant(high), most)
+    return [Entry(since_start(row.at), row.outcome, row.count) for row in rows]
+
+
+def test_what_reaches_into_a_time_is_of_that_time(table: Timetable) -> None:
+    table.put(every(60), catch_up="none")
+    table.go_to(60)
+    table.go_to(300 + 45)
+    table.go_to(360)
+    missed = Entry(120, "missed", 4)
+    assert read(table, 0, 1000) == [Entry(360, "fired"), missed, Entry(60, "fired")]
+    assert read(table, 180, 240) == read(table, 121, 121) == read(table, 300, 359) == [missed]
+    assert read(table, 301, 1000) == [Entry(360, "fired")]
+    assert read(table, 0, 119) == [Entry(60, "fired")]
+    assert read(table, 300, 1000, most=1) == [Entry(360, "fired")]
+    assert read(table, 61, 119) == []
+
+
+def test_schedules_of_one_name_have_one_ledger(table: Timetable) -> None:
+    table.put(every(60), catch_up="none")
+    table.go_to(60)
+    table.remove()
+    table.go_to(300)
+    table.put(every(60), catch_up="none")
+    table.go_to(480 + 45)
+    assert read(table, 0, 1000) == [Entry(360, "missed", 3), Entry(60, "fired")]
+    assert read(table, 0, 1000, most=1) == [Entry(360, "missed", 3)]
+
+
+def test_a_sweep_for_what_was_forgotten_goes_in_pieces(table: Timetable) -> None:
+    names = [f"s{number}" for number in range(7)]
+    for name in names:
+        table.put(every(60), name, overlap="queue_one")
+    table.visit(60, 120)
+    waiting = sorted(str(table.info(name).waits_for) for name in names)
+    after, ends = FIRST_ID, []
+    for _ in range(4):
+        swept = table.store.transact(following.sweep, after, 2)
+        assert swept.woken == 0
+        after = swept.after
+        ends.append(after)
+    assert ends == [waiting[2], waiting[5], FIRST_ID, waiting[2]]
+
+
+class Reader:
+    """What the command line has of a database."""
+
+    namespace = NAMESPACE
+
+    def __init__(self, table: Timetable) -> None:
+        self.read = table.store.read
+
+
+def test_pages_of_the_ledger_leave_nothing_out(table: Timetable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the clock was set back and a schedule made anew, so that two of its ticks are of one instant."""
+    for _ in range(3):
+        table.world.clock.set(instant(0))
+        table.put(every(60))
+        table.visit(60, 120, 180)
+        table.remove()
+    monkeypatch.setattr(ledger, "PAGE", 4)
+    rows = list(ledger.rows(cast("Database", Reader(table)), APP, "s", 0, instant(1000)))
+    assert [since_start(row.at) for row in rows] == [180] * 3 + [120] * 3 + [60] * 3
+    assert len({row.execution for row in rows}) == 9

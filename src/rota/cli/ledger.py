@@ -70,12 +70,15 @@ def read(database: Database, app: str, name: str, low: int, high: int, missed: b
 def rows(database: Database, app: str, name: str, low: int, high: int) -> Iterator[TickRow]:
     from rota.store import timetable
 
+    seen: set[int] = set()
     for _ in range(MOST_ROWS // PAGE):
         page = database.read(timetable.ticks, database.namespace, app, name, low, high, PAGE)
-        yield from page
+        yield from (tick for tick in page if tick.at < high or tick.schedule not in seen)
         if len(page) < PAGE:
             return
-        high = page[-1].at - 1
+        # Schedules of one name, removed and made again, may have ticks of one instant on both pages.
+        seen = {tick.schedule for tick in page if tick.at == page[-1].at} | (seen if page[-1].at == high else set())
+        high = page[-1].at
 
 
 def _counted(numbers: Counter[str]) -> str:

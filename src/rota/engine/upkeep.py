@@ -14,7 +14,7 @@ from rota.clock import Clock
 from rota.domain import schedule
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
-from rota.ids import IdSource
+from rota.ids import FIRST_ID, IdSource
 from rota.ops import firing, following, upkeep
 from rota.store.hints import Due
 
@@ -53,6 +53,7 @@ class Upkeep:
         self._ids = IdSource(clock)
         self._shards: Sequence[tuple[int, int]] = upkeep.ALL_SHARDS if leads_all else schedule.share(0, ())
         self._follow_at = 0.0
+        self._follow_after = FIRST_ID
         self._turn = 0
         self._has_plenty = False
         self._look_for_ready_at = 0.0
@@ -78,7 +79,9 @@ class Upkeep:
             done.append(await self._fire())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
-            done.append(await self._bridge.transact(following.catch_up))
+            swept = await self._bridge.transact(following.sweep, self._follow_after)
+            self._follow_after = swept.after
+            done.append(swept.woken)
         if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
             await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now, self._ours())
         # What came due meanwhile is not in the look that was taken before: look again.

@@ -36,6 +36,10 @@ class _Range(msgspec.Struct, frozen=True, array_like=True):
     count: int
     outcome: Outcome
 
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.at, self.until, self.count, self.outcome)
+
 
 def backfill(
     tx: Tx,
@@ -62,11 +66,14 @@ def backfill(
         return Step(0, 0, 0, None)
     low, high = wanted[0].at, wanted[-1].at
     holidays = schedule.holidays(tx, namespace, spec)
-    started = {row[0] for row in tx.rows("ticks_started", schedule=known.id, low=low, high=high)}
+    # What ran under that name ran, also if the schedule was removed and came back since.
+    ever = [row[0] for row in tx.rows("schedules_ever", namespace=namespace, app=app, name=name)]
+    started = {row[0] for row in tx.rows("ticks_started", schedules=ever, low=low, high=high)}
     left = [tick for tick in wanted if tick.at not in started]
     new = [tick.at for tick in left if ticking.reason_against(spec, tick, holidays) is None]
     if new:
-        _make_room(tx, known.id, spec, new)
+        for id in ever:
+            _make_room(tx, id, spec, new)
         _start(tx, known, spec, new, new_ids(len(new)), routes)
         words = {"from": low, "until": high, "started": len(new)}
         audit(tx, actor, "schedule.backfill", f"{app}.{name}", after=words)
@@ -90,9 +97,11 @@ def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
     """Takes the ticks out of the ranges in which the ledger has them, so that each has one outcome."""
     gone: list[int] = []
     split: list[Mark] = []
-    for known in tx.records("ranges_over", _Range, schedule=id, low=new[0], high=new[-1]):
+    ranges = tx.records("mark_over", _Range, schedule=id, low=new[0])
+    ranges += tx.records("marks_between", _Range, schedule=id, low=new[0], high=new[-1])
+    for known in ranges:
         inside = [at for at in new if known.at <= at <= known.until]
-        if triggers.count(spec.trigger, known.at - 1, known.until) != known.count:
+        if ticking.stretch(spec, known.at - 1, known.until, known.outcome) != [known.mark]:
             # It is of the time before the schedule was changed, and what was in it nobody can tell: only its key goes.
             inside = [known.at] if known.at in inside else []
             rest = [Mark(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from rota.ids import FIRST_ID, LAST_ID
 from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
 FOLLOWERS_AGE_S = 1.0
 """How old the news may be that no schedule waits for anything. Who is overlooked meanwhile is found by `catch_up`."""
 MOST = 500
+MOST_LOOKS = 20_000
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """How many schedules were woken, and behind which execution the next piece begins."""
+
+    woken: int
+    after: str
 
 
 def ended(tx: Tx, ids: Sequence[str]) -> None:
@@ -21,10 +32,18 @@ def ended(tx: Tx, ids: Sequence[str]) -> None:
 
 def catch_up(tx: Tx) -> int:
     """Wakes schedules whose execution has ended without anybody noticing that they wait for it."""
-    ids = [row[0] for row in tx.rows("forgotten_followers", most=MOST)]
+    return sweep(tx, FIRST_ID).woken
+
+
+def sweep(tx: Tx, after: str, most: int = MOST_LOOKS) -> Swept:
+    """A piece of the same, behind the execution `after`: a million that wait keep nobody from writing."""
+    end = tx.one("followers_end", after=after, most=most)
+    last = LAST_ID if end is None else end[0]
+    ids = [row[0] for row in tx.rows("forgotten_followers", after=after, last=last, most=MOST)]
     if ids:
         _wake(tx, ids)
-    return len(ids)
+    following = FIRST_ID if end is None else last
+    return Swept(len(ids), after if len(ids) == MOST else following)
 
 
 def _wake(tx: Tx, ids: Sequence[str]) -> None:

@@ -25,11 +25,10 @@ class Schedule:
     def info(self) -> ScheduleRow:
         """How it stands: when it comes next, and what became of the last tick."""
         namespace = self._connection.settings.namespace
-        rows = self._connection.store().read(timetable.schedules, namespace, self._app, self.name)
-        found = [row for row in rows if row.name == self.name]
-        if not found:
+        found = self._connection.store().read(timetable.schedule_called, namespace, self._app, self.name)
+        if found is None:
             raise UnknownSchedule(f"app {self._app!r} has no schedule {self.name!r}")
-        return found[0]
+        return found
 
     def ticks(self, start: int = 0, end: int = 2**62, most: int = 1000) -> list[TickRow]:
         """Its ledger between two instants (microseconds since 1970 UTC), newest first."""

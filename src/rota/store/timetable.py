@@ -63,21 +63,26 @@ def schedules(
     view: View, namespace: str, app: str | None = None, name: str | None = None, most: int = MOST
 ) -> list[ScheduleRow]:
     """By app and name; `name` may also be that of a job."""
-    return view.records(
-        "schedules",
-        ScheduleRow,
-        namespace=namespace,
-        all_apps=app is None,
-        app=app or "",
-        any_name=name is None,
-        name=name or "",
-        most=most,
-    )
+    where = {"namespace": namespace, "all_apps": app is None, "app": app or ""}
+    if name is None:
+        return view.records("schedules", ScheduleRow, most=most, **where)
+    found = view.records("schedules_called", ScheduleRow, name=name, **where)
+    return sorted(found, key=lambda row: (row.app, row.name))[:most]
+
+
+def schedule_called(view: View, namespace: str, app: str, name: str) -> ScheduleRow | None:
+    """The one of that very name."""
+    found = view.records("schedule_called", ScheduleRow, namespace=namespace, app=app, name=name)
+    return found[0] if found else None
 
 
 def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, most: int) -> list[TickRow]:
     """The ledger between two instants, newest first; also of schedules of that name that were removed."""
-    return view.records("ticks_of", TickRow, namespace=namespace, app=app, name=name, low=low, high=high, most=most)
+    found: list[TickRow] = []
+    for (id,) in view.rows("schedules_ever", namespace=namespace, app=app, name=name):
+        found += view.records("ticks_of", TickRow, schedule=id, low=low, high=high, most=most)
+        found += view.records("range_of", TickRow, schedule=id, low=low)
+    return sorted(found, key=lambda tick: (tick.at, tick.schedule), reverse=True)[:most]
 
 
 def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:

@@ -85,9 +85,12 @@ UPDATE hand SET next_at = :now + coalesce(delay, 0), waits_for = NULL
 WHERE waits_for AMONG(:ids, uuid)
 RETURNING next_at
 
+-- name: followers_end
+SELECT waits_for FROM hand WHERE waits_for > :after ORDER BY waits_for LIMIT 1 OFFSET :most
+
 -- name: forgotten_followers
 SELECT s.waits_for FROM hand s
-WHERE s.waits_for IS NOT NULL
+WHERE s.waits_for > :after AND s.waits_for <= :last
   AND NOT EXISTS (SELECT 1 FROM running u WHERE u.id = s.waits_for)
   AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = s.waits_for)
   AND NOT EXISTS (SELECT 1 FROM scheduled d WHERE d.id = s.waits_for)
@@ -164,28 +167,57 @@ SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.ne
        s.updated_at, s.removed_at
 FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.namespace = :namespace AND s.removed_at IS NULL AND (:all_apps OR s.app = :app)
-  AND (:any_name OR s.name = :name OR s.job = :name)
 ORDER BY s.app, s.name LIMIT :most
 
+-- name: schedules_called
+-- By their own name, or by that of their job.
+SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
+       s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
+       s.updated_at, s.removed_at
+FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+WHERE s.id IN (
+    SELECT n.id FROM schedule n WHERE n.name = :name AND n.namespace = :namespace AND n.removed_at IS NULL
+    UNION SELECT j.id FROM schedule j WHERE j.job = :name AND j.namespace = :namespace AND j.removed_at IS NULL)
+  AND (:all_apps OR s.app = :app)
+
+-- name: schedule_called
+SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
+       s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
+       s.updated_at, s.removed_at
+FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+WHERE s.name = :name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL
+
+-- name: schedules_ever
+-- All of that name, also those that were removed: their ledgers are one.
+SELECT id FROM schedule WHERE name = :name AND app = :app AND namespace = :namespace
+
 -- name: ticks_of
--- The ledger of all schedules of that name, also of those that were removed; newest first.
+-- Newest first. What began earlier and reaches into that time is for `range_of`.
 SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
        coalesce(f.status, t.ended) AS status, f.reason
-FROM schedule s CROSS JOIN tick t ON t.schedule = s.id
-LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
-WHERE s.namespace = :namespace AND s.app = :app AND s.name = :name
-  AND t.until >= :low AND t.at <= :high
-ORDER BY t.at DESC LIMIT :most
+FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
+WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at DESC LIMIT :most
 
--- name: ranges_over
+-- name: range_of
+-- No two ranges of a schedule overlap, so the first that ends later is the only one that may have begun before.
+SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome, t.ended AS status, NULL AS reason
+FROM (SELECT * FROM tick WHERE schedule = :schedule AND until > at AND until >= :low ORDER BY until LIMIT 1) t
+WHERE t.at < :low
+
+-- name: marks_between
 SELECT at, until, count, outcome FROM tick
-WHERE schedule = :schedule AND at <= :high AND until >= :low AND execution IS NULL AND outcome <> 'queued'
+WHERE schedule = :schedule AND at >= :low AND at <= :high AND execution IS NULL AND outcome <> 'queued'
 ORDER BY at FOR UPDATE
+
+-- name: mark_over
+SELECT t.at, t.until, t.count, t.outcome
+FROM (SELECT * FROM tick WHERE schedule = :schedule AND until > at AND until >= :low ORDER BY until LIMIT 1) t
+WHERE t.at < :low
 
 -- name: ticks_started
 -- What is queued starts by itself.
 SELECT at FROM tick
-WHERE schedule = :schedule AND at >= :low AND at <= :high AND (execution IS NOT NULL OR outcome = 'queued')
+WHERE schedule AMONG(:schedules, bigint) AND at >= :low AND at <= :high AND (execution IS NOT NULL OR outcome = 'queued')
 
 -- name: drop_marks
 DELETE FROM tick WHERE schedule = :schedule AND at AMONG(:ats, bigint) AND execution IS NULL
@@ -196,11 +228,22 @@ SELECT avg(f.finished_at - f.started_at) FROM (
     ORDER BY x.id DESC LIMIT :most) l
 CROSS JOIN finished f ON f.id = l.id AND f.final = 1 AND f.started_at IS NOT NULL
 
--- name: old_ticks
--- The ledger is kept by the schedule, so that old ticks are found without another index.
-SELECT s.id, s.removed_at, t.at FROM (
-    SELECT id, removed_at FROM schedule WHERE id > :after ORDER BY id LIMIT :schedules) s
-LEFT JOIN tick t ON t.schedule = s.id AND t.at < :bound AND t.until < :bound AND t.decided_at < :bound
+-- name: old_ticks @sqlite
+-- The ledger is kept by the schedule, so that old ticks are found without another index, and in their order.
+SELECT s.id, s.removed_at, t.at
+FROM schedule s LEFT JOIN tick t ON t.schedule = s.id AND t.at < :bound AND t.until < :bound AND t.decided_at < :bound
+WHERE s.id > :after AND s.id <= (
+    SELECT max(p.id) FROM (SELECT id FROM schedule WHERE id > :after ORDER BY id LIMIT :schedules) p)
+ORDER BY s.id, t.at LIMIT :most
+
+-- name: old_ticks @postgres
+SELECT s.id, s.removed_at, t.at
+FROM schedule s LEFT JOIN LATERAL (
+    SELECT o.at FROM tick o
+    WHERE o.schedule = s.id AND o.at < :bound AND o.until < :bound AND o.decided_at < :bound
+    ORDER BY o.at LIMIT :most) t ON true
+WHERE s.id > :after AND s.id <= (
+    SELECT max(p.id) FROM (SELECT id FROM schedule WHERE id > :after ORDER BY id LIMIT :schedules) p)
 ORDER BY s.id, t.at LIMIT :most
 
 -- name: drop_ticks @sqlite

@@ -20,6 +20,7 @@ CREATE TABLE schedule (
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
 -- Also of those that were removed: their ledger goes by that name as well.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
+CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
 
 -- Where the hand of its clock stands: what moves with every tick, and so is kept apart from what does not. All ticks
@@ -55,6 +56,8 @@ CREATE TABLE tick (
     ended      TEXT,
     PRIMARY KEY (schedule, at)
 ) WITHOUT ROWID;
+-- The ledger is read between two instants: a range that reaches into that time is found by its end.
+CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
 
 CREATE TABLE calendar (
     namespace  TEXT NOT NULL,
