@@ -33,6 +33,8 @@ class Story(Witnesses, frozen=True, kw_only=True):
 
     deaths: list[Death] = []
     pauses: list[Pause] = []
+    blackouts: list[int] = []
+    """When everybody was killed at once."""
 
     @property
     def blame(self) -> Blame:

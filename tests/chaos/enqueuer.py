@@ -23,9 +23,9 @@ from tests.kill.journal import Entry, Journal, Word, read, unanswered
 PACE = "CHAOS_PACE_S"
 """How long an enqueuer waits between two calls, on average."""
 SEED = "CHAOS_SEED"
-REFUSALS = 0.005
+REFUSALS = 0.003
 SHORTEST_S, LONGEST_S = 0.05, 1.0
-COMMAND_S = 1.5
+COMMAND_S = 4.0
 T = TypeVar("T")
 
 ghosts = App("chaos")
@@ -61,7 +61,7 @@ class Client:
             else:
                 self._number += 1
                 self._enqueue(Entry(f"{self._name}-{self._number}", keyed=self._chance.random() < 0.7))
-            time.sleep(self._chance.uniform(0, 2 * self._pace_s))  # sleep: the pace of this client
+            time.sleep(self._chance.uniform(0.5, 1.5) * self._pace_s)  # sleep: the pace of this client
         while self._to_cancel:
             self._cancel(float("inf"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -64,22 +64,24 @@ def success(seen: Story) -> tuple[Rate, int]:
     return Rate(len(good), len(may)), len(ours)
 
 
-def availability(seen: Story, begun_at: int, ended_at: int, blackouts: Sequence[int]) -> tuple[Rate, Rate]:
+def availability(seen: Story, begun_at: int, ended_at: int) -> tuple[Rate, Rate]:
     """The seconds in which an enqueue was accepted and an attempt started: of all, and of those after no blackout."""
     accepted = {entry.at // MICROSECONDS for entry in entries(seen) if entry.id and entry.word is Word.ENQUEUE}
     attempts = [one for history in seen.database.attempts.values() for one in history if one.pid is not None]
     started = {attempt.started_at // MICROSECONDS for attempt in attempts}
     seconds = set(range(begun_at // MICROSECONDS + 1, ended_at // MICROSECONDS))
-    dark = {at // MICROSECONDS + later for at in blackouts for later in range(BLACKOUT_S + 1)}
+    dark = {at // MICROSECONDS + later for at in seen.blackouts for later in range(BLACKOUT_S + 1)}
     served = seconds & accepted & started
     return Rate(len(served), len(seconds)), Rate(len(served - dark), len(seconds - dark))
 
 
 def restarts(seen: Story) -> Spread:
-    """From the kill of a supervisor to the next start of what its children ran."""
+    """From the kill of a supervisor to the next start of what its children ran, if not all were killed meanwhile."""
     found = []
     for death, _, after in _losses(seen):
-        if death.kind in OF_SUPERVISORS and after is not None:
+        if death.kind not in OF_SUPERVISORS or after is None:
+            continue
+        if not any(death.at <= at <= after.started_at for at in seen.blackouts):
             found.append((after.started_at - death.at) / MICROSECONDS)
     return spread(found)
 

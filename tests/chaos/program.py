@@ -12,7 +12,7 @@ import sys
 import time
 
 STAYS_S = 60
-NOISE_LINES, NOISE = 120_000, "noise " * 16
+NOISE_LINES, NOISE = 3_000, "noise " * 700
 PATIENCE_S = 30
 
 

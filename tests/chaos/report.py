@@ -28,7 +28,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     enqueuers: int = 3
     pace_s: float = 0.3
     """How long an enqueuer waits between two calls, on average."""
-    kills_per_s: float = 3.4
+    kills_per_s: float = 2.4
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import msgspec
+
 from tests.chaos import check, measures
 from tests.chaos.check import Story
 from tests.chaos.designs import ELSEWHERE
@@ -55,7 +57,7 @@ class Run:
             rest_s = (now() - ended_at) / 1e6
             course.drain()
             storm.close()
-            story = self._story(url, crew)
+            story = self._story(url, storm)
             problems = course.problems + crew.problems + course.logged() + leftovers(url)
             return self._report(story, storm, (begun_at, ended_at), rest_s, problems)
 
@@ -86,7 +88,11 @@ class Run:
         if storm.count < plan.kills:
             course.problems.append(f"{storm.count} kills are fewer than {plan.kills}")
 
-    def _story(self, url: str, crew: Crew) -> Story:
+    def _story(self, url: str, storm: Storm) -> Story:
+        crew = storm.crew
+        # For whoever looks into the folder afterwards.
+        for name, faults in (("deaths", crew.deaths), ("pauses", crew.pauses), ("blackouts", storm.blackouts)):
+            (self._folder / f"{name}.json").write_bytes(msgspec.json.encode(faults))
         journals = [journal.read(journal_path(self._folder, enqueuer.name)) for enqueuer in crew.enqueuers]
         return Story(
             journals,
@@ -95,6 +101,7 @@ class Run:
             ELSEWHERE,
             deaths=crew.deaths,
             pauses=crew.pauses,
+            blackouts=storm.blackouts,
         )
 
     def _report(self, seen: Story, storm: Storm, raged: tuple[int, int], rest_s: float, problems: list[str]) -> Report:
@@ -102,7 +109,7 @@ class Run:
         answers = Counter(recorded.answer for recorded in seen.effects)
         broken = check.problems(seen)
         success, killed_by_us = measures.success(seen)
-        available, apart = measures.availability(seen, *raged, storm.blackouts)
+        available, apart = measures.availability(seen, *raged)
         return Report(
             database=plan.database,
             seed=plan.seed,

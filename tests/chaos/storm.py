@@ -48,22 +48,22 @@ class Fault(StrEnum):
 
 
 DECK = {
-    Fault.COMMAND: 120,
-    Fault.GRANDCHILD: 90,
-    Fault.BODY: 22,
-    Fault.STAGE: 5,
-    Fault.CHILD: 12,
-    Fault.SUPERVISOR: 5,
+    Fault.COMMAND: 140,
+    Fault.GRANDCHILD: 120,
+    Fault.BODY: 14,
+    Fault.STAGE: 3,
+    Fault.CHILD: 8,
+    Fault.SUPERVISOR: 4,
     Fault.BOTH: 1,
-    Fault.ENQUEUER: 10,
-    Fault.TWICE: 3,
-    Fault.STARTING: 2,
+    Fault.ENQUEUER: 6,
+    Fault.TWICE: 2,
+    Fault.STARTING: 1,
     Fault.ALL: 1,
     Fault.STOP_CHILD: 1,
     Fault.STOP_SUPERVISOR: 1,
     Fault.STOP_BOTH: 1,
-    Fault.DRAIN: 3,
-    Fault.TERMINATE: 12,
+    Fault.DRAIN: 2,
+    Fault.TERMINATE: 8,
 }
 TERMINATED = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -203,13 +203,14 @@ def test_only_what_we_killed_three_times_is_left_out_of_the_success_rate() -> No
 
 def test_a_second_counts_if_something_was_accepted_and_started_in_it() -> None:
     # Accepted in 14 and 20; started in 14, 16, 18, 20, 22 and 30.
-    everything, apart = measures.availability(HEALTHY, 13 * S, 21 * S, blackouts=[15 * S])
+    everything, apart = measures.availability(replace(HEALTHY, blackouts=[15 * S]), 13 * S, 21 * S)
     assert everything == Rate(2, 7)
     assert apart == Rate(1, 1)
 
 
 def test_what_is_measured() -> None:
     assert measures.restarts(HEALTHY) == Spread(1, 1.0, 1.0, 1.0)
+    assert measures.restarts(replace(HEALTHY, blackouts=[int(15.5 * S)])) == Spread()
     assert measures.notices(HEALTHY) == Spread()
     by_child = replace(HEALTHY, deaths=[replace(KILLED, kind=Fault.CHILD)])
     assert measures.notices(by_child) == Spread(1, 0.5, 0.5, 0.5)

@@ -191,7 +191,8 @@ class Crew:
                 program.process.signal(signal.SIGKILL)
                 self._killed.add(program.process)
             return program
-        if code != -signal.SIGKILL and not (code == 0 and program in self._draining):
+        # One that is told to stop before it listens ends by the signal, and holds nothing yet.
+        if code != -signal.SIGKILL and not (code in (0, -signal.SIGTERM) and program in self._draining):
             self.problems.append(f"{program.name} ended by itself with exit code {code}")
         program.close()
         self._draining.pop(program, None)
