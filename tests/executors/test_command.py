@@ -18,8 +18,9 @@ from rota.domain.errors import DefinitionError
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import stage, tree
-from rota.executors.command import MOST_LINE, MOST_TAIL, Command, CommandExecutor, filled, parameters
+from rota.executors.command import Command, CommandExecutor, filled, parameters
 from rota.executors.context import Context
+from rota.executors.lines import MOST_LAST, MOST_LINE
 from rota.executors.port import Executor
 from tests.support.waiting import eventually
 
@@ -246,11 +247,11 @@ async def test_what_cannot_be_started_fails_for_good_and_says_why(command: Comma
 
 
 async def test_without_descriptors_in_the_worker_a_command_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> tuple[int, int]:
+    def fail(flags: int) -> tuple[int, int]:
         raise OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pipe", fail)
+        patched.setattr(os, "pipe2", fail)
         failed = await failure(Command(argv=["true"]))
     assert (failed.error.type, failed.permanent) == ("NotStarted", False)
     assert "Too many open files" in failed.error.message
@@ -303,7 +304,7 @@ async def test_without_standard_error_the_end_of_standard_output_explains_a_fail
     assert failed.error.traceback == "\n".join(map(str, range(51, 101)))
     failed = await failure(shell("for n in 1 2 3 4; do head -c 6000 /dev/zero | tr '\\0' $n; echo; done; exit 1"))
     assert failed.error.traceback[0] == "3"
-    assert len(failed.error.traceback) < MOST_TAIL
+    assert len(failed.error.traceback) < MOST_LAST
 
 
 async def test_long_lines_are_cut_and_broken_text_is_replaced() -> None:

@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -21,16 +20,13 @@ from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
 from rota.executors.context import Completions, Context
-from rota.executors.stage import Ended, Refused, Spawned
+from rota.executors.lines import Lines
+from rota.executors.stage import Ended, Refused
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
-MOST_LINE = 8 * 1024
-MOST_TAIL = 16 * 1024
-TAIL_LINES = 50
 KILL_S = 5.0
 """By so much longer than its grace, at the most, takes the end of a command that must be killed."""
 MICROSECONDS = 1_000_000
-_PIECE = 64 * 1024
 _TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
 _WHOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -110,54 +106,41 @@ class CommandExecutor:
         except ArgumentsError as error:
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
         environment = {**self._inherited(), **variables, **_told(context)}
-        most = {"none": 0, "json": self._most_result_bytes, "text": self._most_result_bytes}[self.command.result]
-        out = _Stream("stdout", context, most, keeps_all=self.command.result == "text")
-        err = _Stream("stderr", context)
+        kept = None
+        if self.command.result != "none":
+            kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
         try:
-            ended = await self._ended(argv, environment, out, err, context)
+            with _lines("stdout", context, kept) as out, _lines("stderr", context) as err:
+                ended = await self._ended(argv, environment, out, err, context)
         except Refused as refused:
             return self._refused(refused, argv[0])
         except OSError as error:
             return self._refused(Refused("descriptors", error.errno or 0), argv[0])
-        finally:
-            out.close()
-            err.close()
-        return self._outcome(ended, out, err)
+        return self._outcome(ended, out, err, kept)
 
     def abandon(self) -> None:
         if self._stage is not None:
             self._stage.abandon()
 
     async def _ended(
-        self, argv: list[str], environment: dict[str, str], out: _Stream, err: _Stream, context: Context
+        self, argv: list[str], environment: dict[str, str], out: Lines, err: Lines, context: Context
     ) -> Ended:
         """How the command ended. If this must stop, so must the command, before anything else happens."""
         self._stage = stage.shared()
-        spawned = await self._spawned(self._stage, argv, environment, out, err)
-        waiting = asyncio.ensure_future(spawned.wait())
+        command = self.command
+        spawned = await self._stage.spawn(
+            argv, environment, command.directory, out.writing, err.writing, memory_bytes=command.memory_bytes
+        )
+        out.opened()
+        err.opened()
         try:
-            await asyncio.wait([waiting])
+            ended = await spawned.wait()
         except asyncio.CancelledError:
-            spawned.stop(self.command.grace_s)
-            await stage.through(waiting)
+            spawned.stop(command.grace_s)
+            context.usage = (await spawned.outlasted()).usage
             raise
-        finally:
-            ended = waiting.result()
-            context.usage = Usage(
-                ended.cpu_s,
-                ended.peak_bytes,
-                ended.exit_code,
-                None if ended.signal is None else stage.signal_name(ended.signal),
-            )
+        context.usage = ended.usage
         return ended
-
-    async def _spawned(
-        self, on: stage.Stage, argv: list[str], environment: dict[str, str], out: _Stream, err: _Stream
-    ) -> Spawned:
-        with out.opened() as stdout, err.opened() as stderr:
-            return await on.spawn(
-                argv, environment, self.command.directory, stdout, stderr, memory_bytes=self.command.memory_bytes
-            )
 
     def _inherited(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
@@ -172,8 +155,8 @@ class CommandExecutor:
                 what = "no process could be started for the command"
         return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
-    def _outcome(self, ended: Ended, out: _Stream, err: _Stream) -> Outcome:
-        command, code, tail = self.command, ended.exit_code, err.tail() or out.tail()
+    def _outcome(self, ended: Ended, out: Lines, err: Lines, kept: _Kept | None) -> Outcome:
+        command, code, tail = self.command, ended.exit_code, err.last() or out.last()
         if ended.out_of_memory:
             words = f"the command held {ended.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
             return Failed(payload.error("OutOfMemory", words, tail), Reason.OUT_OF_MEMORY)
@@ -182,99 +165,48 @@ class CommandExecutor:
             note = f": {ended.error}" if ended.error else ""
             return Failed(payload.error("Signal", f"the command was ended by {name}{note}", tail))
         if code in command.success:
-            return self._result(out)
+            return self._result(out, kept)
         is_final = code in command.permanent or (command.retry is not None and code not in command.retry)
         return Failed(payload.error("ExitCode", f"the command ended with exit code {code}", tail), permanent=is_final)
 
-    def _result(self, out: _Stream) -> Outcome:
-        if self.command.result == "none":
+    def _result(self, out: Lines, kept: _Kept | None) -> Outcome:
+        if kept is None:
             return Succeeded()
         try:
-            text = out.kept()
+            text = kept.text()
             value = payload.decode(text, "the last line of its output") if self.command.result == "json" else text
             return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
         except ArgumentsError as error:
-            return Failed(payload.error("ResultError", str(error), out.tail()), Reason.BAD_RESULT, permanent=True)
+            return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
 
 
-class _Stream:
-    """One of a command's output streams: read as it comes, in bounded memory, a line at a time."""
+@contextlib.contextmanager
+def _lines(stream: str, context: Context, kept: _Kept | None = None) -> Iterator[Lines]:
+    lines = Lines(stream, context.write_log, kept)
+    try:
+        yield lines
+    finally:
+        lines.drain()
+        lines.close()
 
-    def __init__(self, name: str, context: Context, most_kept: int = 0, *, keeps_all: bool = False) -> None:
-        self._name = name
-        self._write: Callable[[str, str], None] = context.write_log
-        self._loop = asyncio.get_running_loop()
-        self._fd = -1
-        self._rest = b""
-        self._is_cut = False
-        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self._most_kept = most_kept
+
+class _Kept:
+    """What becomes the result: all that comes, or the last line that is not empty. Not more than may be stored."""
+
+    def __init__(self, most_bytes: int, *, keeps_all: bool) -> None:
+        self._most_bytes = most_bytes
         self._keeps_all = keeps_all
         self._kept = bytearray()
         self._is_line_over = False
         self._is_too_much = False
 
-    @contextlib.contextmanager
-    def opened(self) -> Iterator[int]:
-        """The end for the command to write to, which is ours only until the command has it."""
-        self._fd, write = os.pipe()
-        try:
-            os.set_blocking(self._fd, False)
-            self._loop.add_reader(self._fd, self._read)
-            yield write
-        finally:
-            os.close(write)
-
-    def close(self) -> None:
-        """Reads what is left. Does not wait for an end: somebody else may hold the other end, and nobody is to."""
-        for _ in range(_PIECE):
-            if self._fd < 0 or not self._read():
-                break
-        self._hang_up()
-        if self._rest:
-            self._take(b"")
-
-    def tail(self) -> str:
-        """The last lines, as many as there is room for."""
-        lines: list[str] = []
-        room = MOST_TAIL
-        for line in reversed(self._tail):
-            room -= len(line) + 1
-            if room < 0:
-                break
-            lines.append(line)
-        return "\n".join(reversed(lines))
-
-    def kept(self) -> str:
-        """All of it, or the last line that is not empty."""
+    def text(self) -> str:
         if self._is_too_much:
             what = "output" if self._keeps_all else "last line of its output"
-            raise ArgumentsError(f"the {what} is longer than {self._most_kept:,} bytes, which are stored at most")
+            raise ArgumentsError(f"the {what} is longer than {self._most_bytes:,} bytes, which are stored at most")
         return self._kept.decode(errors="replace").strip()
 
-    def _read(self) -> bool:
-        """Returns whether there was something to read."""
-        try:
-            data = os.read(self._fd, _PIECE)
-        except BlockingIOError:
-            return False
-        except OSError:
-            data = b""
-        if not data:
-            self._hang_up()
-            return False
-        if self._most_kept:
-            self._keep(data)
-        self._split(data)
-        return True
-
-    def _hang_up(self) -> None:
-        if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
-            os.close(self._fd)
-            self._fd = -1
-
-    def _keep(self, data: bytes) -> None:
+    def keep(self, data: bytes) -> None:
         if not self._keeps_all:
             lines = data.split(b"\n")
             for index, line in enumerate(lines):
@@ -293,31 +225,9 @@ class _Stream:
 
     def _add(self, data: bytes) -> None:
         self._kept += data
-        if len(self._kept) > self._most_kept:
+        if len(self._kept) > self._most_bytes:
             self._is_too_much = True
             self._kept.clear()
-
-    def _split(self, data: bytes) -> None:
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            self._take(line)
-        self._extend(rest)
-
-    def _take(self, end: bytes) -> None:
-        """A line is complete: what has come of it before, and its end."""
-        self._extend(end)
-        text = self._rest.removesuffix(b"\r").decode(errors="replace")
-        if self._is_cut:
-            text += "…"
-        self._rest = b""
-        self._is_cut = False
-        self._tail.append(text)
-        self._write(self._name, text)
-
-    def _extend(self, data: bytes) -> None:
-        room = MOST_LINE - len(self._rest)
-        self._is_cut = self._is_cut or len(data) > room
-        self._rest += data[:room]
 
 
 def filled(command: Command, arguments: Any) -> tuple[list[str], dict[str, str]]:

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 CHUNK = 1 << 16
+MOST_CHUNKS = 1 << 16
 MOST_LINE = 8192
 LAST_LINES = 50
 MOST_LAST = 16 * 1024
 
+Write = Callable[[str, str], None]
+
+
+class Keeper(Protocol):
+    """Sees all that comes, as it comes."""
+
+    def keep(self, data: bytes) -> None: ...
+
 
 class Lines:
-    """One pipe. `writing` is for the process; `write` gets each line, as long as it is set."""
+    """One pipe. `writing` is for the process; `write` gets each line, as long as it is set. A long line is cut."""
 
-    def __init__(self, stream: str) -> None:
+    def __init__(self, stream: str, write: Write | None = None, keeper: Keeper | None = None) -> None:
         self.stream = stream
-        self.write: Callable[[str, str], None] | None = None
+        self.write = write
+        self._keeper = keeper
         self._reading, self.writing = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._reading, False)
         self._loop = asyncio.get_running_loop()
         self._rest = b""
+        self._is_cut = False
         self._last: deque[str] = deque(maxlen=LAST_LINES)
-        self.is_open = True
         self._loop.add_reader(self._reading, self._read)
 
     def opened(self) -> None:
@@ -35,31 +45,32 @@ class Lines:
             self.writing = -1
 
     def drain(self) -> None:
-        """Reads what is there now, up to a line that is not complete."""
-        while self.is_open and self._read():
-            pass
-        self._finish_line()
+        """Takes what is there now, and what has no end yet as a line. Does not wait: others may hold the other end."""
+        for _ in range(MOST_CHUNKS):
+            if not self._read():
+                break
+        if self._rest:
+            self._give(b"")
 
-    def last(self) -> list[str]:
-        """The last lines, newest last, not too much of them."""
+    def last(self) -> str:
+        """The last lines, as many as there is room for."""
         kept: list[str] = []
-        size = 0
+        room = MOST_LAST
         for line in reversed(self._last):
-            size += len(line) + 1
-            if size > MOST_LAST:
+            room -= len(line) + 1
+            if room < 0:
                 break
             kept.append(line)
-        return kept[::-1]
+        return "\n".join(reversed(kept))
 
     def close(self) -> None:
         self.opened()
-        if self.is_open:
-            self.is_open = False
-            self._loop.remove_reader(self._reading)
-            os.close(self._reading)
+        self._hang_up()
 
     def _read(self) -> bool:
         """One piece; False if there is none."""
+        if self._reading < 0:
+            return False
         try:
             piece = os.read(self._reading, CHUNK)
         except BlockingIOError:
@@ -67,25 +78,35 @@ class Lines:
         except OSError:
             piece = b""
         if not piece:
-            self._finish_line()
-            with contextlib.suppress(OSError):
-                self.close()
+            self._hang_up()
             return False
-        *complete, self._rest = (self._rest + piece).split(b"\n")
-        for line in complete:
+        if self._keeper is not None:
+            self._keeper.keep(piece)
+        *lines, rest = piece.split(b"\n")
+        for line in lines:
             self._give(line)
-        while len(self._rest) > MOST_LINE:
-            line, self._rest = self._rest[:MOST_LINE], self._rest[MOST_LINE:]
-            self._give(line)
+        self._extend(rest)
         return True
 
-    def _finish_line(self) -> None:
-        if self._rest:
-            line, self._rest = self._rest, b""
-            self._give(line)
+    def _hang_up(self) -> None:
+        if self._reading >= 0:
+            self._loop.remove_reader(self._reading)
+            os.close(self._reading)
+            self._reading = -1
 
-    def _give(self, line: bytes) -> None:
-        text = line[:MOST_LINE].decode(errors="replace").rstrip("\r")
+    def _give(self, end: bytes) -> None:
+        """A line is complete: what has come of it before, and its end."""
+        self._extend(end)
+        text = self._rest.removesuffix(b"\r").decode(errors="replace")
+        if self._is_cut:
+            text += "…"
+        self._rest = b""
+        self._is_cut = False
         self._last.append(text)
         if self.write is not None:
             self.write(self.stream, text)
+
+    def _extend(self, data: bytes) -> None:
+        room = MOST_LINE - len(self._rest)
+        self._is_cut = self._is_cut or len(data) > room
+        self._rest += data[:room]

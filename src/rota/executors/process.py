@@ -22,7 +22,6 @@ from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, Lost, Outcome
 from rota.domain.status import Reason
-from rota.domain.usage import Usage
 from rota.executors import frames, stage
 from rota.executors.context import Completions, Context
 from rota.executors.frames import Answer, Call, Ready, Told, Wrote
@@ -69,7 +68,7 @@ class Warm:
             return hello.error
         await self.spawned.wait()
         await self._drain()
-        return "its process ended while the app was loaded:\n" + "\n".join(self.last_lines())
+        return "its process ended while the app was loaded:\n" + self.last_lines()
 
     async def run(self, call: Call, context: Context) -> Answer | None:
         """The answer; None if the process ended without one."""
@@ -93,9 +92,9 @@ class Warm:
 
     @property
     def has_ended(self) -> bool:
-        return self.spawned._ended.done()
+        return self.spawned.has_ended
 
-    def last_lines(self) -> list[str]:
+    def last_lines(self) -> str:
         out, error = self._outputs
         return error.last() or out.last()
 
@@ -248,12 +247,12 @@ class ProcessExecutor:
         warm.spawned.stop(self.grace_s)
         ended = await warm.spawned.wait()
         await asyncio.wait([call])
-        context.usage = _usage(ended)
+        context.usage = ended.usage
         await warm.end()
 
     def _crashed(self, warm: Warm, ended: Ended, context: Context) -> Outcome:
-        context.usage = _usage(ended)
-        last = "\n".join(warm.last_lines())
+        context.usage = ended.usage
+        last = warm.last_lines()
         if ended.out_of_memory:
             limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self._memory_bytes or 0, ended.peak_bytes))
             error = payload.error("OutOfMemory", f"the process had {peak}, and {limit} are allowed", last)
@@ -267,8 +266,3 @@ class ProcessExecutor:
 
     def abandon(self) -> None:
         stage.shared().abandon()
-
-
-def _usage(ended: Ended) -> Usage:
-    name = None if ended.signal is None else stage.signal_name(ended.signal)
-    return Usage(ended.cpu_s, ended.peak_bytes, ended.exit_code, name)

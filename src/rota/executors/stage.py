@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from rota.domain.usage import Usage
 from rota.executors import tree
 from rota.executors.stage_main import PART
 
@@ -69,6 +70,11 @@ class Ended(msgspec.Struct, frozen=True):
     error: str | None = None
     """Why nothing better is known, if the stage is gone."""
 
+    @property
+    def usage(self) -> Usage:
+        name = None if self.signal is None else signal_name(self.signal)
+        return Usage(self.cpu_s, self.peak_bytes, self.exit_code, name)
+
 
 class Answer(msgspec.Struct, frozen=True):
     """What the stage says of one command."""
@@ -105,6 +111,15 @@ class Spawned:
     async def wait(self) -> Ended:
         """When the command has ended and nothing of its tree is left."""
         return await asyncio.shield(self._ended)
+
+    async def outlasted(self) -> Ended:
+        """`wait`, however often the one that waits is cancelled meanwhile."""
+        await through(self._ended)
+        return self._ended.result()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.done()
 
     def _tell(self, message: dict[str, Any]) -> None:
         if not self._ended.done():
