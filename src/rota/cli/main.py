@@ -42,6 +42,7 @@ SECTIONS = {
         "breakers": "rota.cli.breakers:breakers",
         "namespaces": "rota.cli.namespaces:namespaces",
         "workers": "rota.cli.workers:workers",
+        "load": "rota.cli.load:load",
     },
     "The database": {
         "migrate": "rota.cli.migrate:migrate",

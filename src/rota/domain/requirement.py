@@ -138,6 +138,11 @@ def compete(one: str, other: str) -> bool:
     return not _needs(one).resources.keys().isdisjoint(_needs(other).resources)
 
 
+def pool(requirements: str) -> str:
+    """Whose workers it is for."""
+    return _needs(requirements).pool
+
+
 def words(requirements: str) -> str:
     """For people: what a worker must have."""
     wanted = _needs(requirements)

@@ -1,0 +1,190 @@
+"""How much there is to do, how many slots there are for it, and how many there should be.
+
+    keeping up     max(running, arrivals per second x seconds per run)    slots that the steady flow needs
+    catching up    ready x seconds per run / target                       slots more, to work off what waits in time
+    suggested      keeping up + catching up
+
+Catching up needs one slot at least if anything waits, and never more than one for each that waits. What the flow needs
+is known from two sides: what runs at this moment, and Little's law; the larger one counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from rota.domain import requirement
+
+MICROSECONDS = 1_000_000
+WINDOW_S = 300.0
+"""Rates are those of so long."""
+SOON_S = 60.0
+ASSUMED_RUN_S = 1.0
+"""Where nothing has run yet, nobody knows how long it takes."""
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted in one lane. Times are in microseconds."""
+
+    app: str
+    queue: str
+    requirements: str = ""
+    is_paused: bool = False
+    may_start: bool = True
+    """False if the queue is paused, or what its jobs rely on is known not to work."""
+    ready: int = 0
+    oldest_at: int | None = None
+    due_soon: int = 0
+    running: int = 0
+    running_for: int = 0
+    """How long all that runs has run so far, added up."""
+    arrivals_per_s: float = 0.0
+    ended_per_s: float = 0.0
+    ended: int = 0
+    took: int = 0
+    """How many attempts are known that have ended, and how long they took together."""
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """One live worker process. `queues` is None for all of its app."""
+
+    app: str
+    queues: list[str] | None
+    offers: str
+    slots: int
+    running: int
+
+    def serves(self, lane: Lane) -> bool:
+        is_its = self.app == lane.app and (self.queues is None or lane.queue in self.queues)
+        return is_its and requirement.fits(lane.requirements, self.offers)
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything at one instant, by the clock of the database."""
+
+    at: int
+    lanes: list[Lane]
+    workers: list[Capacity]
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody needs to know who adds and removes workers."""
+
+    ready: int
+    oldest_ready_s: float | None
+    due_soon: int
+    running: int
+    slots: int
+    free_slots: int
+    busy_share: float | None
+    arrivals_per_s: float
+    ended_per_s: float
+    run_s: float | None
+    suggested_slots: int
+    suggested_workers: int
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one queue for one pool."""
+
+    app: str
+    queue: str
+    pool: str
+    paused: bool
+    figures: Figures
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """For all groups together, and for each. A worker that serves several groups is counted in each of them."""
+
+    slots_of_a_worker: int
+    total: Figures
+    groups: list[Group]
+
+
+def report(measured: Measured, target_s: float, slots_of_a_worker: int) -> Report:
+    """The figures of everything that was measured, with a suggestion that works off what waits within `target_s`."""
+
+    def figures(lanes: Sequence[Lane], slots: int) -> Figures:
+        return _figures(measured, lanes, slots, slots_of_a_worker)
+
+    groups = [
+        Group(
+            app=app,
+            queue=queue,
+            pool=pool,
+            paused=lanes[0].is_paused,
+            figures=figures(lanes, suggested_slots(lanes, target_s)),
+        )
+        for (app, queue, pool), lanes in _by(measured.lanes, lambda lane: (lane.app, lane.queue, pool_of(lane)))
+    ]
+    wanted = sum(group.figures.suggested_slots for group in groups)
+    return Report(slots_of_a_worker=slots_of_a_worker, total=figures(measured.lanes, wanted), groups=groups)
+
+
+def suggested_slots(lanes: Sequence[Lane], target_s: float) -> int:
+    """How many slots work off what waits within `target_s`, and keep up with what comes meanwhile.
+
+    Where nothing may start, only what runs needs a slot.
+    """
+    running, open_lanes = sum(lane.running for lane in lanes), [lane for lane in lanes if lane.may_start]
+    known_s, ready = _run_s(open_lanes), sum(lane.ready for lane in open_lanes)
+    run_s = ASSUMED_RUN_S if known_s is None else known_s
+    keeping_up = max(running, _up(sum(lane.arrivals_per_s for lane in open_lanes) * run_s))
+    return keeping_up + min(ready, max(1, _up(ready * run_s / target_s)))
+
+
+def usual_slots(measured: Measured, otherwise: int) -> int:
+    """How many slots a worker process has: as many as the largest that is live."""
+    return max((worker.slots for worker in measured.workers), default=otherwise)
+
+
+def pool_of(lane: Lane) -> str:
+    return requirement.pool(lane.requirements)
+
+
+def _figures(measured: Measured, lanes: Sequence[Lane], wanted: int, slots_of_a_worker: int) -> Figures:
+    serving = [worker for worker in measured.workers if any(worker.serves(lane) for lane in lanes)]
+    slots = sum(worker.slots for worker in serving)
+    free = sum(max(0, worker.slots - worker.running) for worker in serving)
+    oldest_at = min((lane.oldest_at for lane in lanes if lane.oldest_at is not None), default=None)
+    return Figures(
+        ready=sum(lane.ready for lane in lanes),
+        oldest_ready_s=None if oldest_at is None else _seconds(max(0, measured.at - oldest_at)),
+        due_soon=sum(lane.due_soon for lane in lanes),
+        running=sum(lane.running for lane in lanes),
+        slots=slots,
+        free_slots=free,
+        busy_share=round(1 - free / slots, 3) if slots else None,
+        arrivals_per_s=round(sum(lane.arrivals_per_s for lane in lanes), 3),
+        ended_per_s=round(sum(lane.ended_per_s for lane in lanes), 3),
+        run_s=_run_s(lanes),
+        suggested_slots=wanted,
+        suggested_workers=math.ceil(wanted / slots_of_a_worker),
+    )
+
+
+def _run_s(lanes: Sequence[Lane]) -> float | None:
+    """The mean of what has ended; if nothing has, what runs has taken so long at least."""
+    ended, running = sum(lane.ended for lane in lanes), sum(lane.running for lane in lanes)
+    if ended:
+        return _seconds(sum(lane.took for lane in lanes) / ended)
+    return _seconds(sum(lane.running_for for lane in lanes) / running) if running else None
+
+
+def _by(
+    lanes: Sequence[Lane], key: Callable[[Lane], tuple[str, str, str]]
+) -> list[tuple[tuple[str, str, str], list[Lane]]]:
+    return [(name, list(found)) for name, found in groupby(sorted(lanes, key=key), key)]
+
+
+def _seconds(microseconds: float) -> float:
+    return round(microseconds / MICROSECONDS, 3)
+
+
+def _up(value: float) -> int:
+    """The next whole number; one that was reached by division is not taken for a little more."""
+    return math.ceil(round(value, 6))
