@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import names
+from rota.domain import headcount, names
 from rota.domain.errors import DefinitionError
 
 DEFAULT_URL = "sqlite:///rota.db"
@@ -30,8 +30,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How often an idle loop looks for what no hint told it of."""
     concurrency: int = 100
     """Executions that one worker process runs at once."""
-    processes: int = 1
-    """Worker processes under one supervisor."""
+    processes: int | str = 1
+    """Worker processes under one supervisor: a number, or a range such as 2-8."""
+    quiet_s: float = 30.0
+    """How long a worker with a range of processes keeps one that is not needed."""
     grace_s: float = 30.0
     """How long a draining worker lets its executions finish."""
     busy_s: float = 30.0
@@ -46,7 +48,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "lease_s": (0.2, 3600),
     "poll_s": (0.01, 60),
     "concurrency": (1, 10_000),
-    "processes": (1, 256),
+    "processes": (headcount.LEAST, headcount.MOST),
+    "quiet_s": (0.1, 3600),
     "grace_s": (0, 86_400),
     "busy_s": (0.1, 3600),
     "max_payload_bytes": (1024, 64 * 1024 * 1024),
@@ -80,8 +83,11 @@ def _validated(values: dict[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise DefinitionError(_readable(str(error), values)) from None
     names.check(settings.namespace, "the setting namespace")
+    headcount.parse(settings.processes, "the setting processes")
     for field, (low, high) in _BOUNDS.items():
         value = getattr(settings, field)
+        if isinstance(value, str):
+            continue  # A range, whose ends are within the bounds.
         if not low <= value <= high:
             raise DefinitionError(f"the setting {field} must be between {low:g} and {high:g}, not {value:g}")
     return settings
@@ -92,5 +98,5 @@ def _readable(message: str, values: dict[str, Any]) -> str:
     field = message.rpartition("$.")[2].rstrip("`")
     if field not in values:
         return f"settings: {message} (from {FILE} or ROTA_… in the environment)"
-    kind = Settings.__annotations__[field]
+    kind = "a number or a range such as 2-8" if field == "processes" else Settings.__annotations__[field]
     return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {values[field]!r}"

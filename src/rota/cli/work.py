@@ -30,7 +30,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 @click.argument("app", metavar="MODULE:APP")
 @click.option("--queues", metavar="A,B", help="Only these queues (default: all of the app).")
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once in each process (default: 100).")
-@click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
+@click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
 @click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only jobs of this pool; may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME", help="What jobs may require of a worker; repeatable.")
 @click.option(
@@ -52,7 +52,7 @@ def worker(
     app: str,
     queues: str | None,
     concurrency: int | None,
-    processes: int | None,
+    processes: str | None,
     pools: tuple[str, ...],
     tags: tuple[str, ...],
     resources: tuple[str, ...],
@@ -66,7 +66,7 @@ def worker(
     Ctrl-C or SIGTERM stops it in order: it takes no more work and waits for what runs; a second one hastens that.
 
     \b
-    rota worker shop:app --queues mail,default --processes 2
+    rota worker shop:app --queues mail,default --processes 2-8
     rota worker shop:app --pool cpu --tag eu --resource gpu=2
     """
     settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
@@ -78,9 +78,9 @@ def worker(
 @click.command()
 @click.argument("app", metavar="MODULE:APP")
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once (default: 100).")
-@click.option("--processes", type=int, metavar="N", help="Processes that run jobs (default: 1).")
+@click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
 @with_database
-def dev(database: Database, app: str, concurrency: int | None, processes: int | None) -> None:
+def dev(database: Database, app: str, concurrency: int | None, processes: str | None) -> None:
     """Run everything for an app on this machine, and say what happens.
 
     Creates the database if there is none, runs the app's jobs, logs how each execution ends and says what to try
@@ -126,20 +126,23 @@ def supervise(
 ) -> None:
     """Runs workers of `app` until a signal stops them."""
     from rota import __version__
+    from rota.domain import headcount
     from rota.engine import running
-    from rota.engine.supervisor import Plan, Supervisor, Unusable
+    from rota.engine.plan import Plan
+    from rota.engine.supervisor import Supervisor, Unusable
     from rota.store.opening import open_store
 
     logging.basicConfig(level=log_level, format=FORMAT)
     plan = Plan(
         command=_child_command(database, app, arguments),
-        processes=settings.processes,
+        processes=headcount.parse(settings.processes),
         queues=queues,
         concurrency=settings.concurrency,
         lease_s=settings.lease_s,
         poll_s=settings.poll_s,
         grace_s=settings.grace_s,
         version=__version__,
+        quiet_s=settings.quiet_s,
         retention_days=settings.retention_days,
         offers=given,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.params import instant, json_option, past
 from rota.domain import requirement
+from rota.domain.headcount import Headcount
 
 if TYPE_CHECKING:
     from rota.store.reader import WorkerRow
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 @with_database
 def workers(database: Database, since: datetime | None, as_json: bool) -> None:
     """List workers that are at work; ask one to drain.
+
+    Each is a process. BUSY is how many of its slots are in use, PROCESSES how many its supervisor has at work, and how
+    many it may have.
 
     \b
     rota workers --since 1d
@@ -35,7 +41,12 @@ def workers(database: Database, since: datetime | None, as_json: bool) -> None:
     # Nobody has stopped in the future: by default only those that have not stopped.
     stopped_since = instant(since) if since else 2**62
     rows = database.read(reader.workers, database.namespace, stopped_since or 0)
-    output.listing(rows, _columns(now), as_json=as_json, empty="no worker is at work: start one with `rota worker`")
+    output.listing(
+        rows,
+        _columns(now, _crews(rows, now)),
+        as_json=as_json,
+        empty="no worker is at work: start one with `rota worker`",
+    )
 
 
 @workers.command()
@@ -69,13 +80,26 @@ def state(row: WorkerRow, now: int) -> str:
     return "lease ran out" if row.stopped_at is None and row.lease_until <= now else row.state
 
 
-def _columns(now: int) -> output.Columns[WorkerRow]:
+def _crews(rows: Sequence[WorkerRow], now: int) -> Counter[str]:
+    """How many processes each supervisor has at work."""
+    return Counter(row.supervisor for row in rows if row.stopped_at is None and row.lease_until > now)
+
+
+def _processes(row: WorkerRow, crews: Counter[str]) -> str:
+    """Of the supervisor: how many there are, and how many there may be. An older version does not tell."""
+    if not row.supervisor:
+        return "-"
+    return f"{crews[row.supervisor]}/{Headcount(row.least, row.most)}"
+
+
+def _columns(now: int, crews: Counter[str]) -> output.Columns[WorkerRow]:
     return {
         "worker": lambda row: str(row.id),
         "name": lambda row: row.name,
         "app": lambda row: row.app,
         "state": lambda row: state(row, now),
-        "running": lambda row: f"{row.running}/{row.concurrency}",
+        "busy": lambda row: f"{row.running}/{row.concurrency}",
+        "processes": lambda row: _processes(row, crews),
         "offers": lambda row: requirement.offered(row.offers),
         "queues": lambda row: ",".join(map(output.as_text, output.decoded(row.queues) or ["(all)"])),
         "heartbeat": lambda row: text.ago(row.heartbeat_at, now),

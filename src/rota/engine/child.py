@@ -30,6 +30,8 @@ log = logging.getLogger("rota.engine")
 
 
 DRAIN = b"drain"
+FINISH = b"finish"
+"""Take nothing more, and end when what runs has ended by itself."""
 LEAVING = b"leaving"
 BLOCKED = b"blocked "
 """Before the report of an attempt that holds the event loop beyond its time."""
@@ -115,6 +117,8 @@ async def _serve(
     def obey(command: str) -> None:
         if command == DRAIN.decode():
             loop.call_soon_threadsafe(node.drain)
+        elif command == FINISH.decode():
+            loop.call_soon_threadsafe(node.finish)
 
     tether.follow(pipe, obey)
     try:

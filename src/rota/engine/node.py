@@ -73,7 +73,7 @@ class Node:
         self._rounds = 1
         self._change = Wake()
         self._hurried = asyncio.Event()
-        self._draining = False
+        self._draining = self._finishing = False
         self.completer = Completer(bridge, settled)
         self.scribe = Scribe(bridge, clock)
         self._pace = Pace(clock, place.concurrency)
@@ -119,6 +119,11 @@ class Node:
         self._draining = True
         self._change.wake()
 
+    def finish(self) -> None:
+        """Stop claiming, and end when what runs has ended by itself, however long that takes."""
+        self._finishing = True
+        self._change.wake()
+
     async def run(self) -> None:
         """Returns when everything has been reported or given back. Raises LeaseLost if the lease is gone."""
         loops = [self.dispatcher.loop, self.completer.loop, self.scribe.loop, self._cancels, self._reconcile]
@@ -135,7 +140,7 @@ class Node:
             self.worker.close()
 
     async def _live(self) -> None:
-        while not self._draining and not self.worker.is_tainted:
+        while not self._draining and not self._finishing and not self.worker.is_tainted:
             await self._change.sleep(self._place.poll_s)
         self.dispatcher.close()
         self.worker.begin_no_more()
@@ -144,6 +149,7 @@ class Node:
         with contextlib.suppress(StoreError):
             # Only for those who look: that no claims are made any more does not depend on it.
             await self._bridge.transact(fleet.drain, self._place.worker)
+        await self._until(lambda: self.worker.is_idle or self._draining or self.worker.is_tainted)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._place.grace_s):
                 await self._idle_or_hurried()
@@ -172,7 +178,7 @@ class Node:
 
     def _slot_freed(self) -> None:
         self.dispatcher.slot_freed()
-        if self._draining or self.worker.is_tainted:
+        if self._draining or self._finishing or self.worker.is_tainted:
             self._change.wake()
 
     async def _watch_cancels(self) -> float | None:

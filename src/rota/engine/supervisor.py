@@ -18,28 +18,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import msgspec
 
 from rota.clock import Clock
+from rota.domain import requirement
 from rota.domain.errors import StoreError, StoreUnavailable
-from rota.domain.requirement import Offers
 from rota.domain.status import Reason
 from rota.engine import tether
 from rota.engine.bridge import StoreBridge
-from rota.engine.child import DRAIN, Hello
+from rota.engine.child import DRAIN, FINISH, Hello
+from rota.engine.crew import Crew
 from rota.engine.heart import Heart, farewell
 from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.node import Place
+from rota.engine.occupancy import Occupancy
+from rota.engine.plan import Plan
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
 from rota.ops import finish, fleet
 from rota.ops.upkeep import Served
+from rota.store import load
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from rota.store.keeping import open_keeper
 from rota.store.port import Store
@@ -53,27 +58,12 @@ STILL_OPEN_S = 0.5
 HEAD_START_S = 0.01
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run: the children's command line, how many of them, and how they work."""
-
-    command: Sequence[str]
-    processes: int
-    queues: Sequence[str] | None
-    concurrency: int
-    lease_s: float
-    poll_s: float
-    grace_s: float
-    version: str
-    retention_days: int = 30
-    offers: Offers = Offers()
-
-
 class Unusable(Exception):
     """The app could not be loaded; the text says why."""
 
 
 class Supervisor:
-    """Keeps `plan.processes` children at work until told to stop."""
+    """Keeps as many children at work as `plan.processes` allows and the load asks for, until told to stop."""
 
     def __init__(self, plan: Plan, clock: Clock, open_store: Callable[[str], Store]) -> None:
         self._plan = plan
@@ -86,7 +76,16 @@ class Supervisor:
         self._let_go: set[int] = set()
         """Workers that we ended ourselves, by no fault of what they ran."""
         self._retired: set[int] = set()
-        """Workers that somebody has asked to drain: nobody takes their place."""
+        """Workers that were let go, or that somebody has asked to drain: nobody takes their place."""
+        self._crew = Crew(
+            plan.processes,
+            plan.concurrency,
+            plan.quiet_s,
+            clock,
+            fill=self._keep_slot,
+            waits=self._has_work,
+            let_go=self._let_one_go,
+        )
         self._stopping = asyncio.Event()
         self._store: Store | None = None
         self._url = ""
@@ -103,6 +102,7 @@ class Supervisor:
         else:
             log.warning("stopping: waiting up to %g s for what runs", self._plan.grace_s)
         self._stopping.set()
+        self._crew.close()
         for child in self._children.values():
             child.send(DRAIN)
 
@@ -120,7 +120,7 @@ class Supervisor:
                 task.result()
         finally:
             await self._end_at_once(self._children.values())
-            ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._lives]
+            ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._crew.places, *self._lives]
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
@@ -128,7 +128,7 @@ class Supervisor:
                 self._store.close()
 
     async def _all_slots(self) -> None:
-        await asyncio.gather(*(self._keep_slot() for _ in range(self._plan.processes)))
+        await self._crew.run()
         while self._lives:  # The end of a life leaves a burial.
             await asyncio.gather(*self._lives)
 
@@ -195,6 +195,7 @@ class Supervisor:
             started_at = self._clock.monotonic()
             code, worker = await self._one_life()
             if worker in self._retired:
+                self._crew.gone()
                 return
             lived_s = self._clock.monotonic() - started_at
             if code in (tether.DRAINED, tether.RECYCLE, tether.BLOCKED) or lived_s > QUICK_DEATH_S:
@@ -218,12 +219,15 @@ class Supervisor:
             raise
         self._children[worker] = child
         self._ours.add(worker)
+        occupancy = Occupancy(self._bridge, self._clock, self._plan.concurrency)
+        self._crew.enter(worker, occupancy)
         child.send(msgspec.json.encode(self._place(worker, hello)))
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = self._keep(self._live_out(worker, child, leaving))
+        life = self._keep(self._live_out(worker, child, leaving, occupancy))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
+        self._crew.leave(worker)
         return (life.result() if life.done() else tether.RECYCLE), worker
 
     def _keep(self, work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
@@ -268,10 +272,10 @@ class Supervisor:
         log.error("a new worker process cannot start: %s", error)
         return await child.wait()
 
-    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None]) -> int:
+    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None], bridge: Occupancy) -> int:
         """Until the child has ended; the store is told apart from that. A child that outstays its grace is killed."""
         end = asyncio.create_task(child.wait())
-        desk = asyncio.create_task(child.serve_store(self._bridge))
+        desk = asyncio.create_task(child.serve_store(bridge))
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -317,6 +321,9 @@ class Supervisor:
             queues=None if self._plan.queues is None else list(self._plan.queues),
             concurrency=self._plan.concurrency,
             offers=self._plan.offers,
+            supervisor=f"{host}:{os.getpid()}",
+            least=self._plan.processes.least,
+            most=self._plan.processes.most,
         )
         backoff_s = FIRST_BACKOFF_S
         while True:
@@ -405,7 +412,19 @@ class Supervisor:
         if worker in self._children and worker not in self._retired:
             log.warning("worker %d was asked to drain: waiting up to %g s for what runs", worker, self._plan.grace_s)
             self._retired.add(worker)
+            self._crew.dismiss(worker)
             self._children[worker].send(DRAIN)
+
+    def _let_one_go(self, worker: int) -> None:
+        self._retired.add(worker)
+        self._children[worker].send(FINISH)
+
+    async def _has_work(self) -> bool:
+        """Whether something waits that a child of ours could take, if it had nothing else to do."""
+        assert self._served is not None
+        where = (self._served.namespace, self._served.app, self._served.queues)
+        needs = await self._bridge.read(load.needs_of_ready, *where)
+        return any(requirement.fits(one, requirement.encode(self._plan.offers)) for one in needs)
 
     def _unblock(self) -> None:
         """A child that holds the only turn to write and does not go on would cost everybody's lease: it must go.

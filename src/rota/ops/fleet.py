@@ -38,6 +38,10 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[str] | None
     concurrency: int
     offers: Offers = Offers()
+    supervisor: str = ""
+    least: int = 1
+    most: int = 1
+    """How few and how many processes its supervisor may have."""
 
 
 def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:

@@ -118,6 +118,9 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     lease_until: int
     stopped_at: int | None
     running: int
+    supervisor: str = ""
+    least: int = 1
+    most: int = 1
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):

@@ -1,9 +1,10 @@
 -- name: add_worker
 INSERT INTO worker (
-    namespace, app, name, host, pid, version, offers, queues, concurrency, state, started_at, heartbeat_at, lease_until)
+    namespace, app, name, host, pid, version, offers, queues, concurrency, supervisor, least, most, state, started_at,
+    heartbeat_at, lease_until)
 VALUES (
-    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :concurrency, 'live', :now, :now,
-    CAST(:now AS bigint) + :lease)
+    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :concurrency, :supervisor, :least, :most, 'live',
+    :now, :now, CAST(:now AS bigint) + :lease)
 RETURNING id
 
 -- name: beat

@@ -1,0 +1,126 @@
+"""The places for children under one supervisor: who is on duty, how many there should be, and who may go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from rota.clock import Clock
+from rota.domain.errors import StoreError
+from rota.domain.headcount import Headcount
+from rota.engine import sizing
+from rota.engine.occupancy import Occupancy
+from rota.engine.sizing import Load, Mood
+
+log = logging.getLogger("rota.engine")
+
+LOOK_SHARE = 20
+"""A look at the store that took a second is not repeated for so many."""
+
+
+class Crew:
+    """Keeps as many places filled as the load asks for, between the least and the most that are allowed.
+
+    `fill` keeps one place filled until nobody is wanted there. `waits` asks the store whether there is work for one
+    more, and is called only while all are full. `let_go` asks a worker to finish what it runs, and to end.
+    """
+
+    def __init__(
+        self,
+        allowed: Headcount,
+        slots: int,
+        quiet_s: float,
+        clock: Clock,
+        *,
+        fill: Callable[[], Coroutine[Any, Any, None]],
+        waits: Callable[[], Awaitable[bool]],
+        let_go: Callable[[int], None],
+    ) -> None:
+        self._allowed = allowed
+        self._slots = slots
+        self._quiet_s = quiet_s
+        self._clock = clock
+        self._fill, self._waits, self._let_go = fill, waits, let_go
+        self._mood = Mood()
+        self._ask_at = 0.0
+        self._did_wait = False
+        self._leaving = 0
+        self._is_closed = False
+        self.places: set[asyncio.Task[None]] = set()
+        self._on_duty: dict[int, Occupancy] = {}
+
+    async def run(self) -> None:
+        """Until no place is left. What is raised in one of them is raised here."""
+        for _ in range(self._allowed.least):
+            self._add_place()
+        look_s = None if self._allowed.is_fixed else sizing.LOOK_S
+        while self.places:
+            done, _ = await asyncio.wait(self.places, timeout=look_s, return_when=asyncio.FIRST_COMPLETED)
+            self.places -= done
+            for place in done:
+                place.result()
+            if not self._allowed.is_fixed and self.places and not self._is_closed:
+                await self._resize()
+
+    def close(self) -> None:
+        """Nobody comes and goes any more, except that the places end."""
+        self._is_closed = True
+
+    def enter(self, worker: int, occupancy: Occupancy) -> None:
+        self._on_duty[worker] = occupancy
+
+    def leave(self, worker: int) -> None:
+        """It takes no more work, or has ended; its place may be filled anew."""
+        self._on_duty.pop(worker, None)
+
+    def dismiss(self, worker: int) -> None:
+        """It goes because somebody has asked for it, and nobody is to take its place."""
+        if worker in self._on_duty:
+            self.leave(worker)
+            self._leaving += 1
+            self._allowed = self._allowed.without_one
+
+    def gone(self) -> None:
+        """The place of one that was let go, or dismissed, ends with it."""
+        self._leaving -= 1
+
+    def _add_place(self) -> None:
+        self.places.add(asyncio.create_task(self._fill(), name="place"))
+
+    async def _resize(self) -> None:
+        load = await self._load()
+        if self._is_closed or not load.processes:  # All were dismissed.
+            return
+        self._mood, wanted = sizing.decide(self._mood, load, self._clock.monotonic(), self._allowed, self._quiet_s)
+        if wanted > load.processes and len(self.places) < self._allowed.most:
+            log.info("all %d processes are full and work waits: starting one more", load.processes)
+            self._add_place()
+        elif wanted < load.processes and (idle := [worker for worker, one in self._on_duty.items() if one.is_idle]):
+            worker = max(idle)  # The youngest: the others have warmer caches, and older ones are replaced anyway.
+            log.info("%d processes are enough: letting worker %d go", wanted, worker)
+            self.leave(worker)
+            self._leaving += 1
+            self._let_go(worker)
+
+    async def _load(self) -> Load:
+        used = [one.used() for one in self._on_duty.values()]
+        processes = len(self.places) - self._leaving
+        are_there = len(used) == processes  # And none is just starting, or comes again after a crash.
+        has_idle = are_there and any(one.is_idle for one in self._on_duty.values())
+        are_full = are_there and min(used) >= sizing.FULL * self._slots
+        is_pressed = are_full and processes < self._allowed.most and await self._is_wanted()
+        return Load(processes=processes, slots=self._slots, used=sum(used), is_pressed=is_pressed, has_idle=has_idle)
+
+    async def _is_wanted(self) -> bool:
+        """Whether the store has work for one more; the dearer the answer was, the longer it is good for."""
+        asked_at = self._clock.monotonic()
+        if asked_at >= self._ask_at:
+            try:
+                self._did_wait = await self._waits()
+            except StoreError:
+                self._did_wait = False  # Nobody can claim: one more would not help.
+            now = self._clock.monotonic()
+            self._ask_at = now + LOOK_SHARE * (now - asked_at) - sizing.LOOK_S
+        return self._did_wait

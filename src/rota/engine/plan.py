@@ -1,0 +1,26 @@
+"""What a supervisor is told when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.headcount import Headcount
+from rota.domain.requirement import Offers
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run: the children's command line, how many of them, and how they work."""
+
+    command: Sequence[str]
+    processes: Headcount
+    queues: Sequence[str] | None
+    concurrency: int
+    lease_s: float
+    poll_s: float
+    grace_s: float
+    version: str
+    quiet_s: float = 30.0
+    retention_days: int = 30
+    offers: Offers = Offers()

@@ -1,0 +1,82 @@
+"""How many processes a worker should have, decided from what they were doing; nothing is done here.
+
+One more when all are full and work waits, and that for a moment. One fewer when the others had room to spare for all of
+it, and that for a while. To start a process costs an import, and to lack one costs waiting, so it grows within seconds
+and shrinks slowly. If one is missed soon after it was let go, the load comes and goes, and the next one is kept twice
+as long: whatever the rhythm of a load is, there comes an end to starting and stopping for it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.domain.headcount import Headcount
+
+LOOK_S = 1.0
+"""How often to look at the processes."""
+GROW_AFTER_S = 2.0
+FULL = 0.9
+"""The share of its slots in use, on average between two looks, from which a process is full."""
+SPARE = 0.7
+"""The others must have had room for everything with so much of their slots, before one is let go."""
+SOON = 4
+"""One that is wanted back within so many quiet whiles was let go too soon."""
+LONGEST_QUIET_S = 600.0
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes were doing since the last look."""
+
+    processes: int
+    """Those that take work, or will when they have started."""
+    slots: int
+    """Of each."""
+    used: float
+    """Slots in use, of all together."""
+    is_pressed: bool = False
+    """Whether all were full and something waits that they could take."""
+    has_idle: bool = False
+    """Whether one of them has nothing to do at this moment."""
+
+
+class Mood(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered from look to look."""
+
+    pressed_since: float | None = None
+    quiet_since: float | None = None
+    let_go_at: float | None = None
+    """When one was let go, unless one more was wanted since then."""
+    patience: int = 1
+    """For how many quiet whiles in a row one is kept that is not needed."""
+
+
+def decide(mood: Mood, load: Load, now: float, allowed: Headcount, quiet_s: float) -> tuple[Mood, int]:
+    """The mood for the next look, and how many processes there should be: one more or fewer at most."""
+    if load.processes > allowed.most or load.processes < allowed.least:
+        return Mood(patience=mood.patience), min(max(load.processes, allowed.least), allowed.most)
+    if load.is_pressed:
+        since = now if mood.pressed_since is None else mood.pressed_since
+        if now - since < GROW_AFTER_S or load.processes == allowed.most:
+            return replace(mood, pressed_since=since, quiet_since=None), load.processes
+        return Mood(patience=_patience(mood, now, quiet_s)), load.processes + 1
+    if load.processes == allowed.least or load.used > SPARE * load.slots * (load.processes - 1):
+        return replace(mood, pressed_since=None, quiet_since=None), load.processes
+    since = now if mood.quiet_since is None else mood.quiet_since
+    if now - since < _kept_s(mood, quiet_s) or not load.has_idle:
+        return replace(mood, pressed_since=None, quiet_since=since), load.processes
+    return Mood(let_go_at=now, patience=mood.patience), load.processes - 1
+
+
+def _kept_s(mood: Mood, quiet_s: float) -> float:
+    return max(quiet_s, min(LONGEST_QUIET_S, mood.patience * quiet_s))
+
+
+def _patience(mood: Mood, now: float, quiet_s: float) -> int:
+    """After one more was wanted: more of it if one was let go too soon, as at first if that was long ago."""
+    if mood.let_go_at is None:
+        return mood.patience
+    kept_s = _kept_s(mood, quiet_s)
+    if now - mood.let_go_at >= SOON * kept_s:
+        return 1
+    return mood.patience if kept_s >= LONGEST_QUIET_S else 2 * mood.patience

@@ -1,0 +1,132 @@
+"""A process that is let go: it takes nothing more, and what it runs has all the time that it needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota import App, Handle, Status
+from rota.clock import SystemClock
+from rota.engine.bridge import StoreBridge
+from rota.engine.node import Node, Place
+from rota.engine.occupancy import Occupancy
+from rota.ops import fleet
+from tests.support.waiting import PATIENCE_S
+
+SLOTS = 2
+
+
+class Scene:
+    """A node in this process, whose supervisor is the test. Its jobs wait for `gate`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.app = App("scene", url=f"sqlite:///{folder}/rota.db")
+        self.gate = asyncio.Event()
+
+        @self.app.job(retry=None)
+        async def wait() -> str:
+            await self.gate.wait()
+            return "done"
+
+        self._job = wait
+        self.store = self.app.connection.store()
+        self.bridge = StoreBridge(self.store)
+        self.occupancy = Occupancy(self.bridge, SystemClock(), SLOTS)
+
+    async def start(self, grace_s: float) -> None:
+        newcomer = fleet.Newcomer(
+            namespace="default", app="scene", name="n", host="h", pid=1, version="", queues=None, concurrency=SLOTS
+        )
+        worker = await self.bridge.transact(fleet.join, newcomer, 600)
+        place = Place(
+            worker=worker,
+            namespace="default",
+            app="scene",
+            queues=None,
+            concurrency=SLOTS,
+            lease_s=600,
+            poll_s=0.05,
+            grace_s=grace_s,
+        )
+        self.node = Node(self.occupancy, SystemClock(), place, self.app.targets())
+        self.running = asyncio.create_task(self.node.run())
+
+    async def enqueue(self, count: int) -> list[Handle[Any]]:
+        return [await self._job.aenqueue() for _ in range(count)]
+
+    async def close(self) -> None:
+        self.running.cancel()
+        await asyncio.gather(self.running, return_exceptions=True)
+        self.bridge.close()
+        self.app.close()
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    await scene.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # sleep: between two looks at a database
+
+
+async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(scene: Scene) -> None:
+    await scene.start(grace_s=0)
+    some = await scene.enqueue(2)
+    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    scene.node.finish()
+    (late,) = await scene.enqueue(1)
+    done, _ = await asyncio.wait([scene.running], timeout=1)
+    assert not done
+    assert {x.status() for x in some} == {Status.RUNNING}
+    scene.gate.set()
+    await asyncio.wait_for(scene.running, PATIENCE_S)
+    assert [x.result(0) for x in some] == ["done", "done"]
+    assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
+
+
+async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
+    await scene.start(grace_s=0)
+    some = await scene.enqueue(2)
+    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    scene.node.finish()
+    scene.node.drain()
+    await asyncio.wait_for(scene.running, PATIENCE_S)
+    assert {(x.status(), x.info().attempts, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
+
+
+async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
+    await scene.start(grace_s=600)
+    some = await scene.enqueue(2)
+    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    scene.node.finish()
+    scene.node.drain()
+    done, _ = await asyncio.wait([scene.running], timeout=0.5)
+    assert not done
+    scene.gate.set()
+    await asyncio.wait_for(scene.running, PATIENCE_S)
+    assert [x.result(0) for x in some] == ["done", "done"]
+
+
+async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
+    await scene.start(grace_s=0)
+    assert (scene.occupancy.is_idle, scene.occupancy.used()) == (True, 0)
+    some = await scene.enqueue(1)
+    await until(lambda: not scene.occupancy.is_idle)
+    assert scene.occupancy.used() == 1
+    some += await scene.enqueue(5)
+    await until(lambda: sum(x.status() is Status.RUNNING for x in some) == SLOTS)
+    assert scene.occupancy.used() == SLOTS
+    scene.gate.set()
+    await until(lambda: scene.occupancy.is_idle)
+    assert [x.result(PATIENCE_S) for x in some] == ["done"] * 6
+    scene.occupancy.used()
+    assert scene.occupancy.used() == 0
