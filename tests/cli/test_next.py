@@ -59,6 +59,13 @@ def test_a_time_that_is_left_out_is_warned_of(shell: Shell, words: list[str], se
     assert f"warning: its time {warning}\n" in answer.err
 
 
+def test_a_day_that_is_left_out_is_named(shell: Shell) -> None:
+    """Samoa had no 30 December 2011."""
+    answer = upcoming(shell, "0 9 * * *", "--tz", "Pacific/Apia", "--from", "2011-12-29T20:00Z", "-n", "2")
+    assert answer.rows == ["2011-12-30T10:00:00Z", "2011-12-30T19:00:00Z"]
+    assert "warning: its time does not exist on 2011-12-30: it runs once, right after the gap\n" in answer.err
+
+
 @pytest.mark.parametrize(
     ("overlap", "ticks", "words"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rota.domain.schedule import CatchUp
-from tests.schedules.timetable import DAY_S, Entry, Timetable, at, every, instant, ticks_of
+from rota.domain.ticks import Gap
+from tests.schedules.timetable import DAY_S, Entry, Timetable, at, cron, every, instant, ticks_of
 
 
 def test_half_a_minute_is_on_time_whatever_the_policy(table: Timetable) -> None:
@@ -119,3 +120,24 @@ def test_catching_up_respects_overlap(table: Timetable) -> None:
     table.put(every(60), catch_up="all", overlap="skip")
     table.go_to(240 + 45)
     assert table.ledger() == [Entry(60, "caught_up"), *(Entry(60 * n, "overlap") for n in (2, 3, 4))]
+
+
+def test_the_last_tick_before_days_that_are_left_out_is_caught_up(table: Timetable) -> None:
+    """However many ticks those days would have had."""
+    table.put(every(1), excluded=("2026-01-02", "2026-01-03"), window_s=4.0 * DAY_S)
+    table.go_to(2.9 * DAY_S)
+    assert table.ledger() == [
+        Entry(1, "missed", DAY_S - 2),
+        Entry(DAY_S - 1, "caught_up"),
+        Entry(DAY_S, "excluded", DAY_S),
+        Entry(2 * DAY_S, "excluded", round(0.9 * DAY_S) - 30),
+        *(Entry(round(2.9 * DAY_S) - left, "excluded") for left in range(30, -1, -1)),
+    ]
+
+
+def test_a_time_that_did_not_exist_was_not_missed(table: Timetable) -> None:
+    """28 March 2026 is the 87th day; the clocks of Berlin leave out 02:30 on the 29th."""
+    table.world.clock.set(instant(86 * DAY_S))
+    table.put(cron("30 2 * * *", "Europe/Berlin", Gap.SKIP), catch_up="none")
+    table.go_to(90 * DAY_S)
+    assert [(entry.outcome, entry.ticks) for entry in table.ledger()] == [("missed", 1), ("dst_gap", 1), ("missed", 2)]

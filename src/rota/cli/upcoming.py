@@ -95,7 +95,7 @@ def _warnings(wanted: Cron, after: int, until: int) -> list[str]:
     left_out = [tick.at for tick in islice(ticks.gaps(*parts, after, until), MOST_WARNINGS)]
     twice = list(islice(ticks.repeats(*parts, after, until), MOST_WARNINGS))
     instead = "it is left out" if wanted.gap is Gap.SKIP else "it runs once, right after the gap"
-    words = [(at, f"its time does not exist on {_local(at, wanted.tz)[:10]}: {instead}") for at in left_out]
+    words = [(at, f"its time does not exist on {ticks.missing_day(*parts, at)}: {instead}") for at in left_out]
     words += [
         (at, f"its time comes twice on {_local(at, wanted.tz)[:10]}: it runs {_TIMES[wanted.repeat]}") for at in twice
     ]

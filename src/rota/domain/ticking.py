@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
+from rota.domain import ticks
 from rota.domain import trigger as triggers
 from rota.domain.schedule import Busy, CatchUp, Spec
 from rota.domain.ticks import Gap, Tick
@@ -190,10 +191,18 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
         tick = triggers.last(spec.trigger, low, high)
         if tick is None or len(found) == most:
             break
-        if reason_against(spec, tick, holidays) is None:
+        reason = reason_against(spec, tick, holidays)
+        if reason is None:
             found.append(tick.at)
-        high = tick.at - 1
+        # A day that is left out has no tick to look at, however many it would have had.
+        high = _day_before(spec, tick.at) if reason is Outcome.EXCLUDED else tick.at - 1
     return found[::-1]
+
+
+def _day_before(spec: Spec, at: int) -> int:
+    """The last instant before the local day of `at`."""
+    begin = start_of_day(spec.tz, day_of(spec.tz, at // MICROSECONDS)) * MICROSECONDS
+    return min(begin, at) - 1
 
 
 def _split(spec: Spec, low: int, high: int, outcome: Outcome, holidays: frozenset[date]) -> list[Mark]:
@@ -202,9 +211,21 @@ def _split(spec: Spec, low: int, high: int, outcome: Outcome, holidays: frozense
     for day in _between(spec, low, high, holidays):
         begin = start_of_day(spec.tz, day) * MICROSECONDS - 1
         end = start_of_day(spec.tz, day + timedelta(days=1)) * MICROSECONDS - 1
-        marks += stretch(spec, low, min(high, max(low, begin)), outcome)
+        marks += _around_gaps(spec, low, min(high, max(low, begin)), outcome)
         marks += stretch(spec, max(low, begin), min(high, end), Outcome.EXCLUDED)
         low = max(low, end)
+    return marks + _around_gaps(spec, low, high, outcome)
+
+
+def _around_gaps(spec: Spec, low: int, high: int, outcome: Outcome) -> list[Mark]:
+    """Ranges in (low, high], with times apart that did not exist, if the schedule leaves them out."""
+    marks: list[Mark] = []
+    if isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
+        span = (low // MICROSECONDS, high // MICROSECONDS)
+        for tick in ticks.gaps(*triggers.parts(spec.trigger), *span, spec.trigger.repeat):
+            at = tick.at * MICROSECONDS
+            marks += [*stretch(spec, low, at - 1, outcome), Mark(at, at, 1, Outcome.DST_GAP)]
+            low = at
     return marks + stretch(spec, low, high, outcome)
 
 

@@ -8,11 +8,12 @@ counts once. A schedule may ask for something else.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from enum import StrEnum
 
 import msgspec
 
-from rota.domain.cron import Cron
+from rota.domain.cron import DAY_S, Cron
 from rota.domain.zone import LAST_SECOND, Span, Zone
 
 FARTHEST_S = 45 * 366 * 86_400
@@ -102,6 +103,14 @@ def gaps(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Over
         if piece.gap_at is not None:
             yield Tick(piece.gap_at, in_gap=True)
         now = span.end
+
+
+def missing_day(cron: Cron, zone: Zone, at: int) -> date:
+    """The local date of the time that was left out and for which the tick `at` stands: it may be the day before."""
+    span = zone.span(at)
+    local = cron.first(span.start + span.before, span.start + span.offset)
+    assert local is not None, "the tick is one of `gaps`"
+    return date.fromordinal(date(1970, 1, 1).toordinal() + local // DAY_S)
 
 
 def repeats(cron: Cron, zone: Zone, after: int, until: int) -> Iterator[int]:

@@ -14,7 +14,6 @@ from rota.domain import trigger as triggers
 from rota.domain.schedule import Busy, Spec
 from rota.domain.ticks import Gap, Tick
 from rota.domain.trigger import Cron, Trigger
-from rota.domain.zone import day_of
 
 MICROSECONDS = 1_000_000
 HERD = 10
@@ -88,14 +87,14 @@ def _left_out(name: str, spec: Spec, now: int) -> Sequence[Finding]:
     if not found:
         return []
     assert isinstance(spec.trigger, Cron)
-    day = day_of(spec.trigger.tz, found[0].at // MICROSECONDS).isoformat()
+    day = ticks.missing_day(*triggers.parts(spec.trigger), found[0].at // MICROSECONDS).isoformat()
     what = "is left out" if spec.trigger.gap is Gap.SKIP else "comes right after the gap"
     text = f"{spec.trigger.expression} in {spec.trigger.tz}: its time does not exist on {day}, so that tick {what}"
     return [Finding("dst_gap", [name], text)]
 
 
 def _too_long(name: str, spec: Spec, now: int, took_s: float | None) -> Sequence[Finding]:
-    interval_s = _shortest_s(spec.trigger, now)
+    interval_s = None if took_s is None else _shortest_s(spec.trigger, now)
     if took_s is None or interval_s is None or took_s <= interval_s:
         return []
     text = (
