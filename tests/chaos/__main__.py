@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=plan.kills, help="fewer SIGKILLs than these are a failure")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="chooses faults and victims")
     parser.add_argument("--lease", type=float, default=plan.lease_s, help="seconds")
-    parser.add_argument("--rate", type=float, default=plan.kills_per_s, help="kills per second")
+    parser.add_argument("--rate", type=float, default=plan.blows_per_s, help="blows per second")
     parser.add_argument("--pace", type=float, default=plan.pace_s, help="seconds between two calls of an enqueuer")
     parser.add_argument("--keep", action="store_true", help="keep the folder with database, journals and logs")
     given = parser.parse_args()
@@ -35,7 +35,7 @@ def main() -> int:
             kills=given.kills,
             seed=given.seed,
             lease_s=given.lease,
-            kills_per_s=given.rate,
+            blows_per_s=given.rate,
             pace_s=given.pace,
         ),
         folder,

@@ -25,7 +25,7 @@ from tests.kill.effects import ADDRESS, asend, send
 from tests.kill.jobs import PATIENT, Boom
 from tests.kill.processes import MARK
 
-DEPTH = 400
+DEPTH = 3000
 DOOMED = Fixed(attempts=2, delay=0.1)
 STUBBORN = Fixed(attempts=40, delay=0.1)
 """For commands: each kill of one is a failed attempt of its own."""

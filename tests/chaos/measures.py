@@ -17,9 +17,8 @@ from tests.kill.crew import Death
 from tests.kill.evidence import Attempt
 from tests.kill.journal import Word
 
+AFTERMATH_US = 200_000
 OF_SUPERVISORS = frozenset({Fault.SUPERVISOR, Fault.BOTH, Fault.TWICE, Fault.STARTING})
-BLACKOUT_S = 5
-"""So long nobody can be served after everybody was killed at once: that is what starting the programs may take."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -65,14 +64,39 @@ def success(seen: Story) -> tuple[Rate, int]:
 
 
 def availability(seen: Story, begun_at: int, ended_at: int) -> tuple[Rate, Rate]:
-    """The seconds in which an enqueue was accepted and an attempt started: of all, and of those after no blackout."""
-    accepted = {entry.at // MICROSECONDS for entry in entries(seen) if entry.id and entry.word is Word.ENQUEUE}
-    attempts = [one for history in seen.database.attempts.values() for one in history if one.pid is not None]
-    started = {attempt.started_at // MICROSECONDS for attempt in attempts}
+    """The seconds in which an enqueue was accepted and an attempt started: of all, and of those in no blackout."""
+    accepted, started = ({at // MICROSECONDS for at in times} for times in _served_at(seen))
     seconds = set(range(begun_at // MICROSECONDS + 1, ended_at // MICROSECONDS))
-    dark = {at // MICROSECONDS + later for at in seen.blackouts for later in range(BLACKOUT_S + 1)}
+    dark = {
+        second
+        for begun, ended in _blackouts(seen)
+        for second in range(begun // MICROSECONDS, ended // MICROSECONDS + 1)
+    }
     served = seconds & accepted & started
     return Rate(len(served), len(seconds)), Rate(len(served - dark), len(seconds - dark))
+
+
+def recoveries(seen: Story) -> Spread:
+    """From a blow that killed everybody at once until an enqueue was accepted and an attempt had started again."""
+    return spread((ended - begun) / MICROSECONDS for begun, ended in _blackouts(seen))
+
+
+def _blackouts(seen: Story) -> list[tuple[int, int]]:
+    accepted, started = _served_at(seen)
+    found = []
+    for at in seen.blackouts:
+        # What was on its way to the disk when the blow fell is no sign of life.
+        firsts = [[one for one in times if one > at + AFTERMATH_US] for times in (accepted, started)]
+        if all(firsts):
+            found.append((at, max(map(min, firsts))))
+    return found
+
+
+def _served_at(seen: Story) -> tuple[list[int], list[int]]:
+    """When calls were accepted, and when attempts started."""
+    accepted = [entry.at for entry in entries(seen) if entry.id and entry.word is Word.ENQUEUE]
+    attempts = [one for history in seen.database.attempts.values() for one in history if one.pid is not None]
+    return accepted, [attempt.started_at for attempt in attempts]
 
 
 def restarts(seen: Story) -> Spread:
@@ -97,7 +121,7 @@ def tellings(seen: Story) -> Spread:
     asked: dict[str, int] = {}
     for entry in entries(seen):
         if entry.word is Word.CANCEL and entry.id is not None:
-            asked.setdefault(entry.id, entry.at)
+            asked[entry.id] = entry.at  # A client that was killed while it asked has a successor, which asks again.
     attempts = {(one.id, one.fence): one for history in seen.database.attempts.values() for one in history}
     found = []
     blame = seen.blame

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.chaos.measures import BLACKOUT_S, Rate, Spread
+from tests.chaos.measures import Rate, Spread
 
-DEFINITIONS = f"""\
+DEFINITIONS = """\
 success rate: of the executions that may succeed, those that did. Left out are jobs that are meant to fail (poison, bad
 content, too long, doomed) or to be cancelled, and, counted apart, executions that we killed three times ourselves when
 they could be blamed alone.
 availability: of the seconds of the run, those in which an enqueue was accepted and an attempt started. The second
-figure leaves out the {BLACKOUT_S} s after each blow that killed every process at once."""
+figure leaves out the time from each blow that killed every process at once until somebody was served again."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,9 +26,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     supervisors: int = 3
     children: int = 2
     enqueuers: int = 3
-    pace_s: float = 0.3
+    pace_s: float = 0.4
     """How long an enqueuer waits between two calls, on average."""
-    kills_per_s: float = 2.4
+    blows_per_s: float = 2.8
+    cheap: float = 1.0
+    """How many of the blows hit what is cheap to start again."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     killed_by_us: int
     availability: Rate
     availability_apart: Rate
+    recovery: Spread
     restart: Spread
     notice: Spread
     told: Spread
@@ -87,6 +90,7 @@ def table(report: Report) -> str:
         ("  killed three times by us", report.killed_by_us),
         ("availability", report.availability),
         ("  apart from blackouts", report.availability_apart),
+        ("  blackout until served again", report.recovery),
         ("supervisor killed, work restarted", report.restart),
         ("worker process killed, noticed", report.notice),
         ("cancel asked, job told", report.told),

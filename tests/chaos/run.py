@@ -46,7 +46,7 @@ class Run:
         with database(plan.database, self._folder) as url, self._fleet(url) as fleet:
             chance = random.Random(plan.seed)
             crew = Crew(fleet, chance, plan.lease_s, plan.supervisors, plan.enqueuers)
-            storm = Storm(crew, chance, url, fleet.mark)
+            storm = Storm(crew, chance, url, fleet.mark, lease_s=plan.lease_s, cheap=plan.cheap)
             forbidden = [words for words in FORBIDDEN if plan.database == "sqlite" or words != OF_CONNECTIONS]
             course = Course(self._folder, crew, storm.tend, stall_s=3.0, rest_s=REST_S, forbidden=forbidden)
             course.begin()
@@ -84,7 +84,7 @@ class Run:
                 course.problems.append("too much went wrong by itself to go on")
                 return
             storm.act()
-            course.wait(min(started_at + storm.count / plan.kills_per_s, started_at + plan.minutes * 60))
+            course.wait(min(started_at + storm.dealt / plan.blows_per_s, started_at + plan.minutes * 60))
         if storm.count < plan.kills:
             course.problems.append(f"{storm.count} kills are fewer than {plan.kills}")
 
@@ -135,6 +135,7 @@ class Run:
             killed_by_us=killed_by_us,
             availability=available,
             availability_apart=apart,
+            recovery=measures.recoveries(seen),
             restart=measures.restarts(seen),
             notice=measures.notices(seen),
             told=measures.tellings(seen),

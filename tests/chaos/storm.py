@@ -1,7 +1,8 @@
 """The faults of a chaos run. Kinds are dealt from a shuffled deck; most cards hit what is cheap to start again.
 
-A blow against a supervisor or an enqueuer waits until another one of them is up: a fleet of which nobody is there
-serves nobody, which `all at once` shows often enough.
+A blow against a supervisor or an enqueuer is left out unless another one of them is up: a fleet of which nobody is
+there serves nobody, which `all at once` shows often enough. A supervisor is up when it judges leases, one lease after
+it has started: until then it cannot know whether the clock has jumped.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tests.kill.crew import Crew, Death, now
 from tests.kill.fleet import Program
 from tests.kill.processes import Process, marked
 
-UP_S = 6.0
-"""A program that was started so long ago is taken to be up."""
+START_S = 3.0
+"""A program that was started so long ago is taken to be up; a supervisor judges leases one lease after that."""
 LOOK_S = 0.25
 
 
@@ -47,23 +48,23 @@ class Fault(StrEnum):
     TERMINATE = "connections terminated"
 
 
-DECK = {
-    Fault.COMMAND: 140,
-    Fault.GRANDCHILD: 120,
-    Fault.BODY: 14,
-    Fault.STAGE: 3,
-    Fault.CHILD: 8,
-    Fault.SUPERVISOR: 4,
+CHEAP = {Fault.COMMAND: 300, Fault.GRANDCHILD: 250}
+"""What costs little to start again: most blows of a long run, fewer of a short one."""
+DEAR = {
+    Fault.BODY: 26,
+    Fault.STAGE: 5,
+    Fault.CHILD: 14,
+    Fault.SUPERVISOR: 7,
     Fault.BOTH: 1,
-    Fault.ENQUEUER: 6,
-    Fault.TWICE: 2,
-    Fault.STARTING: 1,
+    Fault.ENQUEUER: 12,
+    Fault.TWICE: 3,
+    Fault.STARTING: 2,
     Fault.ALL: 1,
     Fault.STOP_CHILD: 1,
     Fault.STOP_SUPERVISOR: 1,
     Fault.STOP_BOTH: 1,
-    Fault.DRAIN: 2,
-    Fault.TERMINATE: 8,
+    Fault.DRAIN: 4,
+    Fault.TERMINATE: 12,
 }
 TERMINATED = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -74,7 +75,10 @@ TERMINATED = """
 class Storm:
     """Deals the cards, and watches what must be gone when others are."""
 
-    def __init__(self, crew: Crew, chance: random.Random, url: str, mark: str) -> None:
+    def __init__(
+        self, crew: Crew, chance: random.Random, url: str, mark: str, *, lease_s: float, cheap: float = 1.0
+    ) -> None:
+        """`cheap` says how many of the cheap cards are in the deck."""
         self.crew = crew
         self.orphans = Orphans()
         self.blackouts: list[int] = []
@@ -82,7 +86,10 @@ class Storm:
         self._chance = chance
         self._url = url
         self._mark = mark
+        self._lease_s = lease_s
+        self._cards = {**{fault: round(cheap * times) for fault, times in CHEAP.items()}, **DEAR}
         self._deck: list[Fault] = []
+        self.dealt = 0
         self._looked_at = 0.0
 
     @property
@@ -93,9 +100,10 @@ class Storm:
     def act(self) -> None:
         """One card of the deck."""
         if not self._deck:
-            self._deck = [fault for fault, times in DECK.items() for _ in range(times)]
+            self._deck = [fault for fault, times in self._cards.items() for _ in range(times)]
             self._chance.shuffle(self._deck)
         fault = self._deck.pop()
+        self.dealt += 1
         match fault:
             case Fault.COMMAND | Fault.GRANDCHILD | Fault.BODY | Fault.STAGE | Fault.CHILD:
                 self._kill_someone(fault)
@@ -173,7 +181,7 @@ class Storm:
 
     def _kill_enqueuer(self) -> None:
         victim = self._chance.choice(self.crew.enqueuers)
-        if self._has_other(self.crew.enqueuers, victim):
+        if self._has_other(self.crew.enqueuers, victim, START_S):
             self.crew.kill(victim.process, Fault.ENQUEUER)
 
     def _kill_all(self) -> None:
@@ -203,9 +211,12 @@ class Storm:
 
     def _stop(self, fault: Fault) -> None:
         place = self._place()
-        if place is None or self.crew.is_draining(self.crew.supervisors[place]):
+        if place is None or any(one.is_stopped for one in self.crew.supervisors):
             return
         supervisor = self.crew.supervisors[place]
+        # One that is about to start would only find that its patience is over.
+        if self.crew.is_draining(supervisor) or time.monotonic() - supervisor.started_at < START_S + self._lease_s:
+            return
         children = [] if fault is Fault.STOP_SUPERVISOR else supervisor.children()
         if fault is Fault.STOP_CHILD:
             self.crew.let_go(children[1:])
@@ -226,11 +237,12 @@ class Storm:
     def _place(self) -> int | None:
         """A supervisor that runs, while another one is up."""
         free = [place for place, one in enumerate(self.crew.supervisors) if not one.is_stopped]
-        places = [place for place in free if self._has_other(self.crew.supervisors, self.crew.supervisors[place])]
+        up_s = START_S + self._lease_s
+        places = [place for place in free if self._has_other(self.crew.supervisors, self.crew.supervisors[place], up_s)]
         return self._chance.choice(places) if places else None
 
-    def _has_other(self, programs: list[Program], victim: Program) -> bool:
-        up_since = time.monotonic() - UP_S
+    def _has_other(self, programs: list[Program], victim: Program, up_s: float) -> bool:
+        up_since = time.monotonic() - up_s
         return any(
             other is not victim
             and not other.is_stopped

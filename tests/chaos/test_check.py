@@ -205,7 +205,9 @@ def test_a_second_counts_if_something_was_accepted_and_started_in_it() -> None:
     # Accepted in 14 and 20; started in 14, 16, 18, 20, 22 and 30.
     everything, apart = measures.availability(replace(HEALTHY, blackouts=[15 * S]), 13 * S, 21 * S)
     assert everything == Rate(2, 7)
+    # From 15 until 20, when both had been seen again.
     assert apart == Rate(1, 1)
+    assert measures.recoveries(replace(HEALTHY, blackouts=[15 * S])) == Spread(1, 5.0, 5.0, 5.0)
 
 
 def test_what_is_measured() -> None:
