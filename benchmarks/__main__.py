@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import crowd, load, place, raw, report, sections, site, timetable
+from benchmarks import crowd, executors, load, place, raw, report, sections, site, timetable
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
-from benchmarks.peers import compare
+from benchmarks.peers import compare, prefork
 from benchmarks.sections import Section
 from benchmarks.site import KINDS, Site
 from benchmarks.sizes import FULL, QUICK, SMOKE, Size
@@ -32,6 +32,9 @@ SECTIONS: dict[str, Section] = {
     "latency": sections.latency,
     "half": load.half,
     "priority": load.priority,
+    "kinds": executors.kinds,
+    "spoken": executors.spoken,
+    "prefork": prefork.prefork,
     "idle": sections.idle,
     "peers": compare.peers,
     "brokers": compare.brokers,
@@ -45,8 +48,8 @@ SECTIONS: dict[str, Section] = {
     "growth": growth,
 }
 SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "steady", "herd", "timers", "growth"}
-WITH_PEERS = {"peers", "brokers", "timers"}
-ALIASES = {"pickup": "latency", "memory": "idle"}
+WITH_PEERS = {"peers", "brokers", "timers", "prefork"}
+ALIASES = {"pickup": ["latency"], "memory": ["idle"], "executors": ["kinds", "spoken", "prefork", "crowd"]}
 DISK_S = 0.3
 MOST_ROUNDS = 20
 
@@ -169,7 +172,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _names(text: str) -> list[str]:
-    names = [ALIASES.get(name, name) for name in text.split(",")]
+    names = [name for alias in text.split(",") for name in ALIASES.get(alias, [alias])]
     if unknown := [name for name in names if name not in SECTIONS]:
         raise argparse.ArgumentTypeError(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
     return names

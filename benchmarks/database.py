@@ -92,11 +92,16 @@ class Database(ABC):
 
     @contextlib.contextmanager
     def worker(
-        self, *, processes: int | None = None, concurrency: int | None = None, trace: bool = False
+        self,
+        *,
+        processes: int | None = None,
+        concurrency: int | None = None,
+        trace: bool = False,
+        app: str = "benchmarks.jobs:app",
     ) -> Iterator[Tree]:
         """One worker (a supervisor and its children) as a user starts it."""
         processes = processes or self.processes
-        command = [sys.executable, "-m", "rota", "worker", "benchmarks.jobs:app", "--processes", str(processes)]
+        command = [sys.executable, "-m", "rota", "worker", app, "--processes", str(processes)]
         if concurrency is not None:
             command += ["--concurrency", str(concurrency)]
         environment = {"ROTA_URL": self.url, probe.VARIABLE: str(self._probe_path), "PYTHONPATH": str(ROOT)}

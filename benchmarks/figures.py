@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from benchmarks.errands import BY_HAND, KINDS
 from benchmarks.floors import FLOORS, TIMES
-from benchmarks.peers.catalogue import PEERS, Peer
+from benchmarks.peers.catalogue import PEERS, PREFORK, Peer
 from benchmarks.sizes import Size
 
 
@@ -53,7 +54,16 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 def catalogue(size: Size, kind: str) -> list[Figure]:
     """All figures for a kind of database, in the order of the table."""
-    figures = [*_raw(kind), *_enqueue(size), *_drain(), *_latency(), *_load(size), *_idle(), *_crowd(size)]
+    figures = [
+        *_raw(kind),
+        *_enqueue(size),
+        *_drain(),
+        *_latency(),
+        *_load(size),
+        *_executors(size),
+        *_idle(),
+        *_crowd(size),
+    ]
     figures += [*_timetable(size), *_growth(size), *_rota()]
     for peer in PEERS:
         if peer.section(kind):
@@ -138,6 +148,38 @@ def _load(size: Size) -> list[Figure]:
         snapshot("snapshot_held", f"the same in the last quarter of {held}", "/s"),
         snapshot("snapshot_ratio", f"speed in the last quarter of {held}", "of free"),
         snapshot("snapshot_worst", f"speed in the worst quarter of {held}", "of free"),
+    ]
+
+
+def _executors(size: Size) -> list[Figure]:
+    def each(name: str, what: str, section: str, ours: str | None = None) -> Figure:
+        return Figure(name=name, section=section, what=what, unit="ms", grows=False, ours=ours)
+
+    def rate(name: str, what: str, section: str, ours: str | None = None) -> Figure:
+        return Figure(name=name, section=section, what=what, unit="/s", ours=ours)
+
+    figures = []
+    for kind in KINDS:
+        figures.append(each(f"{kind}_each", f"nothing, {kind}: enqueue to result", "kinds"))
+        if kind in BY_HAND:
+            figures.append(each(f"{kind}_over", f"nothing, {kind}: by so much longer than async", "kinds"))
+            figures.append(each(f"hand_{kind}_each", f"nothing, {kind}: by hand", "kinds", f"{kind}_over"))
+        figures.append(rate(f"{kind}_rate", f"nothing, {kind}: drain", "kinds"))
+        if kind in BY_HAND:
+            figures.append(rate(f"hand_{kind}_rate", f"nothing, {kind}: many by hand", "kinds", f"{kind}_rate"))
+    for peer in PREFORK:
+        for kind in ("process", "command"):
+            name, what = f"{peer.slug}_{kind}", f"nothing, {kind}, {peer.name}"
+            figures.append(each(f"{name}_each", f"{what}: enqueue to end", "prefork", f"{kind}_each"))
+            figures.append(rate(f"{name}_rate", f"{what}: drain", "prefork", f"{kind}_rate"))
+    return [
+        *figures,
+        Figure(name="talk_rate", section="spoken", what="jobs that write ten lines each", unit="/s"),
+        Figure(name="talk_lines", section="spoken", what="lines that they write", unit="/s"),
+        Figure(name="talk_ratio", section="spoken", what="their speed", unit="of silent"),
+        Figure(name="flood", section="spoken", what=f"a command that writes {size.flood_mb} MB", unit="MB/s"),
+        Figure(name="flood_rss", section="spoken", what="memory of the worker after it", unit="MB", grows=False),
+        Figure(name="hand_flood", section="spoken", what="the same command by hand", unit="MB/s", ours="flood"),
     ]
 
 

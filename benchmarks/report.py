@@ -88,7 +88,7 @@ def table(found: Sequence[Result]) -> str:
     """Columns as wide as they need to be, so that it reads well in a terminal too."""
     head = ("what", "best", "median", "of", "floor", "aim", "Rota is", "", "bare commits/s")
     rows = [head, *(_row(result) for result in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    widths = [max(2, *(len(row[column]) for row in rows)) for column in range(len(head))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     text = [
         _line([cell.ljust(widths[0]) if not column else cell.rjust(widths[column]) for column, cell in enumerate(row)])

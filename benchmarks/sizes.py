@@ -32,6 +32,11 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     crowd_s: float
     fleet: int
     fleet_s: float
+    turns: int
+    """How often each executor runs nothing, one after another."""
+    errands: int
+    """How many the fastest executor is given at once."""
+    flood_mb: int
     growth: int
     history: tuple[int, int]
     server_history: tuple[int, int]
@@ -75,6 +80,9 @@ FULL = Size(
     crowd_s=20.0,
     fleet=1_000,
     fleet_s=20.0,
+    turns=100,
+    errands=10_000,
+    flood_mb=100,
     growth=80_000,
     history=(100_000, 1_000_000),
     server_history=(1_000_000, 10_000_000),
@@ -107,6 +115,9 @@ QUICK = Size(
     crowd_s=5.0,
     fleet=200,
     fleet_s=5.0,
+    turns=50,
+    errands=4_000,
+    flood_mb=20,
     growth=20_000,
     history=(10_000, 100_000),
     server_history=(10_000, 100_000),
@@ -139,6 +150,9 @@ SMOKE = Size(
     crowd_s=0.4,
     fleet=8,
     fleet_s=0.4,
+    turns=3,
+    errands=500,
+    flood_mb=1,
     growth=300,
     history=(200, 2_000),
     server_history=(200, 2_000),

@@ -54,7 +54,7 @@ def _redis(folder: Path) -> Iterator[str]:
     port = free_port()
     options = ["--bind", LOCALHOST, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(folder)]
     with started(["redis-server", *options], {}, folder / "redis.log"):
-        until(lambda: _listens(port), "Redis", START_S)
+        until(lambda: listens(port), "Redis", START_S)
         yield f"redis://{LOCALHOST}:{port}"
 
 
@@ -77,13 +77,13 @@ def _rabbitmq(folder: Path) -> Iterator[str]:
     }
     with contextlib.ExitStack() as stack:
         stack.enter_context(started(["epmd", "-port", str(names)], environment, folder / "epmd.log"))
-        until(lambda: _listens(names), "Erlang's name server", START_S)
+        until(lambda: listens(names), "Erlang's name server", START_S)
         stack.enter_context(started([str(_RABBITMQ)], environment, folder / "rabbitmq.log"))
-        until(lambda: _listens(port), "RabbitMQ", START_S)
+        until(lambda: listens(port), "RabbitMQ", START_S)
         yield f"amqp://guest:guest@{LOCALHOST}:{port}"
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((LOCALHOST, port), timeout=1):
         return True
     return False

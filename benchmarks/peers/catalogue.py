@@ -43,3 +43,5 @@ PEERS = (
     Peer("arq", "redis"),
     Peer("rq", "redis"),
 )
+PREFORK = (Peer("celery", "redis"), Peer("rq", "redis"))
+"""Those that run each task in a process."""

@@ -5,14 +5,18 @@
     single COUNT    enqueues one by one
     bulk COUNT      enqueues many at a time
     paced COUNT     enqueues one every 20 ms, each with the time
+    commands COUNT  enqueues one by one what runs a command
+    turns COUNT         enqueues the next when the last has run, and prints the median of the milliseconds
+    command_turns COUNT the same for what runs a command
 
-The last three print the seconds that it took. PEER is a module of this folder with these names:
+The four in the middle print the seconds that it took. PEER is a module of this folder with these names:
 
     COMMAND         what starts a worker, in the folder of the environment's programs
     PROCESSES       how many times it is started, if one start is not two worker processes already
     SHARE           how many it is given, as a part of what Rota is given; a slow one would take too long
     enqueue         takes pairs of a number and a time
     enqueue_bulk    the same for all at once, if there is such a way
+    enqueue_commands  takes as many of anything, if the peer is to be compared by that
     setup           prepares an empty database, if that is needed
     ENDED           counts in the database what was done, if that is kept
 """
@@ -22,12 +26,16 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
+import statistics
 import sys
 import time
 from collections.abc import Iterator
 from types import ModuleType
 
+from benchmarks import probe
+
 PACE_S = 0.02
+LOOK_S = 0.0002
 
 
 def main(name: str, way: str, count: int = 0) -> str:
@@ -37,9 +45,15 @@ def main(name: str, way: str, count: int = 0) -> str:
     if way == "setup":
         getattr(peer, "setup", lambda: None)()
         return "{}"
+    if way.endswith("turns"):
+        passed: list[float] = []
+        (peer.enqueue if way == "turns" else peer.enqueue_commands)(_in_turns(count, passed))
+        return json.dumps(statistics.median(passed) * 1e3)
     began = time.perf_counter()
     if way == "paced":
         peer.enqueue(_paced(count))
+    elif way == "commands":
+        peer.enqueue_commands(range(count))
     elif way == "bulk":
         peer.enqueue_bulk([(0, 0.0)] * count)
     else:
@@ -62,6 +76,17 @@ def _paced(count: int) -> Iterator[tuple[int, float]]:
     for number in range(count):
         time.sleep(PACE_S)
         yield number, time.time()
+
+
+def _in_turns(count: int, passed: list[float]) -> Iterator[tuple[int, float]]:
+    """Goes on when the last has run; keeps how long each took."""
+    seen = probe.current()
+    for done in range(seen.count(), seen.count() + count):
+        began = time.perf_counter()
+        yield 0, 0.0
+        while seen.count() <= done:
+            time.sleep(LOOK_S)
+        passed.append(time.perf_counter() - began)
 
 
 if __name__ == "__main__":

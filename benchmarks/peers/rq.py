@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable
 
 from redis import Redis  # type: ignore[import-not-found]
@@ -18,7 +19,18 @@ def hit(number: int, since: float) -> None:
     probe.current().note(number, since)
 
 
+def run() -> None:
+    subprocess.run(["/bin/true"], check=True)
+    probe.current().bump()
+
+
 def enqueue(calls: Iterable[tuple[int, float]]) -> None:
     queue = Queue(connection=Redis.from_url(os.environ["PEER_URL"]))
     for call in calls:
         queue.enqueue(hit, *call, result_ttl=0)
+
+
+def enqueue_commands(calls: Iterable[object]) -> None:
+    queue = Queue(connection=Redis.from_url(os.environ["PEER_URL"]))
+    for _ in calls:
+        queue.enqueue(run, result_ttl=0)
