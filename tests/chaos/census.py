@@ -75,7 +75,8 @@ def pinned(someone: Someone) -> Process | None:
 class Orphans:
     """Watches what commands have started in sessions of their own, from the day they are seen to their end."""
 
-    def __init__(self) -> None:
+    def __init__(self, gone_s: float = GONE_S) -> None:
+        self._gone_s = gone_s
         self._known: dict[int, tuple[Process, int]] = {}
         self._left_at: dict[int, float] = {}
         self.seen = 0
@@ -101,14 +102,13 @@ class Orphans:
             if parent_of(pid) == command:
                 return None
             left_at = self._left_at.setdefault(pid, time.monotonic())
-            if time.monotonic() - left_at < GONE_S:
+            if time.monotonic() - left_at < self._gone_s:
                 return None
+        is_left = not process.is_gone()
         process.close()
         del self._known[pid]
-        left_at = self._left_at.pop(pid, 0.0)
-        if left_at and time.monotonic() - left_at >= GONE_S:
-            return f"process {pid} outlived the command that started it by {GONE_S:g} s"
-        return None
+        self._left_at.pop(pid, None)
+        return f"process {pid} outlived the command that started it by {self._gone_s:g} s" if is_left else None
 
 
 def _on_stage(stage: int, worker: int) -> list[Someone]:

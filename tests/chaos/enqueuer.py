@@ -23,6 +23,8 @@ from tests.kill.journal import Entry, Journal, Word, read, unanswered
 PACE = "CHAOS_PACE_S"
 """How long an enqueuer waits between two calls, on average."""
 SEED = "CHAOS_SEED"
+EVEN = "CHAOS_EVEN"
+"""The power to which the weights of the jobs are raised: 1 as they are, 0 for all alike."""
 REFUSALS = 0.003
 SHORTEST_S, LONGEST_S = 0.05, 1.0
 COMMAND_S = 4.0
@@ -116,7 +118,8 @@ class Client:
 def chosen(ticket: str) -> tuple[str, float]:
     """The job and how long it takes: a key must come back with the same arguments, so they follow from the ticket."""
     chance = random.Random(f"{os.environ.get(SEED)} {ticket}")
-    name = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    power = float(os.environ.get(EVEN, "1"))
+    name = chance.choices(list(WEIGHTS), [weight**power for weight in WEIGHTS.values()])[0]
     if name in ("long_command", "overrun_command"):
         return name, jobs.LONG_S
     return name, round(chance.uniform(SHORTEST_S, LONGEST_S) * (COMMAND_S if name == "command" else 1), 3)

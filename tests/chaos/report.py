@@ -31,6 +31,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     blows_per_s: float = 2.8
     cheap: float = 1.0
     """How many of the blows hit what is cheap to start again."""
+    even: float = 1.0
+    """Less than one lets rare jobs come more often."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

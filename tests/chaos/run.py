@@ -13,7 +13,7 @@ import msgspec
 from tests.chaos import check, measures
 from tests.chaos.check import Story
 from tests.chaos.designs import ELSEWHERE
-from tests.chaos.enqueuer import PACE, SEED
+from tests.chaos.enqueuer import EVEN, PACE, SEED
 from tests.chaos.receiver import PORT
 from tests.chaos.report import Plan, Report
 from tests.chaos.storm import Fault, Storm
@@ -72,7 +72,8 @@ class Run:
             lease_s=plan.lease_s,
             grace_s=10.0,
         )
-        fleet.environment |= {PORT: str(_free_port()), PACE: str(plan.pace_s), SEED: str(plan.seed)}
+        wishes = {PACE: plan.pace_s, SEED: plan.seed, EVEN: plan.even, PORT: _free_port()}
+        fleet.environment |= {name: str(value) for name, value in wishes.items()}
         return fleet
 
     def _rage(self, storm: Storm, course: Course) -> None:
