@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rota import App, Handle, Status
 from rota.clock import SystemClock
+from rota.engine import tether
 from rota.engine.bridge import StoreBridge
+from rota.engine.child import FINISH
 from rota.engine.node import Node, Place
 from rota.engine.occupancy import Occupancy
+from rota.engine.process import ChildProcess
 from rota.ops import fleet
+from tests.support.jobs import JOURNAL
 from tests.support.waiting import PATIENCE_S
+from tests.support.workers import REPOSITORY, Site
 
 SLOTS = 2
 
@@ -130,3 +138,40 @@ async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
     assert [x.result(PATIENCE_S) for x in some] == ["done"] * 6
     scene.occupancy.used()
     assert scene.occupancy.used() == 0
+
+
+async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
+    """The real process, with the test in the place of its supervisor: no grace, and yet nothing is interrupted."""
+    command = [sys.executable, "-m", "rota.cli.child", "tests.support.jobs:app", "--parent", str(os.getpid())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROTA_URL", file_site.url)
+        patch.setenv(JOURNAL, str(file_site.folder))
+        patch.setenv("PYTHONPATH", str(REPOSITORY))
+        child = await ChildProcess.spawn(command)
+    bridge = StoreBridge(file_site.app.connection.store())
+    try:
+        hello = await child.hello()
+        assert hello is not None
+        newcomer = fleet.Newcomer(
+            namespace="default", app=hello.app, name="n", host="h", pid=1, version="", queues=None, concurrency=SLOTS
+        )
+        worker = await bridge.transact(fleet.join, newcomer, 600)
+        where: dict[str, Any] = {"namespace": "default", "app": hello.app, "queues": None, "concurrency": SLOTS}
+        child.send(msgspec.json.encode(Place(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
+        desk = asyncio.create_task(child.serve_store(bridge))
+        x = await file_site.app.jobs["gated"].aenqueue("go")
+        await until(lambda: bool(file_site.journal("started")))
+        child.send(FINISH)
+        await until(lambda: [row.state for row in file_site.live()] == ["draining"])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(child.wait(), 1)
+        assert (x.status(), file_site.journal("told")) == (Status.RUNNING, [])
+        file_site.open("go")
+        assert await asyncio.wait_for(child.wait(), PATIENCE_S) == tether.DRAINED
+        await asyncio.wait_for(desk, PATIENCE_S)
+        assert (x.result(0), x.info().fence) == ("done", 1)
+    finally:
+        child.kill()
+        await child.wait()
+        child.close()
+        bridge.close()

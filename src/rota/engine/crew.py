@@ -95,11 +95,11 @@ class Crew:
             return
         self._mood, wanted = sizing.decide(self._mood, load, self._clock.monotonic(), self._allowed, self._quiet_s)
         if wanted > load.processes and len(self.places) < self._allowed.most:
-            log.info("all %d processes are full and work waits: starting one more", load.processes)
+            log.info("work waits and all processes are full (%d): starting one more", load.processes)
             self._add_place()
         elif wanted < load.processes and (idle := [worker for worker, one in self._on_duty.items() if one.is_idle]):
             worker = max(idle)  # The youngest: the others have warmer caches, and older ones are replaced anyway.
-            log.info("%d processes are enough: letting worker %d go", wanted, worker)
+            log.info("fewer processes are enough (%d): letting worker %d go", wanted, worker)
             self.leave(worker)
             self._leaving += 1
             self._let_go(worker)
