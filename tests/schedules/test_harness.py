@@ -165,7 +165,7 @@ def test_a_calendar_is_left_out(app: App) -> None:
         ({"at": None}, "^at: must be a list"),
         ({"at": NOON.date()}, "^at: must be a list"),
         ({"at": "2026-01-01"}, "^at: must be a list"),
-        ({"at": [NOON] * 1001}, "^at: at most 1000"),
+        ({"at": [NOON] * 1001}, "^at: at most 1,000"),
         ({"at": NOON.replace(year=1969)}, "^at: must be between the years 1970 and 8999"),
         ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))}, "^at: must be between"),
         ({"every": "1m", "start": NOON.replace(year=9000)}, "^start: must be between the years 1970 and 8999"),
@@ -173,7 +173,7 @@ def test_a_calendar_is_left_out(app: App) -> None:
         ({"every": "1m", "end": NOON.replace(year=1)}, "^end: must be between"),
         ({"cron": "* * * * *", "exclude": None}, "^exclude: must be a list"),
         ({"cron": "* * * * *", "exclude": "2026-12-24"}, "^exclude: must be a list"),
-        ({"cron": "* * * * *", "exclude": (NOON.date() for _ in itertools.count())}, "^exclude: at most 1000"),
+        ({"cron": "* * * * *", "exclude": (NOON.date() for _ in itertools.count())}, "^exclude: at most 1,000"),
         ({"cron": "* * * * *", "calendars": None}, "^calendars: must be a list"),
         ({"cron": "* * * * *", "calendars": ["a b"]}, "^calendars: a calendar's name"),
         ({"cron": "* * * * *", "calendars": map(str, itertools.count())}, "^calendars: at most 20"),
@@ -218,3 +218,66 @@ def test_two_jobs_do_not_share_a_schedule(app: App) -> None:
     with pytest.raises(DefinitionError, match=r"already has a schedule 'note:2': give the job name="):
         app.job(name="note:2", every="1h")(note)
     assert "note:2" not in app.jobs
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"at": NOON - timedelta(hours=12)}, "^at: is in the past, so it never fires; to run the job now, enqueue it$"),
+        ({"at": [NOON - timedelta(days=1), NOON - timedelta(days=2)]}, "^at: is in the past"),
+        ({"at": NOON + timedelta(days=1), "end": NOON}, "^end: the schedule never fires"),
+        ({"cron": "0 0 * * *", "end": NOON}, "^end: the schedule never fires between now and its end$"),
+        ({"every": "1h", "end": NOON - timedelta(days=1)}, "^end: the schedule never fires"),
+        ({"after": "1h", "end": NOON - timedelta(days=1)}, "^end: the schedule never fires"),
+        ({"every": "1h", "arguments": [1]}, "^arguments: must be a dict"),
+    ],
+)
+def test_what_would_never_fire_again_is_not_made_at_run_time(app: App, options: dict[str, Any], words: str) -> None:
+    @app.job
+    def note() -> None: ...
+
+    with harness(app):
+        with pytest.raises(DefinitionError, match=words):
+            app.schedule(note, **options)
+        assert app.schedules() == []
+
+
+def test_what_is_over_may_stay_in_the_code_or_be_said_again(app: App) -> None:
+    @app.job(at=NOON - timedelta(days=1))
+    def note() -> None: ...
+
+    with harness(app) as rota:
+        for _ in range(2):
+            app.schedule(note, name="once", at=NOON)
+            rota.advance("1d")
+        assert [(one.name, one.info().next_at) for one in app.schedules()] == [("note", None), ("once", None)]
+        assert len(app.schedules()[1].ticks()) == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [
+        (None, "^days: must be a list"),
+        ("2026-01-01", "^days: must be a list"),
+        ([1], "^days: a date or a text"),
+        ([NOON], "^days: a date or a text"),
+        (["2026-13-01"], "^days: a date is written as"),
+        (("2026-01-01" for _ in itertools.count()), "^days: at most 10,000"),
+    ],
+)
+def test_a_calendar_is_a_list_of_dates(app: App, days: Any, words: str) -> None:
+    with harness(app), pytest.raises(DefinitionError, match=words):
+        app.calendar("holidays", days)
+
+
+@pytest.mark.parametrize("note", ["x" * 1_000_000, "a\0b", "\ud800"])
+def test_a_note_is_kept_as_far_as_it_can_be(app: App, note: str) -> None:
+    @app.job(every="1h")
+    def tidy() -> None: ...
+
+    with harness(app):
+        (schedule,) = app.schedules()
+        assert schedule.pause(note)
+        kept = schedule.info().paused_note
+        assert kept
+        assert len(kept) <= 500

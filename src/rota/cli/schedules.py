@@ -63,12 +63,10 @@ def schedules(database: Database, app: str | None, limit: int, as_json: bool) ->
 @with_database
 def pause(database: Database, name: str, app: str | None, note: str) -> None:
     """Stop a schedule until it is resumed; what it has started goes on."""
-    from rota.domain import payload
     from rota.ops import schedule as ops
 
     row = named(database, name, app)
-    words = payload.clean(note, 500)
-    changed = database.transact(ops.pause, row.namespace, row.app, row.name, database.actor, words)
+    changed = database.transact(ops.pause, row.namespace, row.app, row.name, database.actor, note)
     output.message(f"schedule {row.name} is paused" if changed else f"schedule {row.name} was paused already")
 
 

@@ -96,11 +96,11 @@ def _is_delay(spec: Spec) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def days(texts: tuple[str, ...]) -> frozenset[date]:
+def days(texts: tuple[str, ...], what: str = "exclude") -> frozenset[date]:
     try:
         return frozenset(date.fromisoformat(text) for text in texts)
     except (TypeError, ValueError) as error:
-        raise DefinitionError(f"exclude: a date is written as 2026-12-24 ({error})") from None
+        raise DefinitionError(f"{what}: a date is written as 2026-12-24 ({error})") from None
 
 
 def encode(spec: Spec) -> str:

@@ -7,18 +7,19 @@ from datetime import date
 
 import msgspec
 
+from rota.domain import payload, ticking
 from rota.domain import schedule as schedules
-from rota.domain import ticking
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
 from rota.domain.ticking import Mark, Outcome
-from rota.domain.trigger import After
+from rota.domain.trigger import After, At
 from rota.ops.audit import audit
 from rota.store.hints import Due
 from rota.store.port import Tx
 
 CODE, RUN_TIME = "code", "run_time"
 MOST_DAYS = 10_000
+MOST_NOTE = 500
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True):
@@ -69,6 +70,7 @@ def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> 
         raise DefinitionError(
             f"schedule {name!r} is declared in the code of {app!r}: change it there, or choose a name"
         )
+    _refuse_what_is_over(spec, tx.now)
     _put(tx, namespace, app, [(name, spec)], RUN_TIME)
     audit(tx, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
     return True
@@ -89,6 +91,7 @@ def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "
     found = known(tx, namespace, app, name)
     if found.paused_at is not None:
         return False
+    note = payload.clean(str(note), MOST_NOTE)
     tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=_close(tx, found))
     audit(tx, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
     return True
@@ -139,6 +142,15 @@ def first_at(spec: Spec, now: int) -> int | None:
     if isinstance(spec.trigger, After):
         return max(now, spec.start or now)
     return ticking.next_at(spec, now)
+
+
+def _refuse_what_is_over(spec: Spec, now: int) -> None:
+    """What code declares may be over, for it stays in the code; who makes a schedule now means something to come."""
+    if first_at(spec, now) is not None and (spec.end is None or spec.end >= now):
+        return
+    if isinstance(spec.trigger, At) and (spec.end is None or max(spec.trigger.instants) <= spec.end):
+        raise DefinitionError("at: is in the past, so it never fires; to run the job now, enqueue it")
+    raise DefinitionError("end: the schedule never fires between now and its end")
 
 
 def _put(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], origin: str) -> None:

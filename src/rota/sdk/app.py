@@ -33,7 +33,7 @@ from rota.sdk.elsewhere import Plain, Several, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
 from rota.sdk.schedule import Schedule
-from rota.sdk.when import When, specs
+from rota.sdk.when import When, dates, specs
 from rota.store import timetable
 from rota.store.postgres_url import shown
 
@@ -253,6 +253,10 @@ class App:
         if queue is not None:
             definition = msgspec.structs.replace(definition, queue=names.check(queue, "a queue's name"))
         named = names.check(name or definition.name, "a schedule's name")
+        if not isinstance(arguments, dict | None):
+            raise DefinitionError(
+                f"arguments: must be a dict of the job's arguments by name, not {str(arguments)[:64]!r}"
+            )
         found = specs(definition, self.name, when, known.encode(arguments or {}))
         if len(found) != 1:
             raise DefinitionError(
@@ -273,8 +277,8 @@ class App:
 
     def calendar(self, name: str, days: Iterable[date | str]) -> None:
         """Sets a named set of dates, such as public holidays, that schedules may leave out by `calendars=[name]`."""
-        texts = [day if isinstance(day, str) else day.isoformat() for day in days]
         names.check(name, "a calendar's name")
+        texts = dates(days, "days", schedule.MOST_DAYS)
         self.connection.store().transact(schedule.set_calendar, self.settings.namespace, name, texts, "sdk")
 
     def declare_schedules(self) -> list[str]:

@@ -22,7 +22,7 @@ MICROSECONDS = 1_000_000
 MOST_TRIGGERS = 100
 FOR_EVER = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * MICROSECONDS
 _TRIGGERS = ("cron", "every", "after", "at")
-_INSTEAD = {"exclude": "make a calendar of them", "calendars": "make one of them"}
+_INSTEAD = {"exclude": "make a calendar of them", "calendars": "make one of them", "days": "make several calendars"}
 _ONLY_WITH = {"phase": "every", "dst_gap": "cron", "dst_overlap": "cron"}
 
 
@@ -68,7 +68,7 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         priority=definition.priority,
         start=None if start is None else instant(start, "start"),
         end=None if end is None else min(instant(end, "end"), FOR_EVER),
-        excluded=tuple(sorted(_day(day) for day in _all(when.get("exclude", ()), "exclude", MOST_EXCLUDED))),
+        excluded=dates(when.get("exclude", ()), "exclude", MOST_EXCLUDED),
         calendars=tuple(_calendar(name) for name in _all(when.get("calendars", ()), "calendars", MOST_CALENDARS)),
         catch_up=catch_up,
         catch_up_most=most,
@@ -77,6 +77,13 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         jitter_s=seconds(when.get("jitter", 0), "jitter"),
         start_within_s=definition.start_within_s,
     )
+
+
+def dates(values: Iterable[date | str], what: str, most: int) -> tuple[str, ...]:
+    """Dates as texts, in their order; refuses what is none."""
+    found = tuple(sorted(_day(day, what) for day in _all(values, what, most)))
+    schedule.days(found, what)
+    return found
 
 
 def _triggers(when: When, seed: str) -> list[Trigger]:
@@ -139,9 +146,9 @@ def _microseconds(value: Duration, what: str) -> int:
     return round(positive_seconds(value, what) * MICROSECONDS)
 
 
-def _day(value: date | str) -> str:
+def _day(value: date | str, what: str) -> str:
     if isinstance(value, datetime) or not isinstance(value, date | str):
-        raise DefinitionError(f"exclude: a date or a text such as '2026-12-24', not {value!r}")
+        raise DefinitionError(f"{what}: a date or a text such as '2026-12-24', not {value!r}")
     return value if isinstance(value, str) else value.isoformat()
 
 
@@ -155,5 +162,5 @@ def _all(values: object, what: str, most: int) -> list[Any]:
         raise DefinitionError(f"{what}: must be a list, not {str(values)[:64]!r}")
     found = list(islice(values, most + 1))
     if len(found) > most:
-        raise DefinitionError(f"{what}: at most {most}; {_INSTEAD.get(what, 'make several schedules')}")
+        raise DefinitionError(f"{what}: at most {most:,}; {_INSTEAD.get(what, 'make several schedules')}")
     return found
