@@ -25,6 +25,8 @@ from rota import Job
 from tests.support.daemons import LOCALHOST, free_port
 
 START_S = 30.0
+FEWEST = 300
+"""More than run at once, so that not all are written down at one instant."""
 MEGA = 1_000_000
 
 
@@ -34,7 +36,7 @@ def kinds(site: Site, size: Size) -> Samples:
         with _errands(site) as (database, jobs), database.worker(app=APP):
             yield from _turns(jobs, size)
         for kind, part in KINDS.items():
-            count = round(part * size.errands)
+            count = max(FEWEST, round(part * size.errands))
             yield f"{kind}_rate", _drained(site, size, kind, count)
             if kind in BY_HAND:
                 yield f"hand_{kind}_rate", byhand.per_s(kind, count)
@@ -57,7 +59,7 @@ def _turns(jobs: Errands, size: Size) -> Samples:
 def spoken(site: Site, size: Size) -> Samples:
     """What it costs to keep what jobs write."""
     silent = _drained(site, size, "async", size.errands)
-    talking = _drained(site, size, "talk", size.errands // 5)
+    talking = _drained(site, size, "talk", max(FEWEST, size.errands // 5))
     yield "talk_rate", talking
     yield "talk_lines", talking * 10
     yield "talk_ratio", talking / silent
