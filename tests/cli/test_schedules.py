@@ -244,6 +244,13 @@ def test_removing_what_code_declares_says_that_it_comes_back(shell: Shell, seed:
     assert "a worker that starts will bring it back" in shell.ok("schedules", "remove", "send").err
 
 
+def test_whose_ledger_it_is_is_said_if_the_job_was_named(shell: Shell, seed: Seed) -> None:
+    put(seed)
+    assert "send is a job; this is its schedule backup\n" in shell.ok("schedules", "ticks", "send").err
+    for name in ("backup", "shop.backup"):
+        assert "is a job" not in shell.ok("schedules", "ticks", name).err
+
+
 def test_a_name_that_several_have_is_asked_for(shell: Shell, seed: Seed) -> None:
     put(seed)
     put(seed, app="other")

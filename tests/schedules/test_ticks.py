@@ -287,16 +287,19 @@ def test_an_operation_that_fails_leaves_the_tick_to_the_next(table: Timetable) -
     assert table.fire().started == 1
 
 
+@pytest.mark.parametrize(
+    "error", [DefinitionError("tz: there is no such zone"), OverflowError("year 10000"), ValueError()]
+)
 def test_a_schedule_that_this_node_cannot_read_does_not_keep_the_others_waiting(
-    table: Timetable, monkeypatch: pytest.MonkeyPatch
+    table: Timetable, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Its zone is not in this machine's table, or a newer version has made it."""
+    """Its zone is not in this machine's table, a newer version has made it, or its dates are none."""
     table.put(every(60), "good")
     table.put(cron("* * * * *", "Pacific/Kiritimati"), "bad")
 
     def not_kiritimati(name: str) -> Zone:
         if name == "Pacific/Kiritimati":
-            raise DefinitionError("tz: there is no such zone")
+            raise error
         return zone(name)
 
     with monkeypatch.context() as patched:

@@ -223,6 +223,8 @@ def _owner(database: Database, name: str, app: str | None) -> tuple[ScheduleRow 
             raise UsageError(f"several apps had a schedule {name!r}: say which with --app") from None
         output.message(f"schedule {name} was removed")
         return None, found[0], name
+    if name not in (row.name, f"{row.app}.{row.name}"):
+        output.message(f"{name} is a job; this is its schedule {row.name}")
     return row, row.app, row.name
 
 

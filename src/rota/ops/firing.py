@@ -99,7 +99,7 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     _cancel_previous(tx, begun, {row.id: row.last_execution for row in rows})
     _move(tx, rounds, begun)
     if plans.unreadable:
-        # A newer version has made it, or its zone is not known here. Nobody else need wait for that.
+        # A newer version has made it, its zone is not known here, or its dates are none. Nobody else waits for that.
         tx.run("postpone_schedules", ids=plans.unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
     return Fired(len(rows), len(begun))
 
@@ -128,7 +128,7 @@ class _Plans:
         if key not in self._known:
             try:
                 self._known[key] = self._plan(row, is_busy)
-            except (DefinitionError, msgspec.DecodeError):
+            except (DefinitionError, msgspec.DecodeError, ArithmeticError, ValueError):
                 self.unreadable.append(row.id)
                 return None
         return self._known[key]
