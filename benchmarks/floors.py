@@ -46,9 +46,8 @@ _POSTGRESQL: Floors = {
     **dict.fromkeys(_GROWN, (0.9, None)),
 }
 _TIMETABLE: Floors = {"next_alike": (200_000, None), "steady_late_p99": (100, None), "herd": (30_000, None)}
-_EXECUTORS: Floors = {"command_over": (2.5, None)}
-_SQLITE |= _TIMETABLE | _EXECUTORS
-_POSTGRESQL |= _TIMETABLE | _EXECUTORS
+_SQLITE |= _TIMETABLE
+_POSTGRESQL |= _TIMETABLE
 FLOORS: dict[str, Floors] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 # How many times better than a peer's figure Rota's must be.

@@ -169,25 +169,19 @@ class Pool:
         return await self._start(memory_bytes)
 
     async def _start(self, memory_bytes: int | None) -> Warm | str:
-        ours, theirs = socket.socketpair()
-        outputs = [Lines("stdout"), Lines("stderr")]
-        try:
-            spawned = await stage.shared().spawn(
-                [*self._argv, "--fd", str(FIRST_FD)],
-                dict(os.environ),
-                None,
-                outputs[0].writing,
-                outputs[1].writing,
-                fds=(theirs.fileno(),),
-                memory_bytes=memory_bytes,
-            )
-        except Refused as error:
-            ours.close()
-            for output in outputs:
-                output.close()
-            return str(error)
-        finally:
-            theirs.close()
+        outputs: list[Lines] = []
+        with contextlib.ExitStack() as undo:
+            try:
+                ours, theirs = socket.socketpair()
+                undo.callback(ours.close)
+                with theirs:
+                    for stream in ("stdout", "stderr"):
+                        outputs.append(Lines(stream))
+                        undo.callback(outputs[-1].close)
+                    spawned = await self._spawned(outputs, theirs.fileno(), memory_bytes)
+            except (Refused, OSError) as error:
+                return str(error)
+            undo.pop_all()
         for output in outputs:
             output.opened()
         warm = Warm(spawned, ours, outputs)
@@ -195,6 +189,11 @@ class Pool:
             await warm.end()
             return problem
         return warm
+
+    async def _spawned(self, outputs: list[Lines], fd: int, memory_bytes: int | None) -> Spawned:
+        writing = (outputs[0].writing, outputs[1].writing)
+        argv = [*self._argv, "--fd", str(FIRST_FD)]
+        return await stage.shared().spawn(argv, dict(os.environ), None, *writing, fds=(fd,), memory_bytes=memory_bytes)
 
     def _is_used_up(self, warm: Warm) -> bool:
         old = _clock.monotonic() - warm.born_at >= self._recycling.age_s
