@@ -11,8 +11,6 @@ from typing import Protocol
 import psycopg
 from psycopg import sql
 
-from tests.support.waiting import eventually
-
 
 class Hold(Protocol):
     """A lock that is held until it is let go."""
@@ -24,10 +22,6 @@ class Hold(Protocol):
         """Ends what the dead asked for: a server may still carry out the statement of a client that is gone."""
 
     def release(self) -> None: ...
-
-
-def wait_for_waiting(held: Hold, count: int = 1) -> None:
-    eventually(lambda: held.waiting() >= count, what=f"{count} who wait for the database")
 
 
 @contextlib.contextmanager

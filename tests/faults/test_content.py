@@ -13,11 +13,12 @@ import pytest
 
 from rota import App, Context, Handle
 from rota.domain.errors import ArgumentsError
-from tests.faults.trial import Trial
+from tests.faults.trial import PATIENCE_S, Trial, eventually
 from tests.faults.trial_jobs import BAD_RESULTS
 from tests.kill.jobs import PATIENT
 from tests.support.databases import fresh_database
-from tests.support.waiting import PATIENCE_S, eventually
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
 LARGE = 100_000_000
 BAD_TEXTS: dict[str, bytes] = {
@@ -140,7 +141,7 @@ def test_changed_signature(served: Trial) -> None:
     older.close()
     (attempt,) = served.history(x)
     assert "amount" in (attempt.error or "")
-    assert not served.did(x, "start")
+    assert served.fences(x, "start") == []
     _others_go_on(served)
 
 

@@ -6,40 +6,45 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from rota.store import notes
-from tests.faults.trial import LEASE_S, Trial, every_tick_is_known_once
+from tests.faults.trial import LEASE_S, PATIENCE_S, Trial, eventually, every_tick_is_known_once
 from tests.kill.databases import stop
 from tests.kill.effects import Answer
 from tests.kill.fleet import Program
 from tests.kill.processes import Process
-from tests.support.waiting import eventually
 
-FENCES = range(2, 10)
+pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
+
+COMPUTING_LEASE_S = 1.5
+LONG_S = 600.0
 
 
 def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     """It comes back while the next holder is at work, and both act: the old one is refused, outside and in here."""
     x = trial.enqueue("stepped", before="before-{}", after="after-{}")
     old = trial.worker()
-    trial.wait_for(x, "start")
+    fence = trial.wait_for(x, "start")
+    nexts = range(fence + 1, fence + 9)
     child = trial.child(old)
     stopped_at = time.monotonic()
     stop([child, old.process], trial.url)
     trial.worker()
-    for fence in FENCES:
-        trial.open(f"before-{fence}")
+    for number in nexts:
+        trial.open(f"before-{number}")
     eventually(lambda: any(answer is Answer.DONE for _, answer in trial.charges(x)), what="the next holder's effect")
     eventually(lambda: time.monotonic() > stopped_at + 3 * LEASE_S, what="three leases")
-    trial.open("before-1")
-    trial.open("after-1")
+    trial.open(f"before-{fence}")
+    trial.open(f"after-{fence}")
     _go_on(child)
-    eventually(lambda: (1, Answer.STALE) in trial.charges(x), what="the old holder's effect")
+    eventually(lambda: (fence, Answer.STALE) in trial.charges(x), what="the old holder's effect")
     _go_on(old.process)
     eventually(child.is_gone, what="the end of the process that lost its lease")
-    for fence in FENCES:
-        trial.open(f"after-{fence}")
-    assert trial.result(x) > 1
-    assert trial.history(x)[0].status == "lost"
+    for number in nexts:
+        trial.open(f"after-{number}")
+    assert trial.result(x) in nexts
+    assert trial.history(x)[fence - 1].status == "lost"
     trial.check()
 
 
@@ -67,10 +72,10 @@ def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
 
 def test_async_job_uses_the_processor_for_several_leases(trial: Trial) -> None:
     """Another worker stands by to take over, were the lease ever to run out."""
-    x = trial.enqueue("computing", seconds=4 * LEASE_S)
-    trial.worker()
+    x = trial.enqueue("computing", seconds=3 * COMPUTING_LEASE_S)
+    trial.worker(lease_s=COMPUTING_LEASE_S)
     trial.wait_for(x, "start")
-    trial.worker()
+    trial.worker(lease_s=COMPUTING_LEASE_S)
     assert trial.result(x) == 1
     assert [attempt.status for attempt in trial.history(x)] == ["success"]
     trial.check()
@@ -78,7 +83,7 @@ def test_async_job_uses_the_processor_for_several_leases(trial: Trial) -> None:
 
 def test_child_writes_a_hundred_megabytes_to_its_output(trial: Trial) -> None:
     """They do not stay in the memory of the worker, nor in the database."""
-    worker = trial.worker()
+    worker = trial.worker(lease_s=LONG_S)
     trial.joined(1)
     before = _peaks(trial, worker)
     x = trial.enqueue("shouting")

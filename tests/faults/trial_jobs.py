@@ -132,7 +132,7 @@ def command(name: str, *words: str, **options: Any) -> None:
 
 command("shouting", "shout", "100", retry=PATIENT)
 command("forking", "charge", retry=Fixed(attempts=9, delay=0.2))
-command("stubborn", "ignore", retry=None, timeout="1s", grace="0.2s")
+command("stubborn", "ignore", retry=None, grace="0.2s")
 command("parent", "leave", retry=PATIENT)
 
 
