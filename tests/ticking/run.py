@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import signal
@@ -28,6 +29,7 @@ class Report(msgspec.Struct):
     ticks: int = 0
     late_p99_s: float = 0.0
     latest_s: float = 0.0
+    crash_loops: int = 0
     problems: list[str] = []
 
     def __str__(self) -> str:
@@ -35,6 +37,7 @@ class Report(msgspec.Struct):
             f"seed                 {self.seed}",
             f"nodes killed         {self.kills}",
             f"ticks                {self.ticks}",
+            f"killed three times   {self.crash_loops}",
             f"late, p99 and worst  {self.late_p99_s:.3f} s, {self.latest_s:.3f} s",
             f"problems             {len(self.problems)}",
         ]
@@ -61,7 +64,7 @@ def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
         for schedule in schedules:
             schedule.pause("the end")
         ledgers = [schedule.ticks(most=100_000) for schedule in schedules]
-        eventually(lambda: all(_has_run(schedule) for schedule in schedules), SETTLE_S, "every tick's execution")
+        _settle(site, schedules, report)
         for schedule, ledger in zip(schedules, ledgers, strict=True):
             _examine(schedule.name, ledger[::-1], report)
     return report
@@ -79,8 +82,25 @@ def _schedules(site: Site) -> list[Schedule]:
     ]
 
 
-def _has_run(schedule: Schedule) -> bool:
-    return all(tick.status == "success" for tick in schedule.ticks(most=100_000))
+def _settle(site: Site, schedules: list[Schedule], report: Report) -> None:
+    """Waits for the end of every tick's execution. One that was alone on three nodes that we killed may have failed."""
+    statuses: dict[str, str] = {}
+
+    def have_ended() -> bool:
+        ticks = [tick for schedule in schedules for tick in schedule.ticks(most=100_000)]
+        statuses.update((tick.execution, str(tick.status)) for tick in ticks if tick.execution is not None)
+        return all(status in ("success", "failed") for status in statuses.values())
+
+    with contextlib.suppress(AssertionError):
+        eventually(have_ended, SETTLE_S)
+    for id, status in statuses.items():
+        if status != "success":
+            info = site.app.handle(id).info()
+            if (info.status, info.reason) == ("failed", "crash_loop"):
+                report.crash_loops += 1
+            else:
+                words = f"{info.reason}, {info.attempts} attempts, {info.crashes} crashes, fence {info.fence}"
+                report.problems.append(f"execution {id} is {info.status}: {words}")
 
 
 def _examine(name: str, ledger: list[TickRow], report: Report) -> None:
