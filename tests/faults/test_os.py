@@ -24,9 +24,7 @@ from tests.support.workers import is_alive
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
 LONG_S = 600.0
-cannot_start = pytest.mark.xfail(
-    reason="a supervisor that cannot start a process ends, instead of trying again", raises=AssertionError
-)
+
 
 
 # --- Room ---
@@ -82,7 +80,6 @@ def _is_refused(trial: Trial) -> bool:
 # --- Descriptors ---
 
 
-@cannot_start
 def test_no_file_descriptors_in_the_supervisor(trial: Trial) -> None:
     """It cannot start the next process: it stays, says so, and tries again."""
     worker, x = _at_work(trial)
@@ -135,7 +132,6 @@ def _no_more_descriptors(pid: int) -> Iterator[Callable[[], None]]:
 # --- Processes ---
 
 
-@cannot_start
 def test_fork_fails_in_the_supervisor(trial: Trial) -> None:
     worker, x = _at_work(trial)
     with contextlib.suppress(ProcessLookupError), no_more_processes(worker.pid):

@@ -44,7 +44,7 @@ def encode(value: Any, what: str, most_bytes: int = MOST_BYTES, *, is_read_next:
         raise ArgumentsError(f"{what} cannot be stored as JSON: {_plain(error)}") from None
     if len(data) > most_bytes:
         raise ArgumentsError(
-            f"{what} is {len(data):,} bytes of JSON; at most {most_bytes:,} are stored. "
+            f"{what} would take {len(data):,} bytes of JSON; at most {most_bytes:,} are stored. "
             "Keep large data elsewhere and pass a reference."
         )
     # The encoder writes NaN as null and NUL as an escape: only then, or where many brackets allow a deep nesting, is a

@@ -35,8 +35,8 @@ class ChildProcess:
     @classmethod
     async def spawn(cls, command: Sequence[str]) -> ChildProcess:
         """Starts `command` in a session of its own, so that a signal to the supervisor's group misses it."""
-        read, write = os.pipe()
         ours, theirs = socket.socketpair()
+        read, write = _pipe(ours, theirs)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -48,6 +48,10 @@ class ChildProcess:
                 pass_fds=(write, theirs.fileno()),
                 start_new_session=True,
             )
+        except BaseException:
+            os.close(read)
+            ours.close()
+            raise
         finally:
             os.close(write)
             theirs.close()
@@ -105,6 +109,16 @@ class ChildProcess:
         """Ends the child and everything that it started in its group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+
+
+def _pipe(*sockets: socket.socket) -> tuple[int, int]:
+    """A pipe; if there is none to be had, the sockets are closed as well."""
+    try:
+        return os.pipe()
+    except OSError:
+        for one in sockets:
+            one.close()
+        raise
 
 
 def ending(code: int) -> str:

@@ -206,7 +206,10 @@ class Supervisor:
 
     async def _one_life(self) -> tuple[int, int | None]:
         """Returns when the slot needs a new child: this one has ended, or is on its way out. Says which it was."""
-        child = await ChildProcess.spawn(self._plan.command)
+        try:
+            child = await ChildProcess.spawn(self._plan.command)
+        except OSError as error:
+            return self._unborn(error), None
         try:
             hello = await self._hello(child)
             if hello is None:
@@ -253,6 +256,11 @@ class Supervisor:
         for child in dying:
             child.kill()
         await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
+
+    def _unborn(self, error: OSError) -> int:
+        """The machine has no process or no descriptor for us now; the other children go on meanwhile."""
+        log.error("cannot start a worker process, trying again: %s", error)
+        return tether.UNUSABLE
 
     async def _stillborn(self, child: ChildProcess) -> int:
         """The child ended while it imported the app. An exit code at the very first start is the app's own doing."""
