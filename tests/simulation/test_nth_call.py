@@ -12,7 +12,7 @@ from tests.simulation.runner import quiet
 from tests.simulation.world import Scale, World
 
 SEED = 1
-SMALL = Scale(machines=1, clients=1, wishes=5, chaos_s=2.0)
+SMALL = Scale(machines=1, clients=1, wishes=4, chaos_s=1.5, settle_s=8.0, calm_wishes=2, calm_s=3.0)
 FAULTS = (Fault.CALL_FAILED, Fault.STATEMENT_FAILED, Fault.COMMIT_FAILED, Fault.REPLY_LOST)
 
 
