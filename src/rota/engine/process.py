@@ -15,6 +15,7 @@ from rota.engine import wire
 from rota.engine.bridge import Bridge
 from rota.engine.child import BLOCKED, LEAVING, Hello
 from rota.engine.desk import Desk
+from rota.executors.stage import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
 
@@ -124,5 +125,5 @@ def _pipe(*sockets: socket.socket) -> tuple[int, int]:
 def ending(code: int) -> str:
     """An exit code in words."""
     if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by {signal_name(-code)}"
     return f"ended with exit code {code}"
