@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze
+from tests.support import rude_jobs
 
 JOURNAL = "ROTA_TESTS_JOURNAL"
 BAD_RESULTS: dict[str, Any] = {
@@ -68,6 +69,7 @@ def declare(app: App) -> None:
     _declare_isolated(app)
     _declare_telling(app)
     _declare_picky(app)
+    rude_jobs.declare(app)
 
 
 def _declare_picky(app: App) -> None:

@@ -12,7 +12,7 @@ import sys
 from rota.cli.loading import agree, load_app
 from rota.domain.errors import RotaError
 from rota.executors import frames
-from rota.executors.body import Body
+from rota.executors.body import Body, resident
 from rota.executors.frames import Ready
 from rota.executors.function import FunctionTarget
 
@@ -41,8 +41,9 @@ def main() -> None:
         frames.send(end, Ready(str(error)))
         os._exit(1)
     found = {name: target for name, target in app.targets().items() if isinstance(target, FunctionTarget)}
-    frames.send(end, Ready())
-    code = Body(end, found).serve()
+    body = Body(end, found)
+    frames.send(end, Ready(rss_bytes=resident()[0]))
+    code = body.serve()
     app.close()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from rota.executors.forked import Original
+
 Call = Callable[[], Any]
 
 
@@ -24,6 +26,7 @@ class Threads:
         self._calls: queue.SimpleQueue[tuple[Call, Callable[[Any], None]] | None] = queue.SimpleQueue()
         self._results: list[tuple[Callable[[Any], None], Any]] = []
         self._lock = threading.Lock()
+        self._original = Original()
         self._threads = 0
         self._busy = 0
 
@@ -55,6 +58,7 @@ class Threads:
         while (item := self._calls.get()) is not None:
             call, done = item
             result = call()
+            self._original.end_copy()
             with self._lock:
                 self._results.append((done, result))
                 first = len(self._results) == 1

@@ -33,6 +33,7 @@ from rota.engine.timers import PER_SECOND, Timers
 from rota.engine.watchdog import Watchdog
 from rota.executors import capture
 from rota.executors.context import Context
+from rota.executors.forked import Original
 from rota.executors.function import FunctionTarget, described
 from rota.executors.port import Executor
 from rota.ops.finish import DEFAULT_RULES, Finished
@@ -123,6 +124,7 @@ class Worker:
         self._graces: Timers[str] = Timers(self._write_off)
         self._threads = Threads(concurrency)
         self._loop = asyncio.get_running_loop()
+        self._original = Original()
         self.is_tainted = False
         """Code that did not stop may still run in this process: it should be replaced."""
 
@@ -284,6 +286,7 @@ class Worker:
         self._end(running, outcome)
 
     def _end(self, running: _Running, outcome: Outcome) -> None:
+        self._original.end_copy()
         id = running.claim.id
         if self._running.get(id) is not running:
             return  # Written off, or let go: its outcome has been recorded or belongs to somebody else.
@@ -305,6 +308,7 @@ class Worker:
         claim, context, scribe = running.claim, running.context, self._scribe
         if scribe is not None and (context.spoke or context.told):
             capture.finish(context)
+            context.notes = None  # A thread that it has left behind may go on to talk.
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):
                 self._telling[claim.id] = self._loop.create_task(self._say_after(running, outcome, scribe))

@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,11 +26,16 @@ from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import frames
 from rota.executors.context import Context
+from rota.executors.forked import Original
 from rota.executors.frames import Answer, Call, Message, Told, Wrote
 from rota.executors.function import FunctionTarget
+from rota.executors.lines import MOST_LINE
+from rota.executors.room import Room
 
 STOPPED = 79
 """The exit code of a process that was asked to stop, and did."""
+LAST_TASKS_S = 1.0
+"""How long tasks that a function has left behind may take to end."""
 _NOT_COMMITTED = Failed(
     payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
 )
@@ -54,24 +58,29 @@ class Body:
         self._is_told = False
         self._is_speaking = False
         self._mouth = threading.Lock()
+        self._room = Room()
+        self._original = Original()
 
     def serve(self) -> int:
         """Returns the exit code."""
-        signal.signal(signal.SIGTERM, self._stop)
-        while (message := frames.receive(self._end)) is not None:
+        while self._listens() and (message := frames.receive(self._end)) is not None:
             assert isinstance(message, Call)
             before = _spent()
             _forget_peak()
             outcome, written = self._run(message)
+            self._original.end_copy()
             cpu_s = _spent() - before
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):  # A job may have closed or replaced them.
-                    stream.flush()
-            rss, peak = _memory()
-            self._say(Answer(outcome, Usage(cpu_s=cpu_s, peak_bytes=peak), rss, written))
+            is_spoilt = not self._room.tidied()
+            rss, peak = resident()
+            self._say(Answer(outcome, Usage(cpu_s=cpu_s, peak_bytes=peak), rss, written, is_spoilt))
             if self._is_asked:
                 return STOPPED
         return 0
+
+    def _listens(self) -> bool:
+        """Also to a request to stop, whatever a job has made of the signal."""
+        signal.signal(signal.SIGTERM, self._stop)
+        return True
 
     def _run(self, call: Call) -> tuple[Outcome, str | None]:
         target = self._targets.get(call.claim.job)
@@ -89,26 +98,30 @@ class Body:
         except BaseException as error:
             return target.raised(error, call.claim.attempts + 1), context.written
         finally:
-            self._context = None
+            self._context = context.notes = None
             gc.collect(0)
         return (_NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         """What `ctx.log` and loggers say; what is printed goes through the pipes."""
-        self._say(Wrote(stream, text))
+        self._say(Wrote(stream, payload.clean(text, MOST_LINE)))
 
     def state(self, state: State) -> None:
         self._say(Told(state))
 
     def _say(self, message: Message) -> None:
         """From any thread of the job. To be stopped in the middle of a message would garble it, so that waits."""
-        with self._mouth:
-            self._is_speaking = True
-            try:
+        if threading.current_thread() is not threading.main_thread():
+            with self._mouth:
                 frames.send(self._end, message)
-            finally:
-                self._is_speaking = False
-        if self._is_asked and not self._is_told and threading.current_thread() is threading.main_thread():
+            return
+        self._is_speaking = True
+        try:
+            with self._mouth:
+                frames.send(self._end, message)
+        finally:
+            self._is_speaking = False
+        if self._is_asked and not self._is_told:
             self._raise()
 
     def _called(self, target: FunctionTarget, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -122,6 +135,16 @@ class Body:
             return self._loop.run_until_complete(self._task)
         finally:
             self._task = None
+            self._cancel_rest(self._loop)
+
+    def _cancel_rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What the function has left behind on its loop would go on in the next call, as if that had begun it."""
+        if rest := asyncio.all_tasks(loop):
+            for task in rest:
+                task.cancel()
+            _, deaf = loop.run_until_complete(asyncio.wait(rest, timeout=LAST_TASKS_S))
+            if deaf:
+                self._loop = None  # That one is never run again.
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_asked = True
@@ -153,7 +176,7 @@ def _forget_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _memory() -> tuple[int, int]:
+def resident() -> tuple[int, int]:
     """How large the process is, and was at most since `_forget_peak`."""
     found = {"VmRSS": 0, "VmHWM": 0}
     with contextlib.suppress(OSError, ValueError):

@@ -120,7 +120,7 @@ class Context:
         self.told = 0
         """How often the attempt has told of its progress, or kept a checkpoint."""
         self.notes: Notes | None = None
-        """Who takes down what the attempt tells; None where nobody does, as in a direct call."""
+        """Who takes down what the attempt tells; None where nobody does, as in a direct call or after the end."""
 
     @property
     def id(self) -> str:
@@ -205,9 +205,9 @@ class Context:
 
     def write_log(self, stream: str, text: str) -> None:
         """One line of what the attempt wrote to `stream`."""
-        if self.notes is not None:
+        if (notes := self.notes) is not None:
             self.spoke = True
-            self.notes.line(self.id, self.fence, stream, text)
+            notes.line(self.id, self.fence, stream, text)
 
     def enqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:
         """Enqueues an execution that has this one as its parent, only if this attempt is still the one that counts.
@@ -259,8 +259,8 @@ class Context:
 
     def _tell(self, state: State) -> None:
         self.told += 1
-        if self.notes is not None:
-            self.notes.state(state)
+        if (notes := self.notes) is not None:
+            notes.state(state)
 
     def _ask_to_stop(self) -> None:
         self._asked = True

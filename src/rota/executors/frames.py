@@ -30,6 +30,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: the app is loaded. With `error` it is not, and will never be."""
 
     error: str = ""
+    rss_bytes: int = 0
 
 
 class Told(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -46,12 +47,16 @@ class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """From the process: what became of the call, what that cost, and how large the process is now."""
+    """From the process: what became of the call, what that cost, and how large the process is now.
+
+    With `is_spoilt` the next call is better made in another one.
+    """
 
     outcome: Outcome
     usage: Usage
     rss_bytes: int
     written: str | None = None
+    is_spoilt: bool = False
 
 
 Message = Call | Ready | Told | Wrote | Answer

@@ -30,6 +30,8 @@ from rota.executors.stage import Ended, Refused, Spawned
 
 GRACE_S = 10.0
 START_S = 60.0
+KEPT_SHARE = 4
+"""Of the memory that a job may have, at most one part in so many may be taken when it begins."""
 FIRST_FD = 3
 """Where a process finds the first descriptor that it is given."""
 _clock = SystemClock()
@@ -50,7 +52,10 @@ class Warm:
         self.spawned = spawned
         self.born_at = _clock.monotonic()
         self.jobs = 0
+        self.fresh_bytes = 0
+        """Its size before its first job."""
         self.rss_bytes = 0
+        self.is_spoilt = False
         self._end = end
         self._outputs = outputs
         self._reader: asyncio.StreamReader | None = None
@@ -65,6 +70,7 @@ class Warm:
         except TimeoutError:
             return f"its app was not loaded within {START_S:g} s"
         if isinstance(hello, Ready):
+            self.fresh_bytes = hello.rss_bytes
             return hello.error
         await self.spawned.wait()
         await self._drain()
@@ -87,7 +93,7 @@ class Warm:
             for output in self._outputs:
                 output.write = None
         self.jobs += 1
-        self.rss_bytes = message.rss_bytes
+        self.rss_bytes, self.is_spoilt = message.rss_bytes, message.is_spoilt
         return message
 
     @property
@@ -151,7 +157,7 @@ class Pool:
                 yield warm
                 is_well = True
             finally:
-                if is_well and warm.jobs and not self._is_used_up(warm):
+                if is_well and warm.jobs and not self._is_used_up(warm, memory_bytes):
                     self._idle.setdefault(memory_bytes, deque()).append(warm)
                 elif is_well:
                     self._end(warm)
@@ -185,7 +191,12 @@ class Pool:
         for output in outputs:
             output.opened()
         warm = Warm(spawned, ours, outputs)
-        if problem := await warm.greet():
+        try:
+            problem = await warm.greet()
+        except BaseException:
+            self._end(warm)  # Nobody waits for it any more.
+            raise
+        if problem:
             await warm.end()
             return problem
         return warm
@@ -195,9 +206,13 @@ class Pool:
         argv = [*self._argv, "--fd", str(FIRST_FD)]
         return await stage.shared().spawn(argv, dict(os.environ), None, *writing, fds=(fd,), memory_bytes=memory_bytes)
 
-    def _is_used_up(self, warm: Warm) -> bool:
-        old = _clock.monotonic() - warm.born_at >= self._recycling.age_s
-        return old or warm.jobs >= self._recycling.jobs or warm.rss_bytes >= self._recycling.rss_bytes
+    def _is_used_up(self, warm: Warm, memory_bytes: int | None) -> bool:
+        most_bytes = self._recycling.rss_bytes
+        if memory_bytes is not None:
+            # What one job has kept, the next would have less of.
+            most_bytes = min(most_bytes, warm.fresh_bytes + max(0, memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
+        is_old = _clock.monotonic() - warm.born_at >= self._recycling.age_s
+        return is_old or warm.is_spoilt or warm.jobs >= self._recycling.jobs or warm.rss_bytes > most_bytes
 
     def _end(self, warm: Warm) -> None:
         task = asyncio.get_running_loop().create_task(warm.end())

@@ -1,0 +1,102 @@
+"""Jobs that fork, change or fill the process that they run in: nobody else's record and nobody else's work suffers."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rota import Status
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site, is_alive
+
+
+@pytest.mark.parametrize("number", [12, 40], ids=["named", "nameless"])
+def test_whatever_signal_kills_a_worker_process_its_work_is_started_again(site: Site, number: int) -> None:
+    worker = site.worker(lease_s=600)
+    x = site.enqueue("die_by", number)
+    assert x.result(PATIENCE_S) == "start 2"
+    assert "Traceback" not in worker.log()
+
+
+@pytest.mark.parametrize("job", ["forks", "forks_async", "alone_forks"])
+def test_a_copy_that_a_job_makes_of_its_process_ends_with_the_job(served: Site, job: str) -> None:
+    copy, original = served.enqueue(job).result(PATIENCE_S)
+    assert copy > 0
+    assert is_alive(original)
+    eventually(lambda: not is_alive(copy), what="the end of the copy")
+    numbers = range(20)
+    executions = [served.enqueue(name, number) for number in numbers for name in ("alone", "echo_async", "echo")]
+    results = [x.result(PATIENCE_S) for x in executions]
+    assert [value if isinstance(value, int) else value[0] for value in results] == [n for n in numbers for _ in "123"]
+
+
+@pytest.mark.parametrize("what", ["directory", "mask", "stdout", "stream", "descriptors", "alarm"])
+def test_what_a_job_does_to_its_process_is_not_found_by_the_next(served: Site, what: str) -> None:
+    directory, mask, _ = served.enqueue("decent").result(PATIENCE_S)
+    for _ in range(os.cpu_count() or 2):
+        served.enqueue("spoils", what).result(PATIENCE_S)
+    for x in [served.enqueue("decent", 0.5) for _ in range(4)]:
+        assert x.result(PATIENCE_S)[:2] == [directory, mask]
+        assert x.info().crashes == 0
+        eventually(lambda x=x: [line.text for line in served.logs(x)] == ["hello"], what="its log")  # type: ignore[misc]
+
+
+def test_a_job_can_be_told_to_stop_after_one_that_did_not_want_to_be(served: Site) -> None:
+    for _ in range(os.cpu_count() or 2):
+        served.enqueue("spoils", "deaf").result(PATIENCE_S)
+    x = served.enqueue("tidy")
+    served.wait_for(x, Status.FAILED)
+    assert [id for id, _, _ in served.journal("cleaned")].count(x.id) == 1
+
+
+def test_what_a_job_keeps_in_memory_is_not_charged_to_the_next(served: Site) -> None:
+    for _ in range(3):
+        served.enqueue("hoards", 90, keeps=True).result(PATIENCE_S)
+        served.enqueue("hoards", 90, keeps=False).result(PATIENCE_S)
+
+
+def test_a_process_with_a_limit_is_used_again_if_it_has_kept_little(served: Site) -> None:
+    pids = {served.enqueue("hoards", 1, keeps=False).result(PATIENCE_S) for _ in range(4)}
+    assert len(pids) <= (os.cpu_count() or 2)
+
+
+@pytest.mark.parametrize("prefix", ["", "alone_"])
+def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str) -> None:
+    gate = f"{prefix}late"
+    x = served.enqueue(f"{prefix}speaks_late", gate)
+    x.result(PATIENCE_S)
+    others = [served.enqueue("alone_sleeps", 0.5) for _ in range(os.cpu_count() or 2)]
+    served.open(gate)
+    eventually(lambda: x.id in [id for id, _, _ in served.journal("spoke")], what="its late words")
+    for other in others:
+        other.result(PATIENCE_S)
+        assert served.logs(other) == []
+    after = served.enqueue(f"{prefix}says_odd_things", 10)
+    after.result(PATIENCE_S)
+    eventually(lambda: len(served.logs(after)) == 3, what="what is written after that")
+    assert [line.text for line in served.logs(x)] == ["in time"]
+
+
+@pytest.mark.parametrize("prefix", ["", "alone_"])
+def test_whatever_a_job_says_it_does_not_fail_by_it(served: Site, prefix: str) -> None:
+    x = served.enqueue(f"{prefix}says_odd_things", 70 * 2**20)
+    x.result(PATIENCE_S)
+    eventually(lambda: len(served.logs(x)) == 3, what="its log")
+    odd, long, nul = [line.text for line in served.logs(x)]
+    assert (odd, nul) == ("a?b", "c␀d")
+    assert 1000 < len(long) < 10_000
+
+
+def test_tasks_that_an_isolated_function_left_behind_are_cancelled(served: Site) -> None:
+    gate = "tasks"
+    for _ in range(os.cpu_count() or 2):
+        served.enqueue("alone_leaves_tasks", gate).result(PATIENCE_S)
+    served.open(gate)
+    others = [served.enqueue("alone_sleeps", 0.5) for _ in range(os.cpu_count() or 2)]
+    for other in others:
+        other.result(PATIENCE_S)
+    after = served.enqueue("alone_says_odd_things", 10)
+    after.result(PATIENCE_S)
+    eventually(lambda: len(served.logs(after)) == 3, what="what is written after that")
+    assert [served.logs(other) for other in others] == [[] for _ in others]
