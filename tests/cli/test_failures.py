@@ -99,6 +99,7 @@ def test_settings_are_refused_by_name(shell: Shell) -> None:
         ("x = 1", "it has no rota.App at all"),
         ("from rota import App\nshop = App('shop')", "it has shop"),
         ("from rota import App\napp = App('no good')", "an app's name"),
+        ("from rota import App\napp = App('no good')", "(broken.py, line 2)"),
     ],
 )
 def test_an_app_that_cannot_be_loaded_says_where(shell: Shell, source: str, says: str) -> None:

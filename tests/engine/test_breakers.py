@@ -30,7 +30,9 @@ def test_what_is_down_is_not_run_against_and_goes_on_when_it_is_back(site: Site)
     handles = site.app.jobs["knock"].enqueue_many([f"gate {number}" for number in range(MANY)])
     site.worker("--processes", "2", "--concurrency", "1")
     eventually(lambda: is_open(site), what="an open breaker")
-    assert "open" in cli(site, "breakers")
+    shown = cli(site, "breakers")
+    assert "open" in shown
+    assert "NEXT TRY" in shown
     waits = next(x for x in handles if x.status() == "queued")
     assert "breaker door is open" in cli(site, "show", waits.id)
     for number in range(MANY):

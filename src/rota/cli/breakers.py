@@ -30,13 +30,11 @@ def breakers(database: Database, as_json: bool) -> None:
         return
     from rota.ops import breaking
 
-    found = [_row(circuit) for circuit in database.read(breaking.circuits, database.namespace)]
+    found = database.read(breaking.circuits, database.namespace)
     if as_json:
-        output.print_json_rows(found)
-    elif found:
-        output.table(list(found[0]), [[_cell(value) for value in row.values()] for row in found])
+        output.print_json_rows(_row(circuit) for circuit in found)
     else:
-        output.message("no breaker has seen a failure")
+        output.listing(found, _columns(database.clock.now()), as_json=False, empty="no breaker has seen a failure")
 
 
 @breakers.command()
@@ -57,12 +55,22 @@ def close(database: Database, name: str) -> None:
 def _row(circuit: Circuit) -> dict[str, Any]:
     return {
         "breaker": circuit.name,
-        "state": "closed" if circuit.opened_at is None else "open",
+        "state": _state(circuit),
         "failures": circuit.failures,
         "opened_at": text.iso(circuit.opened_at),
         "next_try_at": text.iso(circuit.retry_at),
     }
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)
+def _columns(now: int) -> output.Columns[Circuit]:
+    return {
+        "breaker": lambda circuit: circuit.name,
+        "state": _state,
+        "failures": lambda circuit: str(circuit.failures),
+        "opened": lambda circuit: text.ago(circuit.opened_at, now),
+        "next try": lambda circuit: text.ago(circuit.retry_at, now),
+    }
+
+
+def _state(circuit: Circuit) -> str:
+    return "closed" if circuit.opened_at is None else "open"

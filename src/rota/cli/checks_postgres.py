@@ -252,7 +252,9 @@ def _long(one: Session) -> Finding:
 def _dead_rows(one: Table) -> str:
     when = "never" if one.vacuumed_s is None else f"{duration.words(one.vacuumed_s)} ago"
     size = text.size(one.bytes)
-    return f"{one.name} has {one.dead:,} dead rows for {one.live:,} live ones ({size}, last vacuumed {when})"
+    dead = text.count(one.dead, "dead row")
+    live = text.count(one.live, "live one")
+    return f"{one.name} has {dead} for {live} ({size}, last vacuumed {when})"
 
 
 def _largest(tables: list[Table]) -> str:

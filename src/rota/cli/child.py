@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from rota.cli.jobs import parameters
 from rota.cli.loading import agree, load_app
-from rota.cli.text import harmless
+from rota.cli.text import clipped, harmless
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
@@ -60,8 +60,8 @@ def main() -> None:
         _exit(tether.UNUSABLE)
     hello = child.Hello(app=app.name, namespace=app.settings.namespace, url=app.settings.url)
     child.say_hello(arguments.words_fd, hello)
-    if arguments.banner:
-        _introduce(app, Path(arguments.banner))
+    if not (arguments.banner and _introduce(app, Path(arguments.banner))):
+        log.info("process %d has loaded app %s on %s", os.getpid(), app.name, harmless(place_of(app.settings.url)))
     store_end = socket.socket(fileno=arguments.store_fd)
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
     blocked = partial(child.end_blocked, arguments.words_fd)
@@ -104,12 +104,12 @@ def _register(app: App) -> None:
             return
 
 
-def _introduce(app: App, marker: Path) -> None:
+def _introduce(app: App, marker: Path) -> bool:
     """Says what there is and what to try, once: later children find the marker gone."""
     try:
         marker.unlink()
     except OSError:
-        return
+        return False
     names = [f"{name}({parameters(job.definition.parameters)})" for name, job in app.jobs.items()]
     lines = [
         f"app {app.name} on {place_of(app.settings.url)}",
@@ -123,6 +123,7 @@ def _introduce(app: App, marker: Path) -> None:
         "Ctrl-C stops it",
     ]
     print("\n".join(harmless(line) for line in lines), file=sys.stderr, flush=True)
+    return True
 
 
 def _example(app: App) -> str:
@@ -164,11 +165,15 @@ def _log_reports(reports: Sequence[Finished]) -> None:
     for report in reports:
         match report.outcome:
             case Succeeded(result=result):
-                log.info("%s success %s %s", report.id, report.job, "" if result == "null" else harmless(result[:120]))
+                log.info("%s success %s%s", report.id, report.job, "" if result == "null" else f" {_clipped(result)}")
             case Failed(error=error) | TimedOut(error=error):
                 log.warning("%s failed %s: %s", report.id, report.job, harmless(f"{error.type}: {error.message[:200]}"))
             case other:
                 log.info("%s %s %s", report.id, _WORDS.get(type(other), "ended"), report.job)
+
+
+def _clipped(result: str) -> str:
+    return harmless(clipped(result, 120))
 
 
 if __name__ == "__main__":

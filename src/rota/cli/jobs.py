@@ -100,12 +100,19 @@ def _state(job: dict[str, Any]) -> str:
     return f"paused by {job['paused_by']}{note}"
 
 
+def _bound(value_s: float | None) -> str:
+    """What somebody has written, so `30s` and not the `30.0s` of something measured."""
+    if not value_s:
+        return "-"
+    return f"{value_s:g}s" if 1 <= value_s < 60 else duration.words(value_s)
+
+
 COLUMNS: output.Columns[dict[str, Any]] = {
     "app": lambda job: str(job["app"]),
     "job": lambda job: f"{job['name']}({parameters(job['parameters'])})",
     "queue": lambda job: str(job["queue"]),
     "attempts": lambda job: str(job["retry"].get("attempts", "")),
-    "timeout": lambda job: duration.words(job["timeout_s"]) if job["timeout_s"] else "-",
+    "timeout": lambda job: _bound(job["timeout_s"]),
     "state": _state,
     "description": lambda job: str(job["description"]),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -11,6 +12,9 @@ from rota.domain.errors import UsageError
 from rota.sdk import file
 from rota.sdk.app import App
 from rota.store.postgres_url import shown
+
+ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+"""Where the code of Rota is."""
 
 
 def load_app(reference: str) -> App:
@@ -62,5 +66,5 @@ def _where(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # Its message says so itself.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    own = [frame for frame in frames if frame.filename != __file__ and "importlib" not in frame.filename]
+    own = [frame for frame in frames if not frame.filename.startswith(ROTA) and "importlib" not in frame.filename]
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""

@@ -133,7 +133,7 @@ def ticks(
     if as_json:
         output.print_json_rows(ledger.data(tick) for tick in found.shown)
     else:
-        empty = "none was missed" if found.rows else "no ticks in that time"
+        empty = "none was missed" if found.rows else "no ticks in that time" if start or end else "no ticks yet"
         output.listing(found.shown, ledger.COLUMNS, as_json=False, empty=empty)
     if found.has_more:
         output.message("there are more: say an earlier --to, or a higher --limit")
