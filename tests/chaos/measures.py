@@ -111,16 +111,25 @@ def restarts(seen: Story) -> Spread:
 
 
 def notices(seen: Story) -> Spread:
-    """From the kill of a worker process to the recorded end of what it ran."""
+    """From the kill of a worker process to the recorded end of what it ran, if its supervisor was there to notice."""
     losses = [(death, lost) for death, lost, _ in _losses(seen) if death.kind == Fault.CHILD]
-    return spread((lost.finished_at - death.at) / MICROSECONDS for death, lost in losses)
+    gone: dict[int | None, list[int]] = defaultdict(list)
+    for death in seen.deaths:
+        gone[death.pid].append(death.at)
+    for pause in seen.pauses:
+        gone[pause.supervisor].append(pause.begun_at)
+    return spread(
+        (lost.finished_at - death.at) / MICROSECONDS
+        for death, lost in losses
+        if not any(death.at <= at <= lost.finished_at for at in gone[death.parent])
+    )
 
 
-def tellings(seen: Story) -> Spread:
-    """From the call that cancels to the moment at which the running body acts on it, in workers that nobody stopped."""
+def tellings(seen: Story, since: Word) -> Spread:
+    """From the call that cancels, or its answer, until the running body acts on it, if nobody stopped its worker."""
     asked: dict[str, int] = {}
     for entry in entries(seen):
-        if entry.word is Word.CANCEL and entry.id is not None:
+        if entry.word is since and entry.id is not None:
             asked[entry.id] = entry.at  # A client that was killed while it asked has a successor, which asks again.
     attempts = {(one.id, one.fence): one for history in seen.database.attempts.values() for one in history}
     found = []
@@ -129,7 +138,7 @@ def tellings(seen: Story) -> Spread:
         effect = recorded.effect
         attempt = attempts.get((effect.id, effect.fence))
         at = asked.get(effect.id)
-        if effect.kind != "told" or at is None or attempt is None or recorded.at < at or blame.was_paused(attempt):
+        if effect.kind != "told" or at is None or attempt is None or blame.was_paused(attempt):
             continue
         # What started after the call began was told when it was there to be told.
         found.append((recorded.at - max(at, attempt.started_at)) / MICROSECONDS)

@@ -13,7 +13,7 @@ import time
 
 STAYS_S = 60
 NOISE_LINES, NOISE = 3_000, "noise " * 700
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def main(mode: str, body_s: float) -> None:

@@ -66,6 +66,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     restart: Spread
     notice: Spread
     told: Spread
+    told_since_asked: Spread
     overshoot: Spread
     problems: list[str]
 
@@ -95,7 +96,8 @@ def table(report: Report) -> str:
         ("  blackout until served again", report.recovery),
         ("supervisor killed, work restarted", report.restart),
         ("worker process killed, noticed", report.notice),
-        ("cancel asked, job told", report.told),
+        ("cancel accepted, job told", report.told),
+        ("  since it was asked for", report.told_since_asked),
         ("timeout overshot by", report.overshoot),
         ("problems", len(report.problems)),
         *((f"  {number}", problem) for number, problem in enumerate(report.problems, start=1)),

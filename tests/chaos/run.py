@@ -91,11 +91,8 @@ class Run:
 
     def _story(self, url: str, storm: Storm) -> Story:
         crew = storm.crew
-        # For whoever looks into the folder afterwards.
-        for name, faults in (("deaths", crew.deaths), ("pauses", crew.pauses), ("blackouts", storm.blackouts)):
-            (self._folder / f"{name}.json").write_bytes(msgspec.json.encode(faults))
         journals = [journal.read(journal_path(self._folder, enqueuer.name)) for enqueuer in crew.enqueuers]
-        return Story(
+        story = Story(
             journals,
             effects.recorded(self._folder),
             evidence.read(url),
@@ -104,6 +101,9 @@ class Run:
             pauses=crew.pauses,
             blackouts=storm.blackouts,
         )
+        # For whoever looks into the folder afterwards, when the database is gone.
+        (self._folder / "story.json").write_bytes(msgspec.json.encode(story))
+        return story
 
     def _report(self, seen: Story, storm: Storm, raged: tuple[int, int], rest_s: float, problems: list[str]) -> Report:
         plan, crew, histories = self._plan, storm.crew, seen.database.attempts
@@ -139,7 +139,8 @@ class Run:
             recovery=measures.recoveries(seen),
             restart=measures.restarts(seen),
             notice=measures.notices(seen),
-            told=measures.tellings(seen),
+            told=measures.tellings(seen, Word.CANCELLED),
+            told_since_asked=measures.tellings(seen, Word.CANCEL),
             overshoot=measures.overshoots(seen),
             problems=shortened(problems + broken),
         )

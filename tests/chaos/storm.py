@@ -146,7 +146,7 @@ class Storm:
         process = census.pinned(victim)
         if process is None:
             return
-        if self.crew.kill(process, fault, worker=victim.worker):
+        if self.crew.kill(process, fault, worker=victim.worker, parent=victim.parent):
             at = now()
             self.crew.deaths += [Death(other.pid, at, fault, other.worker) for other in census.below(victim, everybody)]
         self.crew.let_go([process])

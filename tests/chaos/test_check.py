@@ -49,7 +49,7 @@ ENTRIES = [
     *(Entry(f"ticket-{id}", True, at=at * S) for id, at in (("s", 13), ("l", 19), ("o", 19))),
     *(Entry(f"ticket-{id}", True, id, at=at * S) for id, at in (("s", 14), ("l", 20), ("o", 20))),
     Entry("ticket-l", True, "l", Word.CANCEL, int(20.5 * S)),
-    Entry("ticket-l", True, "l", Word.CANCELLED, 21 * S),
+    Entry("ticket-l", True, "l", Word.CANCELLED, int(20.8 * S)),
     Entry("ticket-x", False, None, Word.TOO_MUCH, 22 * S),
     Entry("ticket-x", False, None, Word.REFUSED, 22 * S),
 ]
@@ -185,6 +185,13 @@ def test_three_crashes_of_its_own_are_the_right_end_of_poison() -> None:
     assert check.counted(check.problems(with_poison(*loop(until=3))))["outcomes"] == 0
 
 
+def test_a_crash_of_what_was_cancelled_may_show_as_a_cancel() -> None:
+    crashed = replace(TOLD, crashes=1, error=LOST_ERROR)
+    assert check.counted(check.problems(with_history("l", crashed)))["history"] == 0
+    assert check.counted(check.problems(with_history("l", replace(crashed, crashes=2))))["history"] == 1
+    assert check.counted(check.problems(with_history("l", replace(TOLD, crashes=1))))["history"] == 1
+
+
 def test_a_worker_that_was_stopped_explains_what_it_does_late() -> None:
     late = with_effects(effect("o", 1, "end", 27))
     paused = replace(late, pauses=[Pause([11], Fault.STOP_BOTH, 19 * S, 25 * S)])
@@ -214,8 +221,11 @@ def test_what_is_measured() -> None:
     assert measures.restarts(HEALTHY) == Spread(1, 1.0, 1.0, 1.0)
     assert measures.restarts(replace(HEALTHY, blackouts=[int(15.5 * S)])) == Spread()
     assert measures.notices(HEALTHY) == Spread()
-    by_child = replace(HEALTHY, deaths=[replace(KILLED, kind=Fault.CHILD)])
+    orphaned = replace(KILLED, kind=Fault.CHILD, parent=5)
+    by_child = replace(HEALTHY, deaths=[orphaned])
     assert measures.notices(by_child) == Spread(1, 0.5, 0.5, 0.5)
-    assert measures.tellings(HEALTHY) == Spread(1, 0.4, 0.4, 0.4)
+    assert measures.notices(replace(by_child, deaths=[orphaned, Death(5, int(15.2 * S))])) == Spread()
+    assert measures.tellings(HEALTHY, Word.CANCEL) == Spread(1, 0.4, 0.4, 0.4)
+    assert measures.tellings(HEALTHY, Word.CANCELLED) == Spread(1, 0.1, 0.1, 0.1)
     assert measures.overshoots(HEALTHY) == Spread(2, 0.1, 0.25, 0.25)
     assert spread(range(1, 201)) == Spread(200, 100, 198, 200)

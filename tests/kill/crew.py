@@ -26,6 +26,7 @@ class Death(msgspec.Struct, frozen=True):
     kind: str = ""
     worker: int | None = None
     """The worker process below which it was, or which it was."""
+    parent: int | None = None
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class Pause(msgspec.Struct, frozen=True):
     kind: str
     begun_at: int
     ended_at: int
+    supervisor: int | None = None
 
 
 class _Stopped(msgspec.Struct):
@@ -132,8 +134,8 @@ class Crew:
         else:
             self.kill_child(self.supervisors[place], kind)
 
-    def kill(self, process: Process, kind: StrEnum, worker: int | None = None) -> bool:
-        death = Death(process.pid, now(), kind, worker)
+    def kill(self, process: Process, kind: StrEnum, worker: int | None = None, parent: int | None = None) -> bool:
+        death = Death(process.pid, now(), kind, worker, parent)
         if not process.signal(signal.SIGKILL):
             return False
         self._killed.add(process)
@@ -180,7 +182,8 @@ class Crew:
                 process.close()
         stopped.program.is_stopped = False
         self._stopped.remove(stopped)
-        self.pauses.append(Pause(stopped.workers, stopped.kind, stopped.begun_at, now()))
+        pid = stopped.program.pid
+        self.pauses.append(Pause(stopped.workers, stopped.kind, stopped.begun_at, now(), pid))
 
     def _alive(self, program: Program) -> Program | None:
         # A signal takes a moment to kill: what was killed is not taken for alive meanwhile.

@@ -13,7 +13,8 @@ import msgspec
 FILE = "effects.jsonl"
 ADDRESS = "KILL_RECEIVER"
 LARGEST = 4096
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
+"""Longer than any process is stopped: its clock goes on meanwhile."""
 
 
 class Answer(StrEnum):
