@@ -31,7 +31,7 @@ from rota.engine.stopping import Stop
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, Timers
 from rota.engine.watchdog import Watchdog
-from rota.executors import capture
+from rota.executors import capture, trust
 from rota.executors.context import Context
 from rota.executors.forked import Original
 from rota.executors.function import FunctionTarget, described
@@ -254,18 +254,19 @@ class Worker:
         self._running.clear()
         for target in self._targets.values():
             if not isinstance(target, FunctionTarget):
-                target.abandon()
+                trust.abandon(target)
         self._threads.close()
 
     async def _run_elsewhere(self, running: _Running, target: Executor) -> None:
         outcome: Outcome
         try:
-            outcome = await target.run(running.claim, running.context)
+            outcome = trust.outcome(await target.run(running.claim, running.context))
         except asyncio.CancelledError as error:
             outcome = _stopped(running, error)
         except BaseException as error:
             log.exception("the executor of job %s failed", running.claim.job)
             outcome = Failed(described(error))
+        running.context.usage = trust.usage(running.context.usage)
         self._end(running, outcome)
 
     async def _run_async(
@@ -382,7 +383,7 @@ class Worker:
 
 def _grace_s(target: FunctionTarget | Executor, ours_s: float) -> float:
     """An executor ends the work by itself; only if it does not, it is written off."""
-    return ours_s if isinstance(target, FunctionTarget) else target.grace_s + ours_s
+    return ours_s if isinstance(target, FunctionTarget) else trust.grace_s(target) + ours_s
 
 
 def _run_sync(running: _Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]) -> Outcome:

@@ -11,6 +11,7 @@ import msgspec
 from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.executors.port import Executor
+from rota.executors.trust import NEEDED
 
 GROUP = "rota.executors"
 COMMAND, HTTP, PROCESS = "command", "http", "process"
@@ -23,9 +24,12 @@ def executor(target: Mapping[str, Any], rules: Rules) -> Executor:
     """The executor for a job whose definition has this target. Refuses one that cannot be meant."""
     data = {name: value for name, value in target.items() if name != "kind"}
     try:
-        return _factory(str(target["kind"]))(data, rules)
+        made = _factory(str(target["kind"]))(data, rules)
     except msgspec.ValidationError as error:
         raise DefinitionError(f"{target['kind']}: {error}") from None
+    if missing := [name for name in NEEDED if not hasattr(type(made), name) and not hasattr(made, name)]:
+        raise DefinitionError(f"{target['kind']}: its executor has no {missing[0]!r}")
+    return made
 
 
 def _factory(kind: str) -> Factory:
