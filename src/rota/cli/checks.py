@@ -115,7 +115,7 @@ def queues(database: Database) -> list[Finding]:
         Finding(
             "queues",
             Verdict.WARN,
-            f"{text.count(row.queued, 'execution')} of app {row.app} wait in queue {row.queue}, {_lacking(row)}",
+            f"{_waiting(row)} in queue {row.queue}, {_lacking(row)}",
             f"start `rota worker` for app {row.app}" + _flags(row),
         )
         for row in database.read(reader.stranded, database.namespace)
@@ -125,6 +125,10 @@ def queues(database: Database) -> list[Finding]:
         Finding("queues", Verdict.WARN, f"queue {name} is paused", f"`rota queues resume {name}`") for name in paused
     ]
     return found or [Finding("queues", Verdict.OK, "all waiting work has a worker")]
+
+
+def _waiting(row: Stranded) -> str:
+    return f"{text.count(row.queued, 'execution')} of app {row.app} {'waits' if row.queued == 1 else 'wait'}"
 
 
 def _lacking(row: Stranded) -> str:
