@@ -46,6 +46,19 @@ def test_code_that_is_stopped_can_clean_up(served: Site) -> None:
     assert [id for id, _, _ in served.journal("cleaned")].count(x.id) == 1
 
 
+def test_the_time_for_all_attempts_runs_while_one_waits_for_a_process(served: Site) -> None:
+    holders = [served.enqueue("alone_async", "soon") for _ in range(os.cpu_count() or 2)]
+    for holder in holders:
+        served.wait_started(holder)
+    x = served.enqueue("alone_in_total")
+    served.wait_for(x, Status.FAILED)
+    assert x.info().reason == "total_timeout"
+    assert {holder.status() for holder in holders} == {Status.RUNNING}
+    served.open("soon")
+    for holder in holders:
+        holder.result(PATIENCE_S)
+
+
 def test_an_async_function_in_a_process_is_cancelled(served: Site) -> None:
     x = served.enqueue("alone_async", "never")
     served.wait_started(x)

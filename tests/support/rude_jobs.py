@@ -22,6 +22,10 @@ def declare(app: App) -> None:
     _declare_spoiling(app)
     _declare_late(app)
 
+    @app.job(isolation="process", retry=None, total_timeout="0.5s")
+    def alone_in_total() -> None:
+        """Has no time to wait for a process."""
+
     @app.job(retry=None)
     def die_by(ctx: Context, number: int) -> str:
         if ctx.fence > 1:

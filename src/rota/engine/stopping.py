@@ -32,13 +32,19 @@ def timed_out(limit: Stop, target: Target) -> TimedOut:
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
 
 
-def limit(claim: Claim, target: Target) -> tuple[float | None, Stop]:
-    """How long this attempt may take, and which of the two timers says so."""
-    timeout_s, total_s = target.rules.timeout_s, target.rules.total_timeout_s
-    if total_s is None:
-        return timeout_s, Stop.TIMEOUT
+def total_left_s(claim: Claim, target: Target) -> float | None:
+    """How much of the time for all attempts together was left when this one was claimed."""
+    total_s = target.rules.total_timeout_s
     # The database's clock may have gone back since the first start; that gives nobody more time than there is.
-    left_s = total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
+    return None if total_s is None else total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
+
+
+def limit(claim: Claim, target: Target, waited_s: float = 0.0) -> tuple[float | None, Stop]:
+    """How long this attempt may take, and which of the two timers says so; the wait for a place counts for one."""
+    timeout_s, left_s = target.rules.timeout_s, total_left_s(claim, target)
+    if left_s is None:
+        return timeout_s, Stop.TIMEOUT
+    left_s -= waited_s
     if timeout_s is not None and timeout_s <= left_s:
         return timeout_s, Stop.TIMEOUT
     return left_s, Stop.TOTAL_TIMEOUT

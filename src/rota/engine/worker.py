@@ -206,13 +206,25 @@ class Worker:
         if isinstance(target, FunctionTarget) or not target.begins_later:
             self._arm(running, limit_s)
         else:
-            context.begun = lambda: self._begun(running, limit_s)
+            self._await_place(running)
 
-    def _begun(self, running: _Running, limit_s: float | None) -> None:
-        """It has waited for a place until now, and that is not charged to it."""
+    def _await_place(self, running: _Running) -> None:
+        """Until it begins, only the time for all attempts together runs."""
+        claim, since = running.claim, self._loop.time()
+        running.context.begun = lambda: self._begun(running, self._loop.time() - since)
+        if (left_s := stopping.total_left_s(claim, running.target)) is not None:
+            running.limit = Stop.TOTAL_TIMEOUT
+            running.bucket = self._deadlines.add(left_s, claim.id)
+
+    def _begun(self, running: _Running, waited_s: float) -> None:
+        """It has waited for a place until now, and that is not charged to the attempt."""
+        limit_s, limit = stopping.limit(running.claim, running.target, waited_s)
         if limit_s is not None:
             running.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
         if running.stop is None and self._running.get(running.claim.id) is running:
+            if running.bucket >= 0:
+                self._deadlines.remove(running.bucket, running.claim.id)
+            running.limit = limit
             self._arm(running, limit_s)
 
     def _arm(self, running: _Running, limit_s: float | None) -> None:
