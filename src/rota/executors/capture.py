@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import sys
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -41,9 +43,13 @@ class _Tee(io.TextIOBase):
 
     def write(self, text: str) -> int:
         context = current.get()
-        if context is not None and context.notes is not None and isinstance(text, str):
+        if context is None or not isinstance(text, str):
+            return self._stream.write(text)
+        if context.notes is not None:
             self._take(context, text)
-        return self._stream.write(text)
+        with _unharmed():
+            self._stream.write(text)
+        return len(text)
 
     def finish(self, context: Context) -> None:
         if context in self._pending and (rest := self._pending.pop(context, "")):
@@ -61,7 +67,8 @@ class _Tee(io.TextIOBase):
             context.write_log(self._name, line)
 
     def flush(self) -> None:
-        self._stream.flush()
+        with _unharmed() if current.get() is not None else contextlib.nullcontext():
+            self._stream.flush()
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -87,6 +94,17 @@ class _Tee(io.TextIOBase):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _unharmed() -> Iterator[None]:
+    """The worker's own output may lead nowhere any more: its reader is gone, its disk is full. No job fails by that."""
+    try:
+        yield
+    except UnicodeError:
+        raise
+    except (OSError, ValueError):
+        pass
 
 
 class _Handler(logging.Handler):
