@@ -37,7 +37,8 @@ def encode(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, A
     """The arguments as they are stored."""
     _check_names(job, given, parameters)
     for name, value in given.items():
-        _check_type(job, name, value, parameters[name]["type"])
+        if name in parameters:
+            _check_type(job, name, value, parameters[name]["type"])
     return payload.encode(dict(given), f"{job}(): the arguments", most_bytes)
 
 
@@ -62,8 +63,9 @@ def _value(text: str) -> Any:
 
 def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]]) -> None:
     takes = f"it takes ({described(parameters)})"
+    takes_others = any(about.get("others") for about in parameters.values())
     for name in given:
-        if name not in parameters:
+        if name not in parameters and not takes_others:
             near = get_close_matches(name, parameters, 1)
             hint = f", did you mean {near[0]!r}?" if near else ";"
             raise ArgumentsError(f"{job}(): there is no argument {name!r}{hint} {takes}")

@@ -121,7 +121,8 @@ COLUMNS: output.Columns[dict[str, Any]] = {
 def parameters(known: dict[str, dict[str, Any]]) -> str:
     """A job's parameters as one would write them; an optional one ends in `?`."""
     required_first = sorted(known.items(), key=lambda parameter: not parameter[1]["required"])
-    return ", ".join(
-        f"{name}{'' if about['required'] else '?'}" + ("" if about["type"] == "any" else f": {about['type']}")
-        for name, about in required_first
-    )
+    return ", ".join("…" if about.get("others") else _parameter(name, about) for name, about in required_first)
+
+
+def _parameter(name: str, about: dict[str, Any]) -> str:
+    return f"{name}{'' if about['required'] else '?'}" + ("" if about["type"] == "any" else f": {about['type']}")

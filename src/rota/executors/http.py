@@ -312,7 +312,8 @@ class HttpExecutor:
         except DefinitionError as error:
             return Failed(payload.error("HttpSecret", str(error)))
         except ModuleNotFoundError:
-            return Failed(payload.error("HttpMissing", "a job that is an HTTP request needs: pip install rota[http]"))
+            words = "a job that is an HTTP request needs: pip install rota[http]"
+            return Failed(payload.error("HttpMissing", words), permanent=True)
         except Refused as error:
             return Failed(payload.error("HttpRefused", f"{where}: {error}"), permanent=True)
         except Exception as error:

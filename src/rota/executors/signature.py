@@ -31,9 +31,12 @@ class Signature:
         self._signature = _without_context(function)
         self.context_parameter = _context_parameter(function)
         hints = _hints(function)
-        self._struct = _struct(name, self._signature, hints)
+        self._takes_others = bool(getattr(function, "takes_others", False))
+        """Whether arguments of any other name are beside the known ones: there is no function to give them to."""
+        self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)
-        self._reads_all = "msgspec.Raw" not in repr(hints)  # Which the decoder would let through unread.
+        # These the decoder would let through unread.
+        self._reads_all = "msgspec.Raw" not in repr(hints) and not self._takes_others
         self._fields = self._struct.__struct_fields__
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
@@ -52,6 +55,8 @@ class Signature:
                 arguments = self._signature.bind(*args, **kwargs).arguments
             except TypeError as error:
                 raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
+            if self._takes_others:
+                arguments = kwargs
         text = payload.encode(arguments, self._what, most_bytes, is_read_next=self._reads_all)
         self.check(text)
         return text
@@ -90,7 +95,7 @@ class Signature:
 
     def takes(self, name: str) -> bool:
         """Whether an argument of that name can be given."""
-        return name in self._known
+        return self._takes_others or name in self._known
 
     def describe(self) -> str:
         """The parameters as a person would write them."""
@@ -103,6 +108,7 @@ class Signature:
                 "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
             }
+            | ({"others": True} if self._takes_others and p.kind is p.VAR_KEYWORD else {})
             for name, p in self._signature.parameters.items()
         }
 
@@ -174,12 +180,16 @@ def _without_context(function: Callable[..., Any]) -> inspect.Signature:
     return signature.replace(parameters=seen)
 
 
-def _struct(name: str, signature: inspect.Signature, hints: dict[str, Any]) -> type[msgspec.Struct]:
+def _struct(
+    name: str, signature: inspect.Signature, hints: dict[str, Any], *, takes_others: bool = False
+) -> type[msgspec.Struct]:
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for parameter in signature.parameters.values():
         kind: Any = _supported(hints.get(parameter.name, Any))
         if parameter.kind is parameter.VAR_POSITIONAL:
             fields.append((parameter.name, _optional(list[kind]), msgspec.UNSET))
+        elif parameter.kind is parameter.VAR_KEYWORD and takes_others:
+            continue
         elif parameter.kind is parameter.VAR_KEYWORD:
             fields.append((parameter.name, _optional(dict[str, kind]), msgspec.UNSET))
         elif parameter.default is parameter.empty:
@@ -187,7 +197,7 @@ def _struct(name: str, signature: inspect.Signature, hints: dict[str, Any]) -> t
         else:
             fields.append((parameter.name, _optional(kind), msgspec.UNSET))
     try:
-        return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+        return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=not takes_others)
     except (TypeError, ValueError) as error:
         raise DefinitionError(f"job {name!r}: its parameters cannot be used: {error}") from None
 

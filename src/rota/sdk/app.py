@@ -191,7 +191,7 @@ class App:
         data = declaring.renamed(about, {"retry_codes": "retry"}, Request)
         request = declaring.converted({"url": url, **data}, Request, name)
         if request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE"):
-            function = stand_in_for_any(name, "an HTTP request")
+            function = stand_in_for_any(name, parameters(request), Plain, "an HTTP request")
         else:
             function = stand_in(name, parameters(request), Plain, "an HTTP request")
         return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
@@ -205,7 +205,8 @@ class App:
         """
         target = {"kind": kind, **about.pop("target", {})}
         words = f"run by {kind}"
-        function = stand_in_for_any(name, words) if parameters is None else stand_in(name, parameters, Any, words)
+        make = stand_in_for_any if parameters is None else stand_in
+        function = make(name, parameters or (), Any, words)
         return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:

@@ -29,11 +29,13 @@ def stand_in(name: str, parameters: Sequence[str], kind: Any, about: str) -> Cal
     return nowhere
 
 
-def stand_in_for_any(name: str, about: str) -> Callable[..., NoReturn]:
-    """The same for a job that takes whatever arguments it is given."""
-    found = stand_in(name, (), Any, about)
-    anything = inspect.Parameter("arguments", inspect.Parameter.VAR_KEYWORD, annotation=Any)
-    found.__signature__ = inspect.Signature([anything])  # type: ignore[attr-defined]
+def stand_in_for_any(name: str, parameters: Sequence[str], kind: Any, about: str) -> Callable[..., NoReturn]:
+    """The same for a job that takes whatever other arguments it is given too."""
+    found = stand_in(name, parameters, kind, about)
+    anything = inspect.Parameter("others", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+    known = inspect.signature(found).parameters.values()
+    found.__signature__ = inspect.Signature([*known, anything])  # type: ignore[attr-defined]
+    found.takes_others = True  # type: ignore[attr-defined]
     return found
 
 

@@ -139,7 +139,8 @@ BEGIN
                       coalesce(a.name, p.name), '`')) INTO wrong
     FROM jsonb_object_keys(enqueue.arguments) a (name)
     FULL JOIN jsonb_each(defined -> 'parameters') p (name, about) ON p.name = a.name
-    WHERE p.name IS NULL OR (a.name IS NULL AND (p.about ->> 'required')::boolean);
+    WHERE (p.name IS NULL AND NOT jsonb_path_exists(defined, '$.parameters.*.others'))
+       OR (a.name IS NULL AND (p.about ->> 'required')::boolean);
     IF wrong IS NOT NULL THEN
         RAISE '%(): %; it takes (%)', enqueue.job, wrong, (
             SELECT string_agg(p.name || CASE WHEN (p.about ->> 'required')::boolean THEN '' ELSE ' = ...' END, ', ')
