@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +103,14 @@ def test_tasks_that_an_isolated_function_left_behind_are_cancelled(served: Site)
     after.result(PATIENCE_S)
     eventually(lambda: len(served.logs(after)) == 3, what="what is written after that")
     assert [served.logs(other) for other in others] == [[] for _ in others]
+
+
+@pytest.mark.parametrize("words", ["'x' * 300_000", "'a' + chr(0xD800) + 'b'"], ids=["long", "surrogate"])
+def test_whatever_an_app_says_when_it_cannot_be_imported_the_worker_says_so(tmp_path: Path, words: str) -> None:
+    (tmp_path / "wordy.py").write_text(f"raise RuntimeError({words})")
+    command = [sys.executable, "-m", "rota", "worker", "wordy:app"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 2
+    assert "rota: " in done.stderr
+    assert "RuntimeError" in done.stderr
+    assert "asyncio" not in done.stderr

@@ -10,6 +10,7 @@ import socket
 import sys
 
 from rota.cli.loading import agree, load_app
+from rota.domain import payload
 from rota.domain.errors import RotaError
 from rota.executors import frames
 from rota.executors.body import Body, resident
@@ -38,7 +39,7 @@ def main() -> None:
         app = load_app(arguments.app)
         agree(app, arguments.url, arguments.namespace)
     except (RotaError, OSError) as error:
-        frames.send(end, Ready(str(error)))
+        frames.send(end, Ready(payload.clean(str(error))))
         os._exit(1)
     found = {name: target for name, target in app.targets().items() if isinstance(target, FunctionTarget)}
     body = Body(end, found)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from rota.clock import Clock
+from rota.domain import payload
 from rota.domain.errors import LeaseLost
 from rota.engine import running, tether, wire
 from rota.engine.distant import DistantBridge
@@ -59,7 +60,8 @@ def end_blocked(fd: int, report: Finished) -> None:
 
 
 def say_hello(fd: int, hello: Hello) -> None:
-    say(fd, msgspec.json.encode(hello))
+    # What an app says when it cannot be imported may be anything, and as long as it likes.
+    say(fd, msgspec.json.encode(msgspec.structs.replace(hello, error=payload.clean(hello.error))))
 
 
 def take_pipe() -> int:
