@@ -64,10 +64,11 @@ def test_a_process_with_a_limit_is_used_again_if_it_has_kept_little(served: Site
     assert len(pids) <= (os.cpu_count() or 2)
 
 
+@pytest.mark.parametrize("words", ["in time", ""])
 @pytest.mark.parametrize("prefix", ["", "alone_"])
-def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str) -> None:
-    gate = f"{prefix}late"
-    x = served.enqueue(f"{prefix}speaks_late", gate)
+def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str, words: str) -> None:
+    gate = f"{prefix}late{len(words)}"
+    x = served.enqueue(f"{prefix}speaks_late", gate, words)
     x.result(PATIENCE_S)
     others = [served.enqueue("alone_sleeps", 0.5) for _ in range(os.cpu_count() or 2)]
     served.open(gate)
@@ -78,7 +79,7 @@ def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str) -> N
     after = served.enqueue(f"{prefix}says_odd_things", 10)
     after.result(PATIENCE_S)
     eventually(lambda: len(served.logs(after)) == 3, what="what is written after that")
-    assert [line.text for line in served.logs(x)] == ["in time"]
+    assert [line.text for line in served.logs(x)] == words.splitlines()
 
 
 @pytest.mark.parametrize("prefix", ["", "alone_"])

@@ -95,7 +95,7 @@ def _declare_late(app: App) -> None:
     for prefix, isolation in (("", None), ("alone_", "process")):
 
         @app.job(name=f"{prefix}speaks_late", isolation=isolation, retry=None)
-        def speaks_late(ctx: Context, gate: str) -> None:
+        def speaks_late(ctx: Context, gate: str, words: str) -> None:
             from tests.support.jobs import is_open, note  # lazy: that declares these
 
             def speak() -> None:
@@ -107,7 +107,7 @@ def _declare_late(app: App) -> None:
                 ctx.checkpoint("too late")
                 note("spoke", ctx.id, ctx.fence, os.getpid())
 
-            ctx.log("in time")
+            ctx.log(words)
             threading.Thread(target=speak, daemon=True).start()
 
         @app.job(name=f"{prefix}says_odd_things", isolation=isolation, retry=None)

@@ -319,9 +319,11 @@ class Worker:
     def _say(self, running: _Running, outcome: Outcome) -> None:
         """Reports the end. What the attempt keeps for the next one is written before: after the end it is refused."""
         claim, context, scribe = running.claim, running.context, self._scribe
-        if scribe is not None and (context.spoke or context.told):
+        has_told = context.spoke or context.told
+        if has_told:
             capture.finish(context)
-            context.notes = None  # A thread that it has left behind may go on to talk.
+        context.notes = None  # A thread that it has left behind may go on to talk.
+        if scribe is not None and has_told:
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):
                 self._telling[claim.id] = self._loop.create_task(self._say_after(running, outcome, scribe))
