@@ -26,7 +26,6 @@ pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 LONG_S = 600.0
 
 
-
 # --- Room ---
 
 
