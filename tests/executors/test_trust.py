@@ -31,7 +31,7 @@ RUBBISH: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("returned", RUBBISH, ids=repr)
+@pytest.mark.parametrize("returned", RUBBISH)
 def test_rubbish_is_a_failure_for_good(returned: Any) -> None:
     outcome = trust.outcome(returned)
     assert isinstance(outcome, Failed)
@@ -39,12 +39,12 @@ def test_rubbish_is_a_failure_for_good(returned: Any) -> None:
     outcome.error.message.encode()
 
 
-@pytest.mark.parametrize("returned", [Succeeded("[1]"), Snoozed(2.5), GivenBack(Reason.DRAINED)], ids=repr)
+@pytest.mark.parametrize("returned", [Succeeded("[1]"), Snoozed(2.5), GivenBack(Reason.DRAINED)])
 def test_an_outcome_is_left_as_it_is(returned: Any) -> None:
     assert trust.outcome(returned) == returned
 
 
-@pytest.mark.parametrize("told", ["much", object(), Usage("much"), Usage(math.nan)], ids=repr)  # type: ignore[arg-type]
+@pytest.mark.parametrize("told", ["much", object(), Usage("much"), Usage(math.nan)])  # type: ignore[arg-type]
 def test_a_cost_that_cannot_be_stored_is_left_out(told: Any) -> None:
     assert trust.usage(told) is None
 
