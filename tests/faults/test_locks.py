@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from rota.domain.errors import StoreUnavailable
+from rota.ops import fleet
 from rota.store import postgres_link
 from rota.store.port import Tx
 from rota.store.postgres import PostgresStore
@@ -142,8 +143,8 @@ def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
 
 
 def _add_worker(tx: Tx) -> int:
-    known = {"app": "a", "name": "n", "host": "h", "version": "v", "queues": "null", "offers": "{}"}
-    return int(tx.rows("add_worker", namespace="default", lease=10**9, pid=1, concurrency=1, **known)[0][0])
+    known = {"app": "a", "name": "n", "host": "h", "version": "v", "queues": None}
+    return fleet.join(tx, fleet.Newcomer(namespace="default", pid=1, concurrency=1, **known), 1000.0)  # type: ignore[arg-type]
 
 
 def _is_waiting(url: str) -> bool:

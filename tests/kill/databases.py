@@ -36,7 +36,10 @@ def leftovers(url: str) -> list[str]:
     if path is not None:
         return _sockets(path)
     with closing(psycopg.connect(url, autocommit=True)) as connection:
-        query = "SELECT application_name, state FROM pg_stat_activity WHERE application_name LIKE 'rota %'"
+        query = (
+            "SELECT application_name, state FROM pg_stat_activity "
+            "WHERE application_name LIKE 'rota %' AND datname = current_database()"
+        )
         left = connection.execute(query).fetchall()
         return [f"a connection of a process that is gone: {name} ({state})" for name, state in left]
 

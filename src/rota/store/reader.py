@@ -305,7 +305,10 @@ def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
     found = view.records("standing", Standing, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
-    return msgspec.structs.replace(found[0], offers=_in_order(found[0].offers)), view.now
+    circuits = sorted(msgspec.json.decode(found[0].circuits or "[]"))
+    offers = _in_order(found[0].offers)
+    same = msgspec.structs.replace(found[0], offers=offers, circuits=msgspec.json.encode(circuits).decode())
+    return same, view.now
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:
