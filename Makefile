@@ -36,7 +36,7 @@ check: setup ## lint, formatting, types and layers
 
 test: check ## all checks, then all tests (ARGS="-k name")
 	$(call step,test servers,scripts/test-servers)
-	$(call step,pytest,$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS))
+	$(call step,pytest,$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS))
 
 lock: setup ## compile requirements/ from pyproject.toml (ARGS=--upgrade)
 	@scripts/lock $(ARGS)
