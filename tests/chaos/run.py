@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from rota import App
 from tests.chaos import check, measures
 from tests.chaos.check import Story
 from tests.chaos.designs import ELSEWHERE
@@ -53,6 +54,7 @@ class Run:
             begun_at = now()
             self._rage(storm, course)
             ended_at = now()
+            _hush(url)
             course.rest(url, plan.supervisors * plan.children)
             rest_s = (now() - ended_at) / 1e6
             course.drain()
@@ -161,6 +163,14 @@ def _ticks(seen: Story) -> dict[str, int]:
     for tick in seen.database.ticks:
         found[tick.outcome] += tick.count
     return dict(found.most_common())
+
+
+def _hush(url: str) -> None:
+    """No more ticks: one that came between the rest and the drain would have nobody to run it."""
+    app = App("chaos", url=url)
+    for schedule in app.schedules():
+        schedule.pause("the storm is over")
+    app.close()
 
 
 def _free_port() -> int:
