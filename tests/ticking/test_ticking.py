@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import fresh_database
+from tests.support.waiting import eventually
+from tests.support.workers import Site
 from tests.ticking.run import run
 
 SECONDS = float(os.environ.get("ROTA_TICKING_SECONDS", "15"))
@@ -23,3 +25,17 @@ def test_ticks_survive_the_deaths_of_nodes(tmp_path: Path, database: str) -> Non
     assert report.kills >= 3
     assert report.ticks >= 3 * SECONDS / 2
     assert report.latest_s < LATEST_S, report
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_change_is_heard_by_nodes_that_would_not_look_for_long(tmp_path: Path, database: str) -> None:
+    """The nodes poll once a minute: a tick, and the end of ticks, can only come from a hint."""
+    with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:
+        for _ in range(2):
+            site.worker(poll_s=60, lease_s=600)
+        schedule = site.app.schedule("echo_async", name="new", every="1s", overlap="allow", arguments={"value": 1})
+        eventually(lambda: len(schedule.ticks()) >= 2, what="ticks of a schedule that was made at run time")
+        schedule.pause("enough")
+        fired = len(schedule.ticks())
+        schedule.resume()
+        eventually(lambda: len(schedule.ticks()) > fired, what="ticks of a schedule that goes on")
