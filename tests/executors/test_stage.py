@@ -146,18 +146,41 @@ async def test_nothing_is_left_after_a_kill(on: Stage, nowhere: int, tmp_path: P
     assert members(tmp_path / "pids") == []
 
 
-async def test_other_commands_go_on_and_what_nobody_can_tell_ends_with_the_last(
+async def test_nothing_is_left_of_one_command_while_others_go_on(on: Stage, nowhere: int, tmp_path: Path) -> None:
+    others = [await spawn(on, nowhere, "sleep", "1000") for _ in range(3)]
+    spawned, _ = await family(on, nowhere, tmp_path / "pids", "leave")
+    others.append(await spawn(on, nowhere, "sleep", "1000"))
+    assert (await spawned.wait()).exit_code == 0
+    assert members(tmp_path / "pids") == []
+    assert all(tree.read(other.pid) is not None for other in others)
+
+
+async def test_what_takes_off_its_mark_ends_with_the_last_command_that_it_may_be_of(
     on: Stage, nowhere: int, tmp_path: Path
 ) -> None:
     other = await spawn(on, nowhere, "sleep", "1000")
-    spawned, _ = await family(on, nowhere, tmp_path / "pids", "leave")
-    assert (await spawned.wait()).exit_code == 0
-    left = members(tmp_path / "pids")
-    assert len(left) <= 1  # The one without mark, parent and session, if it was not seen before.
+    argv = ("prlimit", "--rttime=unlimited:", sys.executable, FAMILY, str(tmp_path / "pids"), "leave")
+    assert (await end_of(on, nowhere, *argv)).exit_code == 0
+    assert len(members(tmp_path / "pids")) <= 1  # The one without mark, parent and session, if it was not seen before.
     assert tree.read(other.pid) is not None
     other.kill()
     await other.wait()
     assert members(tmp_path / "pids") == []
+
+
+async def test_a_stage_that_a_command_stops_goes_on(on: Stage, nowhere: int) -> None:
+    rude = await spawn(on, nowhere, "sh", "-c", 'kill -STOP "$PPID"; exit 3')
+    assert (await asyncio.wait_for(rude.wait(), 60)).exit_code == 3
+    assert (await asyncio.wait_for(end_of(on, nowhere, "true"), 60)).exit_code == 0
+
+
+async def test_a_stage_that_was_stopped_can_be_closed(on: Stage, nowhere: int, tmp_path: Path) -> None:
+    _, started = await family(on, nowhere, tmp_path / "pids", "stay")
+    assert on.pid is not None
+    os.kill(on.pid, signal.SIGSTOP)
+    on.close()
+    await asyncio.wait_for(on.closed(), 60)
+    assert not any(is_there(process) for process in started)
 
 
 async def test_a_stop_gives_the_whole_tree_its_time(on: Stage, nowhere: int, tmp_path: Path) -> None:
@@ -237,7 +260,7 @@ def test_a_fork_that_fails_leaves_no_descriptor_open(monkeypatch: pytest.MonkeyP
     before = os.listdir("/proc/self/fd")
     monkeypatch.setattr(os, "fork", fail)
     with pytest.raises(launch.Refusal) as refusal:
-        launch.begin(["true"], {}, None, [nowhere, nowhere])
+        launch.begin(["true"], {}, None, [nowhere, nowhere], 0)
     assert (refusal.value.step, refusal.value.code) == ("fork", errno.EAGAIN)
     assert os.listdir("/proc/self/fd") == before
 
@@ -289,9 +312,7 @@ async def test_when_the_stage_is_killed_its_commands_end_and_the_next_has_a_new_
     ended = await spawned.wait()
     assert (ended.exit_code, ended.signal) == (None, signal.SIGKILL)
     assert ended.error is not None
-    wiped = started.pop()  # Found by nothing but the stage, which is gone.
     eventually(lambda: not any(is_there(process) for process in started))
-    tree.send(wiped, signal.SIGKILL)
     assert (await end_of(on, nowhere, "true")).exit_code == 0
     assert on.pid != first
 
@@ -317,8 +338,9 @@ async def test_closing_ends_everything_at_once(on: Stage, nowhere: int, tmp_path
         await spawn(on, nowhere, "true")
 
 
+@pytest.mark.parametrize("state", ["running", "stopped"])
 @pytest.mark.parametrize("company", ["alone", "forked"])
-def test_when_the_worker_is_killed_its_commands_end(tmp_path: Path, company: str) -> None:
+def test_when_the_worker_is_killed_its_commands_end(tmp_path: Path, company: str, state: str) -> None:
     file = tmp_path / "pids"
     argv = [sys.executable, str(PROGRAMS / "worker.py"), FAMILY, str(file), company]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as worker:
@@ -326,6 +348,8 @@ def test_when_the_worker_is_killed_its_commands_end(tmp_path: Path, company: str
         stage_pid, fork = map(int, worker.stdout.readline().split())
         eventually(file.exists)
         started = [*members(file), tree.read(stage_pid)]
+        if state == "stopped":
+            os.kill(stage_pid, signal.SIGSTOP)
         worker.kill()
         worker.wait()
         try:

@@ -53,7 +53,7 @@ def test_a_process_is_read_whatever_its_name(tmp_path: Path, start: Start) -> No
 
 def test_a_number_that_nobody_has_is_nobody() -> None:
     assert tree.read(2**22 + 1) is None
-    assert tree.mark(2**22 + 1) == ""
+    assert tree.mark(2**22 + 1) == 0
     assert tree.children(2**22 + 1) == []
 
 
@@ -66,19 +66,33 @@ def test_descendants_are_found_by_their_parents(start: Start) -> None:
     eventually(lambda: not any(is_there(process) for process in found))
 
 
-def test_the_marked_are_found_and_killed_wherever_they_are(tmp_path: Path, start: Start) -> None:
-    mark = f"test-{os.getpid()}.1"
+@pytest.mark.parametrize("carrier", ["limit", "variable"])
+def test_the_marked_are_found_and_killed_wherever_they_are(tmp_path: Path, start: Start, carrier: str) -> None:
+    stage = present(os.getpid())
+    mark = tree.mark_for(stage.pid, 7)
     file = tmp_path / "pids"
-    start(sys.executable, FAMILY, str(file), "leave", **{tree.MARK: mark}).wait()
+    argv = (sys.executable, FAMILY, str(file), "leave")
+    if carrier == "limit":
+        start("prlimit", f"--rttime={mark}:", *argv).wait()
+    else:
+        start(*argv, **{tree.MARK: str(mark)}).wait()
     pids = [int(line) for line in file.read_text().split()]
     left = [process for process in map(tree.read, pids[1:]) if process is not None]
-    wiped = left.pop()
-    assert tree.mark(left[0].pid) == mark
-    eventually(lambda: not tree.mark(wiped.pid))
-    assert {process.pid for process in tree.marked(mark)} == {process.pid for process in left}
-    assert tree.kill(lambda: tree.marked(mark)) == len(left) == 3
-    tree.send(wiped, signal.SIGKILL)  # Which only the stage finds: it becomes its parent.
+    wiped = left[-1]
+    eventually(lambda: b"sleep" in tree._content(f"/proc/{wiped.pid}/cmdline"))
+    if carrier == "variable":
+        assert tree.mark(wiped.pid) == 0
+        tree.send(left.pop(), signal.SIGKILL)  # Which only the stage finds: it becomes its parent.
+    assert {tree.mark(process.pid) for process in left} == {mark}
+    assert tree.marked(stage._replace(pid=stage.pid + 1)) == []
+    assert {process.pid for process in tree.marked(stage)} == {process.pid for process in left}
+    assert tree.kill(lambda: tree.marked(stage)) == len(left)
     eventually(lambda: not any(is_there(process) for process in (*left, wiped)))
+
+
+def test_a_mark_that_means_something_else_is_none(start: Start) -> None:
+    assert tree.mark(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
+    assert tree.mark(start("sleep", "1000", **{tree.MARK: "not a number"}).pid) == 0
 
 
 def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Start) -> None:

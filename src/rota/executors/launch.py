@@ -7,10 +7,12 @@ Used by the stage, by its path: nothing but the standard library here.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
 import os
+import resource
 import signal
 from typing import NoReturn
 
@@ -18,6 +20,7 @@ MOST_WORD = 100
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = int(signal.SIGKILL)
 _prctl = ctypes.CDLL(None).prctl
+_, _MOST_RTTIME = resource.getrlimit(resource.RLIMIT_RTTIME)
 
 
 class Refusal(Exception):
@@ -29,8 +32,10 @@ class Refusal(Exception):
         self.code = code
 
 
-def begin(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int]) -> tuple[int, int]:
+def begin(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int], mark: int) -> tuple[int, int]:
     """Starts a program in a session of its own; the kernel kills it if the process that started it dies.
+
+    It and all that it starts inherit the mark, as a limit that has no effect and that hardly anybody ever changes.
 
     It reads from what the stage reads from, which is nothing, and finds `fds` as 1, 2 and so on. Returns its process,
     and a descriptor for `is_running`, which can be read as soon as the program runs, or is known not to.
@@ -43,7 +48,7 @@ def begin(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int])
     try:
         pid = os.fork()
         if pid == 0:
-            _become(stage, paths, argv, env, cwd, fds, write)
+            _become(stage, paths, argv, env, cwd, fds, write, mark)
     except OSError as error:
         os.close(read)
         raise Refusal("fork", error.errno or 0) from None
@@ -72,7 +77,14 @@ def _paths(program: str, env: dict[str, str]) -> list[str]:
 
 
 def _become(
-    stage: int, paths: list[str], argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int], report: int
+    stage: int,
+    paths: list[str],
+    argv: list[str],
+    env: dict[str, str],
+    cwd: str | None,
+    fds: list[int],
+    report: int,
+    mark: int,
 ) -> NoReturn:
     """In the new process: becomes the program, or reports why it cannot. Handlers of signals end with the exec."""
     step = "fork"
@@ -81,6 +93,8 @@ def _become(
         _prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         if os.getppid() != stage:
             os._exit(1)
+        with contextlib.suppress(OSError, ValueError):  # Some kernels know no such limit.
+            resource.setrlimit(resource.RLIMIT_RTTIME, (mark, _MOST_RTTIME))
         step = "descriptors"
         # First all out of the way, then each to its place.
         places = len(fds) + 1

@@ -25,6 +25,8 @@ from rota.executors.stage_main import PART
 
 PROGRAM = str(Path(__file__).with_name("stage_main.py"))
 RETRY_S = 0.05
+NUDGE_S = 1.0
+"""How often a stage that has work to do is told to go on, in case a command has stopped it."""
 _FINAL = frozenset(
     {
         errno.ENOENT,
@@ -232,6 +234,7 @@ class _Line:
         self.gone: asyncio.Future[None] = self.loop.create_future()
         self._spawned: dict[int, Spawned] = {}
         self._count = 0
+        self._is_nudged = False
         self._parts: deque[tuple[bytes, list[int]]] = deque()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -243,7 +246,7 @@ class _Line:
             raise
         finally:
             theirs.close()
-        self._name = tree.identity(self.pid)
+        self._process = tree.read(self.pid)
         self.loop.add_reader(self._socket, self._listen)
         self.loop.add_reader(self._handle, self._bury)
 
@@ -255,7 +258,21 @@ class _Line:
         except OSError as error:
             del self._spawned[self._count]
             raise Refused("descriptors", error.errno or 0) from None
+        self._go_on()
         return spawned
+
+    def _go_on(self) -> None:
+        """A command may do to the stage what its user may, and a stage that was stopped is of no use to any other."""
+        if not self._is_nudged:
+            self._is_nudged = True
+            self.loop.call_later(NUDGE_S, self._nudge)
+
+    def _nudge(self) -> None:
+        self._is_nudged = False
+        if self._handle >= 0 and (self._spawned or self.is_lost):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGCONT)
+            self._go_on()
 
     def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         """Sends now what the socket takes, and the rest as soon as it can."""
@@ -320,7 +337,7 @@ class _Line:
         self._hang_up()
         error = "the stage, which starts commands, died"
         try:
-            sweep = self.loop.run_in_executor(None, _sweep, f"{self._name}.")
+            sweep = self.loop.run_in_executor(None, _sweep, self._process)
         except RuntimeError:
             self._settle(error)  # The event loop is about to close.
         else:
@@ -336,6 +353,7 @@ class _Line:
         if not self.loop.is_closed():
             self.loop.remove_reader(self._socket)
             self.loop.remove_writer(self._socket)
+            self._go_on()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # Also ends the copy of a process that was forked from this one.
         self._socket.close()
@@ -398,9 +416,9 @@ def _launch(fd: int) -> int:
     return os.posix_spawn(sys.executable, command, os.environ, file_actions=places)
 
 
-def _sweep(name: str) -> None:
+def _sweep(stage: tree.Process | None) -> None:
     for _ in range(tree.MOST_ROUNDS):
-        if not tree.kill(lambda: tree.marked(name)):
+        if stage is None or not tree.kill(lambda: tree.marked(stage)):
             return
 
 

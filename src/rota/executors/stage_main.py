@@ -43,7 +43,7 @@ LIMITED_TICKS, ALL_TICKS = 2, 5
 LAST_TICKS = 200
 """How long the stage waits, when the worker is gone, for processes that the kernel cannot end yet."""
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLOCK_MONOTONIC, _TFD_NONBLOCK, _TFD_CLOEXEC = 1, 0o4000, 0o2000000
 _libc = ctypes.CDLL(None, use_errno=True)
 _UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
@@ -52,7 +52,7 @@ _UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signa
 class Command:
     """One command and what is known of its tree."""
 
-    def __init__(self, id: int, process: tree.Process, report: int, mark: str, memory_bytes: int | None) -> None:
+    def __init__(self, id: int, process: tree.Process, report: int, mark: int, memory_bytes: int | None) -> None:
         self.id = id
         self.report = report
         """Tells whether its program runs; negative once that is known."""
@@ -72,7 +72,7 @@ class Command:
         known = self.known.get(process.pid)
         return known is not None and known.start == process.start
 
-    def owns(self, process: tree.Process, mark: str) -> bool:
+    def owns(self, process: tree.Process, mark: int) -> bool:
         return process.session == self.process.pid or mark == self.mark
 
     def could_own(self, process: tree.Process) -> bool:
@@ -104,7 +104,6 @@ class Stage:
         self._line = line
         self._wakeup = wakeup
         self._pid = os.getpid()
-        self._name = tree.identity(self._pid)
         self._ticker = Ticker()
         self._commands: dict[int, Command] = {}
         self._by_pid: dict[int, Command] = {}
@@ -213,8 +212,9 @@ class Stage:
     # --- Commands ---------------------------------------------------------------------------------
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        mark = f"{self._name}.{message['id']}"
-        pid, report = launch.begin(message["argv"], {**message["env"], tree.MARK: mark}, message["cwd"], fds)
+        mark = tree.mark_for(self._pid, message["id"])
+        env = {**message["env"], tree.MARK: str(mark)}
+        pid, report = launch.begin(message["argv"], env, message["cwd"], fds, mark)
         self._is_childless = False
         if not self._commands:
             # What this process touches while its copy is there has to be copied too. Others go on meanwhile, if any.
@@ -260,9 +260,26 @@ class Stage:
             if command.owns(process, mark):
                 command.known[process.pid] = process
                 return command
-        # It wiped out its environment and made a session of its own: the last command that it may be of has it.
+        if self._is_ours(mark):
+            return None  # Its command has ended.
+        # Without a mark and in a session of its own: the last command that it may be of has it.
         possible = [command for command in self._commands.values() if command.could_own(process)]
         return possible[0] if len(possible) == 1 else None
+
+    def _is_ours(self, mark: int) -> bool:
+        return tree.mark_for(self._pid, 0) <= mark < tree.mark_for(self._pid + 1, 0)
+
+    def _is_stray(self, process: tree.Process) -> bool:
+        """Whether its command has ended: such a one escaped a look while its parents came and went."""
+        if self._owner(process) is not None:
+            return False
+        may_have_one = any(command.could_own(process) for command in self._commands.values())
+        return not may_have_one or self._is_ours(tree.mark(process.pid))
+
+    def _end_strays(self, orphans: list[tree.Process]) -> None:
+        strays = [process for process in orphans if self._is_stray(process)]
+        if strays:
+            tree.kill(lambda: [*strays, *tree.below([stray.pid for stray in strays], tree.everyone())])
 
     def _roots(self, command: Command, orphans: list[tree.Process]) -> list[tree.Process]:
         main = [command.process] if command.status is None else []
@@ -318,6 +335,7 @@ class Stage:
         del self._commands[command.id]
         if not self._commands:
             self._ticker.run(False)
+            self._end_strays(orphans)
         if command.is_refused:
             return
         code = os.waitstatus_to_exitcode(command.status or 0)
@@ -350,6 +368,8 @@ class Stage:
                 self._settle(command, orphans)
             elif command.kill_at is not None and command.kill_at <= now:
                 self._kill(command)
+        if looks_at_all:
+            self._end_strays(orphans)
 
     def _measure(self, command: Command, orphans: list[tree.Process]) -> None:
         members = tree.walk(self._roots(command, orphans))
@@ -390,6 +410,7 @@ def main() -> None:
     signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)  # Even if a command has stopped us, we see our end.
     line = socket.socket(fileno=fd)
     line.setblocking(False)
     line.set_inheritable(False)

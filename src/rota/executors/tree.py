@@ -1,7 +1,9 @@
 """Trees of processes, as Linux shows them in /proc: who belongs to one, what it holds, and its end.
 
 A process is named by its number and the moment it started, for a number alone may belong to another one by now. What
-lost its parent and made a session of its own is still found by a mark in its environment.
+lost its parent and made a session of its own is still found by a mark that it inherits: a number in one of its limits
+that has no effect (for how many years a real-time task may run without a pause), and the same in its environment, for
+where that limit cannot be set.
 
 The stage runs without the package, and uses this file by its path: nothing but the standard library here.
 """
@@ -15,7 +17,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 MARK = "ROTA_STAGE_ID"
-"""The variable by which a process, and whatever it starts, is known to belong to a command."""
+"""The variable that holds the mark."""
+_SIGN = 1 << 62
+"""What all marks begin with: as a limit, more than a hundred thousand years."""
+_ID_BITS = 40
+_LIMIT = b"Max realtime timeout"
 MOST_ROUNDS = 50
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LISTS_CHILDREN = os.access("/proc/thread-self/children", os.R_OK)
@@ -96,18 +102,37 @@ def walk(roots: Iterable[Process]) -> dict[int, Process]:
     return found
 
 
-def mark(pid: int) -> str:
-    """The mark that a process carries; empty if it has none, has ended, or belongs to somebody else."""
-    data = b"\0" + _content(f"/proc/{pid}/environ")
-    _, found, rest = data.partition(f"\0{MARK}=".encode())
-    return os.fsdecode(rest.partition(b"\0")[0]) if found else ""
+def mark_for(stage: int, id: int) -> int:
+    """The mark by which a process, and whatever it starts, is known to belong to a command of a stage."""
+    return _SIGN | stage << _ID_BITS | id
 
 
-def marked(prefix: str, among: Mapping[int, Process] | None = None) -> list[Process]:
-    """Every process whose mark begins so, and their descendants; not the one that asks."""
+def mark(pid: int) -> int:
+    """The mark that a process carries; 0 if it has none, or has ended."""
+    _, _, limit = _content(f"/proc/{pid}/limits").partition(_LIMIT)
+    found = _mark_in(limit.split(maxsplit=1)[:1])
+    if not found:
+        _, _, variable = (b"\0" + _content(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
+        found = _mark_in(variable.split(b"\0", maxsplit=1)[:1])
+    return found
+
+
+def _mark_in(words: list[bytes]) -> int:
+    number = int(words[0]) if words and words[0].isdigit() else 0
+    return number if number >> 62 == 1 else 0
+
+
+def marked(stage: Process, among: Mapping[int, Process] | None = None) -> list[Process]:
+    """Every process with a mark of this stage, and their descendants; not the one that asks."""
     among = everyone() if among is None else among
+    first = mark_for(stage.pid, 0)
     roots = [
-        process for process in among.values() if process.pid != os.getpid() and mark(process.pid).startswith(prefix)
+        process
+        for process in among.values()
+        if process.start >= stage.start
+        and not process.is_dead
+        and process.pid != os.getpid()
+        and first <= mark(process.pid) < mark_for(stage.pid + 1, 0)
     ]
     found = {process.pid: process for process in (*roots, *below([root.pid for root in roots], among))}
     return list(found.values())
@@ -168,12 +193,6 @@ def kill(find: Callable[[], Iterable[Process]]) -> int:
     for process in found.values():
         send(process, signal.SIGKILL)
     return len(found)
-
-
-def identity(pid: int) -> str:
-    """What no other process is called for as long as the machine runs."""
-    process = read(pid)
-    return f"{pid}-{process.start if process else 0}"
 
 
 def _content(path: str) -> bytes:
