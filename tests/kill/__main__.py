@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
-import random
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
-import msgspec
-
+from tests.kill import command
 from tests.kill.report import Plan, table
 from tests.kill.run import Run
 
 
 def main() -> int:
     plan = Plan()
-    parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
-    parser.add_argument("--database", choices=["sqlite", "postgres"], default=plan.database, help="what it runs on")
-    parser.add_argument("--kills", type=int, default=plan.kills, help="SIGKILLs of worker processes")
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="chooses victims and kinds")
-    parser.add_argument("--workers", type=int, default=plan.supervisors, help="supervisors")
+    parser = command.parser("tests.kill", plan, __doc__)
+    parser.add_argument(
+        "--workers", type=int, default=plan.supervisors, dest="supervisors", metavar="N", help="supervisors"
+    )
     parser.add_argument("--children", type=int, default=plan.children, help="worker processes of each supervisor")
-    parser.add_argument("--lease", type=float, default=plan.lease_s, help="seconds")
-    parser.add_argument("--rate", type=float, default=plan.kills_per_s, help="kills per second")
-    parser.add_argument("--minutes", type=float, default=plan.minutes, help="stop killing after this time")
-    parser.add_argument("--keep", action="store_true", help="keep the folder with database, journals and logs")
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="rota-kill-"))
-    report = Run(
-        Plan(
-            database=given.database,
-            kills=given.kills,
-            seed=given.seed,
-            supervisors=given.workers,
-            children=given.children,
-            lease_s=given.lease,
-            kills_per_s=given.rate,
-            minutes=given.minutes,
-        ),
-        folder,
-    ).run()
-    print(table(report))
-    print(msgspec.json.encode(report).decode())
-    if given.keep or report.problems:
-        print(f"kept: {folder}", file=sys.stderr)
-    else:
-        shutil.rmtree(folder)
-    return 1 if report.problems else 0
+    parser.add_argument(
+        "--rate", type=float, default=plan.kills_per_s, dest="kills_per_s", metavar="R", help="kills per second"
+    )
+    return command.carry_out(parser, lambda given, folder: Run(Plan(**given), folder).run(), table)
 
 
 if __name__ == "__main__":

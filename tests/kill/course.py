@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.kill.processes import POLL_S, wait_until
 
 REST_S = 90.0
 DRAIN_S = 60.0
+TELL_S = 60.0
+"""How often a run says how far it is."""
 FORBIDDEN = ("Traceback", "database is locked", "out of reach")
 
 
@@ -39,6 +42,7 @@ class Course:
         self._stall_s = stall_s
         self._rest_s = rest_s
         self._forbidden = forbidden
+        self._begun_at = self._told_at = time.monotonic()
         self.problems: list[str] = []
 
     def begin(self) -> None:
@@ -55,7 +59,15 @@ class Course:
         before, since = self._progress(), time.monotonic()
         while time.monotonic() < until or (self._progress() == before and time.monotonic() - since < self._stall_s):
             self._tend()
+            self._tell()
             time.sleep(POLL_S)  # sleep: between two looks at other processes
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self._told_at >= TELL_S:
+            self._told_at = now
+            kills, problems = self._crew.kills.total(), len(self.problems + self._crew.problems)
+            print(f"{(now - self._begun_at) / 60:.0f} min: {kills} kills, {problems} problems", file=sys.stderr)
 
     def rest(self, url: str, workers: int) -> None:
         self._crew.rest()
