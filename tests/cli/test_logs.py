@@ -16,6 +16,7 @@ from rota.domain.status import Reason
 from rota.ops import finish, fleet, notes
 from rota.store.postgres import PostgresStore
 from tests.cli.shell import HANG_S, Seed, Shell
+from tests.notes.telling import cut
 from tests.support.databases import fresh_database
 from tests.support.world import World
 
@@ -24,7 +25,7 @@ AT = 1_767_225_600_000_000
 
 def write(seed: Seed, id: str, *texts: str, first: int = 1, fence: int = 1, stream: str = "stdout") -> None:
     lines = [Line(id, fence, number, AT + number, stream, text) for number, text in enumerate(texts, start=first)]
-    seed.store.transact(notes.write, lines, [])
+    seed.store.transact(notes.write, cut(lines), [])
 
 
 def running(seed: Seed) -> tuple[str, int]:
@@ -177,10 +178,10 @@ def test_logs_on_postgres_are_followed_and_shown_too(shell: Shell) -> None:
     world = World(PostgresStore(url, inline=True))
     _, attempt = world.start()
     lines = [Line(attempt.id, attempt.fence, number, AT, "stdout", f"line {number}") for number in range(1, 4)]
-    world.store.transact(notes.write, lines[:2], [State(attempt.id, attempt.fence, AT, 1, 4, "begun", "[]")])
+    world.store.transact(notes.write, cut(lines[:2]), [State(attempt.id, attempt.fence, AT, 1, 4, "begun", "[]")])
     process = shell.start("logs", attempt.id, "--follow", "--limit", "1", "--attempt", "1", "--url", url)
     assert read(process, 1) == ["line 2\n"]
-    world.store.transact(notes.write, lines[2:], [])
+    world.store.transact(notes.write, cut(lines[2:]), [])
     world.finish(attempt)
     assert process.communicate(timeout=HANG_S) == ("line 3\n", "")
     assert process.returncode == 0

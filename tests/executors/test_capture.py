@@ -18,10 +18,13 @@ class Kept:
     """Takes down lines."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.texts: list[str] = []
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
-        self.lines.append(text)
+        self.texts.append(text)
+
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        self.texts += texts
 
     def state(self, state: State) -> None: ...
 
@@ -62,7 +65,7 @@ def test_a_job_does_not_fail_because_nobody_takes_what_its_worker_writes(
     tee = capture._Tee(stream, "stdout")
     for number in range(1000):
         print("line", number, file=tee, flush=True)
-    assert kept.lines == [f"line {number}" for number in range(1000)]
+    assert kept.texts == [f"line {number}" for number in range(1000)]
     capture.current.set(None)
     with pytest.raises((OSError, ValueError)):
         print("not a job", file=tee, flush=True)

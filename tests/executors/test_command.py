@@ -38,12 +38,11 @@ class Listening(Context):
         self.count = 0
         self.most_bytes = 0
 
-    def write_log(self, stream: str, text: str) -> None:
-        self.count += 1
-        if self.count <= 1000:
-            self.lines.append((stream, text))
-        if self.count % 1000 == 1:
+    def write_lines(self, stream: str, texts: list[str]) -> None:
+        if self.count // 1000 != (self.count + len(texts)) // 1000:
             self.most_bytes = max(self.most_bytes, own_bytes())
+        self.lines += [(stream, text) for text in texts[: max(0, 1000 - self.count)]]
+        self.count += len(texts)
 
 
 def own_bytes() -> int:

@@ -12,7 +12,7 @@ from rota.ops import fleet
 from rota.ops import notes as writing
 from rota.store import notes
 from rota.store.port import Store
-from tests.notes.telling import lines, some_lines, tell, told, write
+from tests.notes.telling import cut, lines, some_lines, tell, told, write
 from tests.support.world import NAMESPACE, Boom, World, boom_after
 
 
@@ -107,7 +107,7 @@ def test_lines_and_states_are_written_together_or_not_at_all(world: World) -> No
     _, attempt = world.start()
     states = [State(attempt.id, attempt.fence, 1, done=1)]
     with pytest.raises(Boom):
-        world.store.transact(boom_after, writing.write, some_lines(attempt, 2), states)
+        world.store.transact(boom_after, writing.write, cut(some_lines(attempt, 2)), states)
     assert (lines(world, attempt.id), told(world, attempt.id)) == ([], None)
     assert write(world, some_lines(attempt, 2), states) == []
     assert write(world, some_lines(attempt, 2), states) == [], "a write may be repeated"

@@ -179,7 +179,7 @@ def test_survivors_move_to_the_default_partition(url: str, world: World, keeper:
 
 def logged(url: str) -> dict[str, tuple[str, int]]:
     """In which partition the lines of each execution are, and how many there are."""
-    query = "SELECT id::text, min(tableoid::regclass::text), count(*) FROM rota.log GROUP BY 1"
+    query = "SELECT id::text, min(tableoid::regclass::text), sum(last - first + 1) FROM rota.log GROUP BY 1"
     with psycopg.connect(url) as connection:
         return {id: (table, count) for id, table, count in connection.execute(query).fetchall()}
 
@@ -210,11 +210,11 @@ def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
 def test_a_survivor_with_a_very_long_log_keeps_its_day(
     url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_LINES", 10)
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_PIECES", 10)
     ids = world.enqueue_many(3)
     claims = world.claim(world.join())
     for attempt, outcome in zip(claims, OUTCOMES, strict=True):
-        telling.write(world, telling.some_lines(attempt, 11))
+        telling.write_apart(world, telling.some_lines(attempt, 11))
         world.finish(attempt, outcome)
     move_on(world, keeper, 32)
     kept, now, day = policy(world.store), world.clock.now(), domain.day_of(made_at(ids[0]))
@@ -225,7 +225,7 @@ def test_a_survivor_with_a_very_long_log_keeps_its_day(
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_BYTES", 50)
     assert drop(world, keeper)[-1] == Dropped("crowded")
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_BYTES", 10_000)
-    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_LINES", 11)
+    monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_PIECES", 11)
     assert drop(world, keeper)[-1] == Dropped("", 0, 1)
     assert logged(url) == {ids[0]: ("rota.log_default", 11)}
 

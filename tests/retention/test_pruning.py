@@ -163,7 +163,7 @@ def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, m
     ids = world.enqueue_many(6)
     claims = world.claim(world.join())
     for attempt, count in zip(claims, (4, 6, 1, 35, 0, 10), strict=True):
-        telling.write(world, telling.some_lines(attempt, count))
+        telling.write_apart(world, telling.some_lines(attempt, count))
         world.finish(attempt)
     world.clock.advance(31 * DAY_S)
     begun = begin(world.store)

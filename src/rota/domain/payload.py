@@ -77,7 +77,8 @@ def clean(text: str, most: int = MOST_MESSAGE) -> str:
     """`text` without what no database stores, and not longer than `most` characters; keeps both ends."""
     if "\x00" in text:
         text = text.replace("\x00", "␀")
-    text = text.encode("utf-8", "replace").decode()
+    if type(text) is not str or not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
     if len(text) <= most:
         return text
     half = (most - _ROOM_FOR_NOTE) // 2
@@ -86,9 +87,27 @@ def clean(text: str, most: int = MOST_MESSAGE) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
 
 
+def clean_all(texts: list[str], most: int) -> list[str]:
+    """`clean` of each. Mostly there is nothing to do, which is seen at a glance at all of them."""
+    together = "\n".join(texts)
+    is_short = len(together) <= most or max(map(len, texts)) <= most
+    if is_short and "\x00" not in together and (together.isascii() or _is_unicode(together)):
+        return texts
+    return [clean(text, most) for text in texts]
+
+
 def error(kind: str, message: str, traceback: str = "") -> Error:
     """An `Error` that can be stored whatever it was made from."""
     return Error(clean(kind, 200), clean(message), clean(traceback, MOST_TRACEBACK))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether there is no lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check(value: Any, what: str, path: str, depth: int) -> None:

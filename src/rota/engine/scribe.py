@@ -1,8 +1,9 @@
 """Writes down what attempts tell while they run: lines of their logs, how far they are, and their checkpoints.
 
-Jobs tell from any thread and never wait. What they told is written in batches, a moment later; of several states within
-a moment the last counts. Of a long log the beginning and the end are kept: the beginning as it comes, the end when the
-attempt has ended.
+Jobs tell from any thread and never wait. What they told is written in batches, a moment later: of several states within
+a moment the last counts, and what one attempt has written to its log is cut into pieces then, once and for all. A write
+whose answer was lost is repeated with the same pieces, so that no line is doubled. Of a long log the beginning and the
+end are kept: the beginning as it comes, the end when the attempt has ended.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.errors import StoreUnavailable
-from rota.domain.note import Line, State
+from rota.domain.note import MOST_LINES, Piece, Run, State, pieces, size_of
 from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
 from rota.ops import notes
@@ -27,7 +29,11 @@ from rota.ops import notes
 log = logging.getLogger("rota.engine")
 
 MOMENT_S = 0.2
-MOST_LINES, MOST_LINE_BYTES = 1000, 8192
+RUN_US = 1000
+"""Lines of one stream within that time are said to have been written at once."""
+MOST_LINE_BYTES = 8192
+MOST_PIECES, MOST_BYTES = 1000, 1024 * 1024
+"""What is written in one transaction."""
 HEAD_BYTES = TAIL_BYTES = 512 * 1024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """What may wait while the database is away; more is left out, and the log says so."""
@@ -36,14 +42,55 @@ MOST_WAITING_BYTES = 16 * 1024 * 1024
 class _Log:
     """The log of one attempt."""
 
-    __slots__ = ("count", "left_out", "size", "tail", "tail_size")
+    __slots__ = ("count", "fence", "fresh", "id", "left_out", "left_out_to", "size", "tail", "tail_size")
 
-    def __init__(self) -> None:
+    def __init__(self, id: str, fence: int) -> None:
+        self.id = id
+        self.fence = fence
         self.count = 0
         self.size = 0
-        self.tail: deque[tuple[int, str, str]] = deque()
+        self.fresh: list[Run] = []
+        """What has not been cut into pieces yet."""
+        self.tail: deque[Run] = deque()
         self.tail_size = 0
         self.left_out = 0
+        self.left_out_to = 0
+        """The number of the last line that was left out."""
+
+    def goes_on(self, at: int, stream: str) -> bool:
+        """Whether one more line belongs to the last run of those that are fresh."""
+        return bool(self.fresh) and _goes_on(self.fresh[-1], self.count + 1, at, stream)
+
+    def add_to_tail(self, run: Run) -> None:
+        """Of what is long gone whole runs are left out, which takes no look at their lines."""
+        if len(run.texts) == 1 and self.tail and _goes_on(self.tail[-1], run.first, run.at, run.stream):
+            self.tail[-1].texts.append(run.texts[0])
+            self.tail[-1].size += run.size
+        else:
+            self.tail.append(run)
+        self.tail_size += run.size
+        while self.tail_size - self.tail[0].size >= TAIL_BYTES:
+            oldest = self.tail.popleft()
+            self.tail_size -= oldest.size
+            self.left_out += len(oldest.texts)
+            self.left_out_to = oldest.first + len(oldest.texts) - 1
+
+    def shorten(self) -> None:
+        """Leaves out the oldest lines of the tail, as many as there is no room for."""
+        while self.tail_size > TAIL_BYTES:
+            oldest = self.tail[0]
+            texts, over, count = oldest.texts, self.tail_size - TAIL_BYTES, 0
+            while over > 0 and count < len(texts):
+                over -= len(texts[count]) + 1
+                count += 1
+            rest = oldest.part(count, len(texts))
+            self.tail_size -= oldest.size - rest.size
+            self.left_out += count
+            self.left_out_to = rest.first - 1
+            if rest.texts:
+                self.tail[0] = rest
+            else:
+                self.tail.popleft()
 
 
 class Scribe:
@@ -54,7 +101,9 @@ class Scribe:
         self._clock = clock
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], _Log] = {}
-        self._lines: list[Line] = []
+        self._speakers: deque[_Log] = deque()
+        """Those with fresh lines, whether or not they have ended."""
+        self._pieces: deque[Piece] = deque()
         self._waiting_bytes = 0
         self._states: dict[tuple[str, int], State] = {}
         self._in_flight: dict[tuple[str, int], State] = {}
@@ -65,7 +114,11 @@ class Scribe:
 
     @property
     def is_empty(self) -> bool:
-        return not self._lines and not self._states and not self._turn.locked()
+        return not self._has_more and not self._turn.locked()
+
+    @property
+    def _has_more(self) -> bool:
+        return bool(self._speakers or self._pieces or self._states)
 
     def has_state(self, id: str, fence: int) -> bool:
         """Whether there is something that the database does not know yet."""
@@ -74,19 +127,24 @@ class Scribe:
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         text = payload.clean(text, MOST_LINE_BYTES)
         size = len(text) + 1
+        at = self._clock.now()
         with self._lock:
-            known = self._logs.setdefault((id, fence), _Log())
+            known = self._logs.get((id, fence)) or self._begun(id, fence)
+            is_head = known.size + size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES
+            if not (is_head and known.goes_on(at, stream)):
+                self._take(known, at, stream, [text], size, is_head)
+                return
+            run = known.fresh[-1]
+            run.texts.append(text)
+            run.size += size
             known.count += 1
             known.size += size
-            if known.size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES:
-                self._add(id, fence, known.count, stream, text)
-            else:
-                known.tail.append((known.count, stream, text))
-                known.tail_size += size
-                while known.tail_size > TAIL_BYTES:
-                    _, _, oldest = known.tail.popleft()
-                    known.tail_size -= len(oldest) + 1
-                    known.left_out += 1
+            self._waiting_bytes += size
+
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        """Several at once; the list is ours from now on."""
+        if texts:
+            self._hear(id, fence, stream, payload.clean_all(texts, MOST_LINE_BYTES))
 
     def state(self, state: State) -> None:
         state = msgspec.structs.replace(state, at=self._clock.now())
@@ -102,46 +160,124 @@ class Scribe:
             return
         with self._lock:
             known = self._logs.pop((id, fence))
+            if not known.tail:
+                return
+            known.shorten()
             if known.left_out:
                 words = f"({known.left_out:,} lines are left out here)"
-                self._add(id, fence, known.tail[0][0] - 1 if known.tail else known.count, "rota", words)
-            for number, stream, text in known.tail:
-                self._add(id, fence, number, stream, text)
+                self._add(known, Run(known.left_out_to, self._clock.now(), "rota", [words], len(words) + 1))
+            for run in known.tail:
+                self._add(known, run)
 
     async def step(self) -> float | None:
-        while self._lines or self._states:
+        while self._has_more:
             await self.flush()
         return None
 
     async def flush(self) -> None:
-        """Writes what there is now, or a good piece of it. One after the other: nothing overtakes what came before."""
+        """Writes what there is now, or a good part of it. One after the other: nothing overtakes what came before."""
         async with self._turn:
             with self._lock:
                 self._is_due = False
-                lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+                fresh = self._fresh()
                 states, self._states = self._states, {}
                 self._in_flight = states
-                self._waiting_bytes -= sum(len(line.text) for line in lines)
+            self._cut(fresh)
+            some = self._next()
             try:
-                if lines or states:
-                    await self._write(lines, list(states.values()))
+                if some or states:
+                    await self._write(some, list(states.values()))
             finally:
                 self._in_flight = {}
 
-    async def _write(self, lines: Sequence[Line], states: Sequence[State]) -> None:
+    async def _write(self, some: Sequence[Piece], states: Sequence[State]) -> None:
+        """The pieces go when they are written, or can never be; until then they are the first to be written next."""
         try:
-            await self._bridge.transact(notes.write, list(lines), list(states))
+            await self._bridge.transact(notes.write, list(some), list(states))
         except StoreUnavailable:
             with self._lock:
-                self._lines[:0] = lines
-                self._waiting_bytes += sum(len(line.text) for line in lines)
                 for state in states:
                     key = (state.id, state.fence)
                     self._states[key] = _merged(state, self._states[key]) if key in self._states else state
             raise
         except Exception:
             # Nobody's work may be lost for what it says.
-            log.exception("%d lines of logs and %d states could not be written", len(lines), len(states))
+            log.exception("%d pieces of logs and %d states could not be written", len(some), len(states))
+        with self._lock:
+            for piece in some:
+                self._pieces.popleft()
+                self._waiting_bytes -= len(piece.text)
+
+    def _begun(self, id: str, fence: int) -> _Log:
+        known = self._logs[id, fence] = _Log(id, fence)
+        return known
+
+    def _hear(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        at, size = self._clock.now(), size_of(texts)
+        with self._lock:
+            known = self._logs.get((id, fence)) or self._begun(id, fence)
+            is_head = known.size + size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES
+            if is_head or len(texts) == 1 or known.size >= HEAD_BYTES:
+                self._take(known, at, stream, texts, size, is_head)
+                return
+            for text in texts:  # Somewhere in between is the end of the beginning.
+                size = len(text) + 1
+                is_head = known.size + size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES
+                self._take(known, at, stream, [text], size, is_head)
+
+    def _take(self, known: _Log, at: int, stream: str, texts: list[str], size: int, is_head: bool) -> None:
+        first = known.count + 1
+        known.count += len(texts)
+        known.size += size
+        run = Run(first, at, stream, texts, size)
+        if is_head:
+            self._add(known, run)
+        else:
+            known.add_to_tail(run)
+
+    def _add(self, known: _Log, run: Run) -> None:
+        """There will be something to write."""
+        if not known.fresh:
+            self._speakers.append(known)
+        known.fresh.append(run)
+        self._waiting_bytes += run.size
+        self._wake()
+
+    def _fresh(self) -> list[tuple[_Log, list[Run]]]:
+        """Takes what is not cut yet, or a good part of it. Called with the lock held."""
+        found: list[tuple[_Log, list[Run]]] = []
+        size = 0
+        while self._speakers and size < MOST_BYTES:
+            known = self._speakers.popleft()
+            size += sum([run.size for run in known.fresh])
+            found.append((known, known.fresh))
+            known.fresh = []
+        self._waiting_bytes -= size
+        return found
+
+    def _cut(self, fresh: Sequence[tuple[_Log, list[Run]]]) -> None:
+        size = 0
+        for known, runs in fresh:
+            try:
+                found = pieces(known.id, known.fence, runs)
+            except Exception:
+                log.exception("a part of the log of execution %s cannot be written", known.id)
+                continue
+            self._pieces += found
+            size += sum([len(piece.text) for piece in found])
+        with self._lock:
+            self._waiting_bytes += size
+
+    def _next(self) -> list[Piece]:
+        """The first pieces, as many as go into one transaction, and at least one if there is any."""
+        some: list[Piece] = []
+        size = 0
+        for piece in islice(self._pieces, MOST_PIECES):
+            size += len(piece.text)
+            if some and size > MOST_BYTES:
+                break
+            some.append(piece)
+        return some
 
     def _wake(self) -> None:
         """In a moment. Called with the lock held, from any thread."""
@@ -150,10 +286,10 @@ class Scribe:
             with contextlib.suppress(RuntimeError):  # The event loop is closed: this process is on its way out.
                 self._event_loop.call_soon_threadsafe(self._event_loop.call_later, MOMENT_S, self.loop.wake.wake)
 
-    def _add(self, id: str, fence: int, number: int, stream: str, text: str) -> None:
-        self._lines.append(Line(id, fence, number, self._clock.now(), stream, text))
-        self._waiting_bytes += len(text)
-        self._wake()
+
+def _goes_on(run: Run, number: int, at: int, stream: str) -> bool:
+    count = len(run.texts)
+    return run.stream == stream and 0 <= at - run.at < RUN_US and run.first + count == number and count < MOST_LINES
 
 
 def _merged(before: State, after: State) -> State:

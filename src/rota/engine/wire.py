@@ -21,7 +21,7 @@ from rota.domain.breaker import Breaker
 from rota.domain.duration import seconds
 from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, StoreUnavailable
 from rota.domain.lifecycle import Rules
-from rota.domain.note import Line, State
+from rota.domain.note import Piece, State
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
 from rota.domain.usage import Usage
@@ -81,7 +81,7 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
     "turn": Verb(turn.turn, tuple[list[Report], int, str, str, list[str] | None, int, list[Mark]], Turned),
     "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
-    "notes": Verb(notes.write, tuple[list[Line], list[State]], list[str]),
+    "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
     "has_ready": Verb(reader.has_ready, tuple[str, str, list[str] | None], bool, reads=True),

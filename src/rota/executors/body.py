@@ -106,6 +106,10 @@ class Body:
         """What `ctx.log` and loggers say; what is printed goes through the pipes."""
         self._say(Wrote(stream, payload.clean(text, MOST_LINE)))
 
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        for text in texts:
+            self.line(id, fence, stream, text)
+
     def state(self, state: State) -> None:
         self._say(Told(state))
 

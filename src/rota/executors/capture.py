@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
 import sys
 import threading
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -16,6 +14,8 @@ from rota.executors.context import Context
 MOST_PENDING = 8192
 current: ContextVar[Context | None] = ContextVar("rota_attempt", default=None)
 """The attempt that the running code belongs to."""
+_LEADS_NOWHERE = (OSError, ValueError)
+"""The worker's own output may lead nowhere any more: its reader is gone, its disk is full. No job fails by that."""
 
 
 def install() -> None:
@@ -46,29 +46,58 @@ class _Tee(io.TextIOBase):
         if context is None or not isinstance(text, str):
             return self._stream.write(text)
         if context.notes is not None:
-            self._take(context, text)
-        with _unharmed():
+            if "\n" in text or len(text) > MOST_PENDING:
+                self._take(context, text)
+            elif text:
+                self._keep(context, text)
+        try:
             self._stream.write(text)
+        except UnicodeError:
+            raise
+        except _LEADS_NOWHERE:
+            pass
         return len(text)
 
     def finish(self, context: Context) -> None:
         if context in self._pending and (rest := self._pending.pop(context, "")):
             context.write_log(self._name, rest)
 
+    def _keep(self, context: Context, text: str) -> None:
+        """A part of a line: `print` writes several, and the end of the line apart."""
+        with self._lock:
+            text = self._pending.get(context, "") + text
+            if len(text) <= MOST_PENDING:
+                context.spoke = True
+                self._pending[context] = text
+                return
+            del self._pending[context]
+        context.write_log(self._name, text)
+
     def _take(self, context: Context, text: str) -> None:
         with self._lock:
-            *lines, rest = (self._pending.pop(context, "") + text).split("\n")
-            if len(rest) > MOST_PENDING:
-                lines, rest = [*lines, rest], ""
-            if rest:
-                context.spoke = True
-                self._pending[context] = rest
-        for line in lines:
-            context.write_log(self._name, line)
+            before = self._pending.pop(context, "")
+            if text == "\n":
+                lines = [before]
+            else:
+                *lines, rest = (before + text).split("\n")
+                if len(rest) > MOST_PENDING:
+                    lines.append(rest)
+                elif rest:
+                    context.spoke = True
+                    self._pending[context] = rest
+        if len(lines) == 1:
+            context.write_log(self._name, lines[0])
+        else:
+            context.write_lines(self._name, lines)
 
     def flush(self) -> None:
-        with _unharmed() if current.get() is not None else contextlib.nullcontext():
+        try:
             self._stream.flush()
+        except UnicodeError:
+            raise
+        except _LEADS_NOWHERE:
+            if current.get() is None:
+                raise
 
     def fileno(self) -> int:
         return self._stream.fileno()
@@ -96,19 +125,13 @@ class _Tee(io.TextIOBase):
         return getattr(self._stream, name)
 
 
-@contextlib.contextmanager
-def _unharmed() -> Iterator[None]:
-    """The worker's own output may lead nowhere any more: its reader is gone, its disk is full. No job fails by that."""
-    try:
-        yield
-    except UnicodeError:
-        raise
-    except (OSError, ValueError):
-        pass
-
-
 class _Handler(logging.Handler):
     """Gives records to the attempt in which they are logged."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Without a lock, because whoever takes the lines has one."""
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         context = current.get()
@@ -120,5 +143,8 @@ class _Handler(logging.Handler):
                 text += "\n" + (logging.Formatter().formatException(record.exc_info))
         except Exception:  # Somebody else's arguments do not fit their message: the others will say so.
             return
-        for line in text.splitlines():
-            context.write_log("log", line)
+        lines = text.splitlines()
+        if len(lines) == 1:
+            context.write_log("log", lines[0])
+        else:
+            context.write_lines("log", lines)

@@ -182,7 +182,7 @@ class CommandExecutor:
 
 @contextlib.contextmanager
 def _lines(stream: str, context: Context, kept: _Kept | None = None) -> Iterator[Lines]:
-    lines = Lines(stream, context.write_log, kept)
+    lines = Lines(stream, context.write_lines, kept)
     try:
         yield lines
     finally:

@@ -65,6 +65,8 @@ class Notes(Protocol):
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None: ...
 
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None: ...
+
     def state(self, state: State) -> None: ...
 
 
@@ -200,14 +202,21 @@ class Context:
 
     def log(self, message: object) -> None:
         """Adds lines to this attempt's log, which `rota logs` shows; what is printed or logged comes by itself."""
-        for line in str(message).splitlines():
-            self.write_log("log", line)
+        self.write_lines("log", str(message).splitlines())
 
     def write_log(self, stream: str, text: str) -> None:
         """One line of what the attempt wrote to `stream`."""
         if (notes := self.notes) is not None:
             self.spoke = True
-            notes.line(self.id, self.fence, stream, text)
+            claim = self._claim
+            notes.line(claim.id, claim.fence, stream, text)
+
+    def write_lines(self, stream: str, texts: list[str]) -> None:
+        """Several lines of what the attempt wrote to `stream`, at once. The list is not yours any more."""
+        if texts and (notes := self.notes) is not None:
+            self.spoke = True
+            claim = self._claim
+            notes.lines(claim.id, claim.fence, stream, texts)
 
     def enqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:
         """Enqueues an execution that has this one as its parent, only if this attempt is still the one that counts.

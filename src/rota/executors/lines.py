@@ -14,7 +14,7 @@ MOST_LINE = 8192
 LAST_LINES = 50
 MOST_LAST = 16 * 1024
 
-Write = Callable[[str, str], None]
+Write = Callable[[str, list[str]], None]
 
 
 class Keeper(Protocol):
@@ -24,7 +24,7 @@ class Keeper(Protocol):
 
 
 class Lines:
-    """One pipe. `writing` is for the process; `write` gets each line, as long as it is set. A long line is cut."""
+    """One pipe. `writing` is for the process; `write` gets the lines, as long as it is set. A long line is cut."""
 
     def __init__(self, stream: str, write: Write | None = None, keeper: Keeper | None = None) -> None:
         self.stream = stream
@@ -50,7 +50,7 @@ class Lines:
             if not self._read():
                 break
         if self._rest:
-            self._give(b"")
+            self._give([self._ended(b"")])
 
     def last(self) -> str:
         """The last lines, as many as there is room for."""
@@ -82,10 +82,10 @@ class Lines:
             return False
         if self._keeper is not None:
             self._keeper.keep(piece)
-        *lines, rest = piece.split(b"\n")
-        for line in lines:
-            self._give(line)
-        self._extend(rest)
+        end = piece.rfind(b"\n") + 1
+        if end:
+            self._give(self._lines(piece[:end]))
+        self._extend(piece[end:] if end else piece)
         return True
 
     def _hang_up(self) -> None:
@@ -94,7 +94,23 @@ class Lines:
             os.close(self._reading)
             self._reading = -1
 
-    def _give(self, end: bytes) -> None:
+    def _give(self, texts: list[str]) -> None:
+        self._last.extend(texts[-LAST_LINES:])
+        if self.write is not None:
+            self.write(self.stream, texts)
+
+    def _lines(self, piece: bytes) -> list[str]:
+        """The lines that are complete. Mostly there is nothing odd in them, and they are decoded in one go."""
+        begun: list[str] = []
+        if self._rest:
+            end, _, piece = piece.partition(b"\n")
+            begun.append(self._ended(end))
+        texts = _plain(piece)
+        if texts is None:
+            texts = [self._ended(end) for end in piece.split(b"\n")[:-1]]
+        return begun + texts if begun else texts
+
+    def _ended(self, end: bytes) -> str:
         """A line is complete: what has come of it before, and its end."""
         self._extend(end)
         text = self._rest.removesuffix(b"\r").decode(errors="replace")
@@ -102,11 +118,22 @@ class Lines:
             text += "…"
         self._rest = b""
         self._is_cut = False
-        self._last.append(text)
-        if self.write is not None:
-            self.write(self.stream, text)
+        return text
 
     def _extend(self, data: bytes) -> None:
         room = MOST_LINE - len(self._rest)
         self._is_cut = self._is_cut or len(data) > room
         self._rest += data[:room]
+
+
+def _plain(piece: bytes) -> list[str] | None:
+    """Whole lines as they are; None if one might be too long, or cannot be decoded, and each needs a look."""
+    try:
+        texts = piece.decode().split("\n")
+    except UnicodeDecodeError:
+        return None
+    texts.pop()
+    longest = max(map(len, texts), default=0)
+    if longest > MOST_LINE or (longest > MOST_LINE // 4 and not piece.isascii()):
+        return None
+    return [text.removesuffix("\r") for text in texts] if b"\r" in piece else texts

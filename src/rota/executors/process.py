@@ -81,7 +81,7 @@ class Warm:
         assert self._reader is not None, "greeted before"
         assert self._writer is not None
         for output in self._outputs:
-            output.write = context.write_log
+            output.write = context.write_lines
         self._writer.write(frames.encode(call))
         try:
             while not isinstance(message := await frames.areceive(self._reader), Answer):

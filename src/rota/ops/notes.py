@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain.note import Line, State
+from rota.domain.note import Piece, State
 from rota.store.port import Tx, View
 
 
-def write(tx: Tx, lines: Sequence[Line], states: Sequence[State]) -> list[str]:
-    """Adds lines and says how attempts stand. Returns the ids whose state is stale: that attempt runs no more.
+def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
+    """Adds to logs and says how attempts stand. Returns the ids whose state is stale: that attempt runs no more.
 
-    May be repeated. A line is kept under the fence of its attempt, so one that comes late does no harm.
+    May be repeated with the very same pieces. Each is kept under the fence of its attempt, so one that comes late does
+    no harm.
     """
-    if lines:
-        tx.run("add_lines", rows=list(lines))
+    if pieces:
+        tx.run("add_pieces", rows=list(pieces))
     if not states:
         return []
     return list(dict.fromkeys(row[0] for row in tx.rows("write_states", rows=_merged(states))))

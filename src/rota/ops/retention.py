@@ -156,11 +156,12 @@ def _affordable(tx: Tx, going: list[_Old]) -> int:
     if not going:
         return 0
     bounds = {"ids": [row.id for row in going], "lowest": going[0].id, "highest": going[-1].id}
-    found = tx.rows("lines_in_history", **bounds, most=MOST_LINES + 1)
-    if sum(count for _, count in found) <= MOST_LINES:
-        return len(going)
-    last = found[-1][0]
-    return next(index for index, row in enumerate(going) if row.id == last)
+    together = 0
+    for id, count in tx.rows("lines_in_history", **bounds, most=MOST_LINES + 1):
+        together += count
+        if together > MOST_LINES:
+            return next(index for index, row in enumerate(going) if row.id == id)
+    return len(going)
 
 
 def _shortened(tx: Tx, row: _Old, logged: int) -> int:

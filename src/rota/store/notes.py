@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from rota.domain.errors import UnknownExecution
-from rota.domain.note import Line, State
+from rota.domain.note import Line, Piece, State, expanded
 from rota.domain.status import Status
 from rota.ids import is_id
 from rota.store.port import View
@@ -11,6 +14,9 @@ from rota.store.reader import known
 
 START = (0, 0)
 """Before the first line: fence and number count from 1."""
+END = (2**31 - 1, 2**31 - 1)
+FIRST_PAGE, LARGEST_PAGE = 4, 64
+"""How many pieces are read at once: more and more, because they may be long or of one line each."""
 
 
 def lines(
@@ -23,18 +29,29 @@ def lines(
     stream: str | None = None,
 ) -> list[Line]:
     """Up to `most` lines behind `after`, which is the fence and the number of a line, in their order."""
-    fence, number = after
-    which = {"namespace": namespace, "id": id, "attempt": attempt, "stream": stream}
-    return view.records("lines", Line, **which, fence=fence, number=number, most=most) if is_id(id) else []
+    found: list[Line] = []
+    for piece in _pieces(view, "pieces_after", after, namespace=namespace, id=id, attempt=attempt):
+        behind = after[1] if piece.fence == after[0] else 0
+        found += [line for line in expanded(piece) if line.number > behind and stream in (None, line.stream)]
+        if len(found) >= most:
+            break
+        after = (piece.fence, piece.last)
+    return found[:most]
 
 
 def before_last(
     view: View, namespace: str, id: str, count: int, attempt: int | None = None, stream: str | None = None
 ) -> tuple[int, int]:
     """The place behind which the last `count` lines come."""
-    which = {"namespace": namespace, "id": id, "attempt": attempt, "stream": stream}
-    found = view.one("line_before_last", **which, count=count) if is_id(id) else None
-    return START if found is None else (found[0], found[1])
+    which = {"namespace": namespace, "attempt": attempt, "texts": 0 if stream is None else 1}
+    for piece in _pieces(view, "pieces_before", END, id=id, **which):
+        numbers: Sequence[int] = range(piece.first, piece.last + 1)
+        if stream is not None:
+            numbers = [line.number for line in expanded(piece) if line.stream == stream]
+        if count < len(numbers):
+            return piece.fence, numbers[-1 - count]
+        count -= len(numbers)
+    return START
 
 
 def state(view: View, namespace: str, id: str) -> State | None:
@@ -54,3 +71,15 @@ def progress(view: View, namespace: str, id: str) -> tuple[Status, int]:
 def usages(view: View, namespace: str, id: str) -> dict[int, str]:
     """What the attempts cost, as JSON by fence; only of those of which that is known."""
     return dict(view.rows("usages", namespace=namespace, id=id)) if is_id(id) else {}
+
+
+def _pieces(view: View, name: str, place: tuple[int, int], *, id: str, **which: Any) -> Iterator[Piece]:
+    """All from a place on, in the order of the statement, of which only a few are in memory at a time."""
+    most = FIRST_PAGE
+    while is_id(id):
+        page = view.records(name, Piece, id=id, **which, fence=place[0], number=place[1], most=most)
+        yield from page
+        if len(page) < most:
+            return
+        place = (page[-1].fence, page[-1].last)
+        most = min(2 * most, LARGEST_PAGE)

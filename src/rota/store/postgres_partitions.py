@@ -43,7 +43,7 @@ QUICK_WAITS_MS = (50,)
 PATIENT_WAITS_MS = (50, 50, 100, 100, 200, 200, 200)
 PAUSE_S = 0.5
 MOST_SURVIVORS = 2000
-MOST_SURVIVING_LINES = 20_000
+MOST_SURVIVING_PIECES = 20_000
 MOST_SURVIVING_BYTES = 8 * 1024 * 1024
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -259,11 +259,11 @@ SELECT (SELECT count(*) FROM {finished} WHERE id = ANY(%(keep)s::uuid[])),
      + (SELECT coalesce(sum(octet_length(result)), 0) + coalesce(sum(octet_length(error)), 0) FROM {finished}
         WHERE id = ANY(%(keep)s::uuid[]))
 """
-_LINES = """
+_PIECES = """
 SELECT count(*), coalesce(sum(octet_length(text)), 0) FROM (
     SELECT text FROM {log} WHERE id = ANY(%(keep)s::uuid[]) LIMIT %(most)s) counted
 """
-_LINES_APART = """
+_PIECES_APART = """
 DELETE FROM log WHERE id >= %(low)s::uuid AND id < %(high)s::uuid AND NOT id = ANY(%(keep)s::uuid[])
 """
 _ROLL_UP = """
@@ -308,16 +308,16 @@ def _survivors(
     rows, size = _run(connection, _WEIGHT, {"keep": keep}, **parts).fetchone() or (0, 0)
     if rows > MOST_SURVIVORS or size > MOST_SURVIVING_BYTES:
         return None
-    most = {"keep": keep, "most": MOST_SURVIVING_LINES + 1}
-    lines, text = (_run(connection, _LINES, most, **parts).fetchone() if "log" in parts else None) or (0, 0)
-    return keep if lines <= MOST_SURVIVING_LINES and size + text <= MOST_SURVIVING_BYTES else None
+    most = {"keep": keep, "most": MOST_SURVIVING_PIECES + 1}
+    pieces, text = (_run(connection, _PIECES, most, **parts).fetchone() if "log" in parts else None) or (0, 0)
+    return keep if pieces <= MOST_SURVIVING_PIECES and size + text <= MOST_SURVIVING_BYTES else None
 
 
 def _roll_up(connection: Connection, schema: str, day: int, parts: dict[str, sql.Identifier], keep: list[str]) -> int:
     """Adds up what goes, in the transaction in which it goes. Returns how many executions that are."""
     values = {"keep": keep, "low": first_at(day), "high": first_at(day + DAY)}
     if "log" not in parts:
-        _run(connection, qualified(_LINES_APART, schema), values)
+        _run(connection, qualified(_PIECES_APART, schema), values)
     found = _run(connection, qualified(_ROLL_UP, schema), values, **parts).fetchone()
     return int(found[0]) if found else 0
 

@@ -1,8 +1,7 @@
--- name: add_lines
--- A line that is there already comes from a write that was repeated.
-INSERT INTO log (id, fence, number, at, stream, text)
-SELECT id, fence, number, at, stream, text
-FROM EACH(:rows, id uuid, fence int, number int, at bigint, stream text, text text) e
+-- name: add_pieces
+-- A piece that is there already comes from a write that was repeated.
+INSERT INTO log (id, fence, last, first, text)
+SELECT id, fence, last, first, text FROM EACH(:rows, id uuid, fence int, last int, first int, text text) e
 WHERE true
 ON CONFLICT DO NOTHING
 
@@ -50,21 +49,20 @@ INSERT INTO note (id, fence, at, suspicion)
 SELECT id, fence, :now, suspicion FROM EACH(:rows, id uuid, fence int, suspicion int) e WHERE true
 ON CONFLICT (id) DO UPDATE SET suspicion = GREATEST(note.suspicion + 1, excluded.suspicion)
 
--- name: lines
-SELECT l.id, l.fence, l.number, l.at, l.stream, l.text FROM log l
-WHERE l.id = :id AND (l.fence, l.number) > (:fence, :number)
+-- name: pieces_after
+SELECT l.id, l.fence, l.last, l.first, l.text FROM log l
+WHERE l.id = :id AND (l.fence, l.last) > (:fence, :number)
   AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)
-  AND (CAST(:stream AS text) IS NULL OR l.stream = :stream)
   AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
-ORDER BY l.fence, l.number LIMIT :most
+ORDER BY l.fence, l.last LIMIT :most
 
--- name: line_before_last
-SELECT l.fence, l.number FROM log l
-WHERE l.id = :id
+-- name: pieces_before
+-- From the last to the first. Whoever only counts them need not have what is in them.
+SELECT l.id, l.fence, l.last, l.first, CASE WHEN :texts = 1 THEN l.text ELSE '' END AS text FROM log l
+WHERE l.id = :id AND (l.fence, l.last) < (:fence, :number)
   AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)
-  AND (CAST(:stream AS text) IS NULL OR l.stream = :stream)
   AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
-ORDER BY l.fence DESC, l.number DESC LIMIT 1 OFFSET :count
+ORDER BY l.fence DESC, l.last DESC LIMIT :most
 
 -- name: state_told
 SELECT n.id, n.fence, n.at, n.done, n.total, n.note, n.checkpoint FROM note n

@@ -72,9 +72,10 @@ WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.sche
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
 -- name: lines_in_history
--- How many lines of its log each has, as far as `most` lines of all reach; in the order of the ids.
-SELECT l.id, count(*) FROM (
-    SELECT id FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid) ORDER BY id LIMIT :most) l
+-- How many lines of its log each has, as far as `most` pieces of all reach; in the order of the ids.
+SELECT l.id, sum(l.last - l.first + 1) FROM (
+    SELECT id, first, last FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
+    ORDER BY id LIMIT :most) l
 GROUP BY l.id ORDER BY l.id
 
 -- name: drop_history
@@ -88,8 +89,12 @@ DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
     SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
 
 -- name: shorten_log
-DELETE FROM log WHERE id = :id AND (fence, number) IN (
-    SELECT fence, number FROM log WHERE id = :id ORDER BY fence, number LIMIT :most)
+-- The first pieces, until they have `most` lines.
+DELETE FROM log WHERE id = :id AND (fence, last) IN (
+    SELECT l.fence, l.last FROM (
+        SELECT fence, last, first, sum(last - first + 1) OVER (ORDER BY fence, last) AS lines FROM log
+        WHERE id = :id ORDER BY fence, last LIMIT :most) l
+    WHERE l.lines - (l.last - l.first + 1) < :most)
 
 -- name: forget_expiries @sqlite
 DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)

@@ -1,15 +1,15 @@
 -- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
 
--- Lines of all attempts; `number` counts those of one attempt. Partitioned like execution.
+-- Pieces of the logs of all attempts: the lines from number `first` to number `last` of one attempt, as JSON.
+-- Partitioned like execution.
 CREATE TABLE log (
-    id     uuid NOT NULL,
-    at     bigint NOT NULL,
-    fence  integer NOT NULL,
-    number integer NOT NULL,
-    stream text NOT NULL,
-    text   text NOT NULL
+    id    uuid NOT NULL,
+    fence integer NOT NULL,
+    last  integer NOT NULL,
+    first integer NOT NULL,
+    text  text NOT NULL
 ) PARTITION BY RANGE (id);
-CREATE UNIQUE INDEX log_id ON log (id, fence, number);
+CREATE UNIQUE INDEX log_id ON log (id, fence, last);
 CREATE TABLE log_default PARTITION OF log DEFAULT;
 
 -- The days that the others have already.

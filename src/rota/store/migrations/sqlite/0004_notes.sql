@@ -1,14 +1,13 @@
 -- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
 
--- Lines of all attempts; `number` counts those of one attempt.
+-- Pieces of the logs of all attempts: the lines from number `first` to number `last` of one attempt, as JSON.
 CREATE TABLE log (
-    id     TEXT NOT NULL,
-    fence  INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    at     INTEGER NOT NULL,
-    stream TEXT NOT NULL,
-    text   TEXT NOT NULL,
-    PRIMARY KEY (id, fence, number)
+    id    TEXT NOT NULL,
+    fence INTEGER NOT NULL,
+    last  INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    text  TEXT NOT NULL,
+    PRIMARY KEY (id, fence, last)
 ) WITHOUT ROWID;
 
 -- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
