@@ -360,6 +360,28 @@ def test_when_the_worker_is_killed_its_commands_end(tmp_path: Path, company: str
                 os.kill(fork, signal.SIGKILL)
 
 
+def test_what_a_stage_leaves_that_was_killed_with_its_worker_is_stray(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    argv = [sys.executable, str(PROGRAMS / "worker.py"), FAMILY, str(file), "alone"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        stage_pid = int(worker.stdout.readline().split()[0])
+        eventually(file.exists)
+        started = members(file)
+        assert not {process.pid for process in started} & {process.pid for process in tree.strays()}
+        os.kill(stage_pid, signal.SIGSTOP)
+        worker.send_signal(signal.SIGSTOP)
+        os.kill(stage_pid, signal.SIGKILL)
+        worker.kill()
+        worker.wait()
+    eventually(lambda: not is_there(started[0]))  # The kernel has ended this one.
+    strays = {process.pid for process in tree.strays()}
+    # A worker of another test may have come, and have ended them.
+    assert all(process.pid in strays or not is_there(process) for process in started[1:])
+    tree.kill(lambda: started)
+    eventually(lambda: not any(is_there(process) for process in started))
+
+
 def is_there(process: tree.Process) -> bool:
     now = tree.read(process.pid)
     return now is not None and now.start == process.start and not now.is_dead

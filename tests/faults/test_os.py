@@ -17,7 +17,6 @@ from rota import Handle
 from rota.domain.errors import StoreUnavailable
 from tests.executors.test_stage import no_more_processes
 from tests.faults.trial import PATIENCE_S, Trial, eventually
-from tests.faults.trial_command import LEFT
 from tests.kill.fleet import Program
 from tests.support.workers import is_alive
 
@@ -177,7 +176,7 @@ def _lose_the_child(trial: Trial, worker: Program) -> None:
 def test_child_ignores_sigterm(trial: Trial) -> None:
     trial.worker(lease_s=LONG_S)
     x = trial.enqueue("stubborn")
-    stubborn = _left(trial)
+    stubborn = trial.left()
     x.cancel()
     trial.ends_as(x, "cancelled", "cancelled")
     eventually(lambda: not is_alive(stubborn), what="the end of the command")
@@ -187,12 +186,7 @@ def test_child_ignores_sigterm(trial: Trial) -> None:
 def test_grandchild_in_its_own_session(trial: Trial) -> None:
     trial.worker(lease_s=LONG_S)
     x = trial.enqueue("parent")
-    left = _left(trial)
+    left = trial.left()
     assert trial.result(x) == 1
     assert not is_alive(left)
     trial.check()
-
-
-def _left(trial: Trial) -> int:
-    path = trial.folder / LEFT
-    return eventually(lambda: int(path.read_text() or 0) if path.exists() else 0, what="a process")

@@ -20,7 +20,9 @@ from tests.faults.trial import PATIENCE_S, Trial, eventually, every_tick_is_know
 from tests.kill.effects import Answer
 from tests.kill.fleet import REPOSITORY, Program
 from tests.kill.jobs import CHARGE
+from tests.kill.processes import Process, children_of
 from tests.support import postgres
+from tests.support.workers import is_alive
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
@@ -264,6 +266,25 @@ def test_child_dies_twice_within_a_second(trial: Trial) -> None:
     trial.open("go")
     assert trial.result(x) == 2
     assert [attempt.status for attempt in trial.history(x)] == ["lost", "success"]
+    trial.check()
+
+
+@pytest.mark.parametrize("survivor", ["supervisor", "nobody"])
+def test_worker_dies_together_with_the_stage_of_its_commands(trial: Trial, survivor: str) -> None:
+    """As when somebody kills all that is called Rota: what its command has started in a session of its own lives on."""
+    worker = trial.worker()
+    x = trial.enqueue("remaining")
+    left = trial.left()
+    child = trial.child(worker)
+    (stage,) = map(Process, children_of(child.pid))
+    child.signal(signal.SIGSTOP)  # So that it has no time to notice.
+    for victim in (stage, child) if survivor == "supervisor" else (stage, child, worker.process):
+        victim.signal(signal.SIGKILL)
+    if survivor == "nobody":
+        worker.wait(PATIENCE_S)
+        trial.worker()
+    eventually(lambda: not is_alive(left), what="the end of what was left behind")
+    assert trial.result(x) == 2
     trial.check()
 
 

@@ -25,6 +25,7 @@ from rota.sdk.schedule import Schedule
 from rota.store.opening import open_store
 from tests.faults import trial_jobs
 from tests.faults.holding import Hold, hold
+from tests.faults.trial_command import LEFT
 from tests.kill import check, effects, evidence
 from tests.kill.check import Witnesses
 from tests.kill.databases import leftovers
@@ -135,6 +136,11 @@ class Trial:
         (child,) = eventually(worker.children, what="a worker process")
         self._ends.callback(child.close)
         return child
+
+    def left(self) -> int:
+        """The process that a command has left behind."""
+        path = self.folder / LEFT
+        return eventually(lambda: int(path.read_text() or 0) if path.exists() else 0, what="a process")
 
     def logs(self) -> str:
         return "\n".join(worker.log.read_text(errors="replace") for worker in self.workers)

@@ -32,6 +32,12 @@ def main(_ticket: str, what: str, *words: str) -> None:
         case "leave":
             left = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
             Path(LEFT).write_text(str(left.pid))
+        case "remain":
+            remaining = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL, env={})
+            if os.environ["ROTA_FENCE"] == "1":
+                Path(LEFT).write_text(str(remaining.pid))
+                while True:
+                    signal.pause()
         case _:
             pass
     tell(CHARGE)

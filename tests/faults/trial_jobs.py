@@ -134,6 +134,7 @@ command("shouting", "shout", "100", retry=PATIENT)
 command("forking", "charge", retry=Fixed(attempts=9, delay=0.2))
 command("stubborn", "ignore", retry=None, grace="0.2s")
 command("parent", "leave", retry=PATIENT)
+command("remaining", "remain", retry=PATIENT)
 
 
 def tell(ctx: Context, kind: str) -> None:

@@ -129,6 +129,7 @@ def supervise(
     from rota.domain import headcount
     from rota.engine import running
     from rota.engine.plan import Plan
+    from rota.engine.strays import end_strays
     from rota.engine.supervisor import Supervisor, Unusable
     from rota.store.opening import open_store
 
@@ -152,6 +153,7 @@ def supervise(
         opening = partial(
             open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker"
         )
+        await end_strays()
         await Supervisor(plan, clock, opening).run()
 
     try:

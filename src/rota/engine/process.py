@@ -15,6 +15,7 @@ from rota.engine import wire
 from rota.engine.bridge import Bridge
 from rota.engine.child import BLOCKED, LEAVING, Hello
 from rota.engine.desk import Desk
+from rota.engine.strays import end_strays
 from rota.executors.stage import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
@@ -101,7 +102,11 @@ class ChildProcess:
                 self._process.stdin.write(line + b"\n")
 
     async def wait(self) -> int:
-        return await self._process.wait()
+        """Its exit code, when it has ended. Its stage has ended what it ran, or was killed as well; then we do it."""
+        code = await self._process.wait()
+        if code < 0:
+            await end_strays()
+        return code
 
     def close(self) -> None:
         self._store_end.close()

@@ -125,16 +125,42 @@ def _mark_in(words: list[bytes]) -> int:
 def marked(stage: Process, among: Mapping[int, Process] | None = None) -> list[Process]:
     """Every process with a mark of this stage, and their descendants; not the one that asks."""
     among = everyone() if among is None else among
-    first = mark_for(stage.pid, 0)
-    roots = [
-        process
-        for process in among.values()
-        if process.start >= stage.start
-        and not process.is_dead
-        and process.pid != os.getpid()
-        and first <= mark(process.pid) < mark_for(stage.pid + 1, 0)
-    ]
+    return _with_descendants(
+        [process for process, pid in _marks(among) if pid == stage.pid and process.start >= stage.start], among
+    )
+
+
+def strays(among: Mapping[int, Process] | None = None) -> list[Process]:
+    """Every process with a mark of a stage that is gone, and their descendants. Other containers have other numbers."""
+    among = everyone() if among is None else among
+    lost = [process for process, pid in _marks(among) if not _was_before(pid, process)]
+    here = _namespace(os.getpid())
+    return _with_descendants([process for process in lost if _namespace(process.pid) == here], among)
+
+
+def _marks(among: Mapping[int, Process]) -> list[tuple[Process, int]]:
+    """The living that carry a mark, and the stage of each."""
+    marks = [(process, mark(process.pid)) for process in among.values() if not process.is_dead]
+    return [(process, (number ^ _SIGN) >> _ID_BITS) for process, number in marks if number]
+
+
+def _was_before(pid: int, process: Process) -> bool:
+    """Whether the living process with this number may have started the other."""
+    found = read(pid)
+    return found is not None and not found.is_dead and found.start <= process.start
+
+
+def _namespace(pid: int) -> int:
+    """In which the process has its number."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def _with_descendants(roots: list[Process], among: Mapping[int, Process]) -> list[Process]:
     found = {process.pid: process for process in (*roots, *below([root.pid for root in roots], among))}
+    found.pop(os.getpid(), None)
     return list(found.values())
 
 
