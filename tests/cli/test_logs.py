@@ -74,6 +74,18 @@ def test_lines_are_printed_as_they_are(shell: Shell, seed: Seed) -> None:
     assert shell.ok("logs", id, "--limit", "50").out == answer.out
 
 
+def test_the_last_lines_begin_in_the_middle_of_what_was_written_at_once(shell: Shell, seed: Seed) -> None:
+    id, worker = running(seed)
+    texts = [f"line {number}" for number in range(1, 2502)]
+    write(seed, id, *texts)
+    again(seed, id, worker)
+    write(seed, id, "other", stream="stderr", fence=2)
+    write(seed, id, "last", first=2, fence=2)
+    assert shell.ok("logs", id, "--limit", "1400").out.splitlines() == [*texts[-1398:], "other", "last"]
+    assert shell.ok("logs", id, "--limit", "1400", "--stream", "stdout").out.splitlines() == [*texts[-1399:], "last"]
+    assert shell.ok("logs", id, "--limit", "7", "--attempt", "1").out.splitlines() == texts[-7:]
+
+
 def test_what_we_say_ourselves_goes_to_stderr(shell: Shell, seed: Seed) -> None:
     id, _ = running(seed)
     write(seed, id, "its own")

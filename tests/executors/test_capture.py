@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TextIO
 
 import pytest
@@ -70,6 +72,50 @@ def test_a_job_does_not_fail_because_nobody_takes_what_its_worker_writes(
     with pytest.raises((OSError, ValueError)):
         print("not a job", file=tee, flush=True)
     _let_go(stream)
+
+
+def test_lines_are_put_together_from_what_is_written(kept: Kept, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as out:
+        tee = capture._Tee(out, "stdout")
+        print("a", 1, "b", file=tee)
+        print(file=tee)
+        print("one\ntwo\n\nthree", end="", file=tee)
+        print(" goes on", end="\nrest", file=tee)
+        print("", end="", file=tee)
+        assert tee.write("of it\r\n") == 7
+        long = "x" * capture.MOST_PENDING
+        print(long, end="", file=tee)
+        assert kept.texts == ["a 1 b", "", "one", "two", "", "three goes on", "restof it\r"]
+        print("y", end="", file=tee)
+        assert kept.texts.pop() == f"{long}y"
+        print(f"{long}z", end="", file=tee)
+        assert kept.texts.pop() == f"{long}z"
+        print("no end", end="", file=tee)
+        context = capture.current.get()
+        assert context is not None
+        tee.finish(context)
+        tee.finish(context)
+        assert kept.texts[7:] == ["no end"]
+    parts = ("a 1 b\n\none\ntwo\n\nthree goes on\nrestof it\r\n", long, "y", long, "z", "no end")
+    assert (tmp_path / "out").read_bytes() == "".join(parts).encode()
+
+
+def test_what_is_logged_is_kept_line_by_line(kept: Kept) -> None:
+    logger = logging.Logger("shop")
+    logger.addHandler(capture._Handler())
+    logger.warning("low on %s", "paper")
+    logger.error("two\nlines")
+    logger.warning("%d", "no number")
+    try:
+        raise ValueError("boom")
+    except ValueError:
+        logger.exception("oh")
+    assert kept.texts[:3] == ["WARNING shop: low on paper", "ERROR shop: two", "lines"]
+    assert (kept.texts[3], kept.texts[-1]) == ("ERROR shop: oh", "ValueError: boom")
+    kept.texts.clear()
+    capture.current.set(None)
+    logger.warning("nobody's")
+    assert kept.texts == []
 
 
 def _let_go(stream: TextIO) -> None:

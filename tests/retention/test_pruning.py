@@ -181,6 +181,28 @@ def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, m
     assert summary(world.store)[0].executions == 6
 
 
+def test_lines_are_counted_however_many_are_in_a_piece(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "MOST_LINES", 10)
+    ids = world.enqueue_many(4)
+    claims = world.claim(world.join())
+    for attempt, counts in zip(claims, ([8, 9, 2, 30], [25], [4, 4], [3]), strict=True):
+        for number, count in enumerate(counts):
+            telling.write(world, telling.some_lines(attempt, count, 1 + sum(counts[:number])))
+        world.finish(attempt)
+    world.clock.advance(31 * DAY_S)
+    begun = begin(world.store)
+    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
+    assert sweep is not None
+    after: str | None = sweep.after
+    steps = []
+    while after is not None:
+        before = lines_left(world, ids)
+        after = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000).after
+        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
+    assert steps == [8 + 9, 2 + 30, 0, 25, 4 + 4, 3]
+    assert world.executions() == []
+
+
 def test_keys_go_after_their_holders(world: World) -> None:
     first = world.accept(key="order-1")
     assert world.accept(key="order-1").id == first.id
