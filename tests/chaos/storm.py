@@ -8,6 +8,7 @@ it has started: until then it cannot know whether the clock has jumped.
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -35,6 +36,7 @@ class Fault(StrEnum):
     BODY = "process of an isolated job"
     STAGE = "stage"
     CHILD = "worker process"
+    WITH_STAGE = "worker process with its stage"
     SUPERVISOR = "supervisor"
     BOTH = "supervisor and children"
     ENQUEUER = "enqueuer"
@@ -54,6 +56,7 @@ DEAR = {
     Fault.BODY: 26,
     Fault.STAGE: 5,
     Fault.CHILD: 14,
+    Fault.WITH_STAGE: 3,
     Fault.SUPERVISOR: 7,
     Fault.BOTH: 1,
     Fault.ENQUEUER: 12,
@@ -107,6 +110,8 @@ class Storm:
         match fault:
             case Fault.COMMAND | Fault.GRANDCHILD | Fault.BODY | Fault.STAGE | Fault.CHILD:
                 self._kill_someone(fault)
+            case Fault.WITH_STAGE:
+                self._kill_with_stage()
             case Fault.SUPERVISOR | Fault.BOTH | Fault.TWICE | Fault.STARTING | Fault.DRAIN:
                 self._hit_supervisor(fault)
             case Fault.ENQUEUER:
@@ -150,6 +155,22 @@ class Storm:
             at = now()
             self.crew.deaths += [Death(other.pid, at, fault, other.worker) for other in census.below(victim, everybody)]
         self.crew.let_go([process])
+
+    def _kill_with_stage(self) -> None:
+        """Neither has time to see to what commands have started; their supervisor has."""
+        everybody = census.take([one for one in self.crew.supervisors if not one.is_stopped])
+        stages = [someone for someone in everybody if someone.role is Role.STAGE]
+        if not stages:
+            return
+        stage = self._chance.choice(stages)
+        (worker,) = (someone for someone in everybody if someone.pid == stage.worker)
+        process = census.pinned(worker)
+        if process is None:
+            return
+        process.signal(signal.SIGSTOP)
+        self._kill(stage, Fault.WITH_STAGE, everybody)
+        self.crew.let_go([process])
+        self._kill(worker, Fault.WITH_STAGE, everybody)
 
     def _hit_supervisor(self, fault: Fault) -> None:
         place = self._place()
