@@ -13,7 +13,7 @@ from rota.cli.loading import agree, load_app
 from rota.domain import payload
 from rota.domain.errors import RotaError
 from rota.executors import frames
-from rota.executors.body import Body, resident
+from rota.executors.body import Body
 from rota.executors.frames import Ready
 from rota.executors.function import FunctionTarget
 
@@ -43,7 +43,7 @@ def main() -> None:
         os._exit(1)
     found = {name: target for name, target in app.targets().items() if isinstance(target, FunctionTarget)}
     body = Body(end, found)
-    frames.send(end, Ready(rss_bytes=resident()[0]))
+    body.greet()
     code = body.serve()
     app.close()
     sys.stdout.flush()

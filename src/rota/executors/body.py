@@ -7,15 +7,12 @@ exception there, as an async one is cancelled; what it does not heed ends with t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
-import resource
 import signal
 import socket
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,13 +20,13 @@ from rota.domain import payload
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Outcome
 from rota.domain.status import Reason
-from rota.domain.usage import Usage
 from rota.executors import frames
 from rota.executors.context import Context
 from rota.executors.forked import Original
-from rota.executors.frames import Answer, Call, Message, Told, Wrote
+from rota.executors.frames import Answer, Call, Caller, Message, Ready, Told, Wrote
 from rota.executors.function import FunctionTarget
 from rota.executors.lines import MOST_LINE
+from rota.executors.meter import Meter
 from rota.executors.room import Room
 
 STOPPED = 79
@@ -58,21 +55,26 @@ class Body:
         self._is_told = False
         self._is_speaking = False
         self._mouth = threading.Lock()
+        self._caller = Caller(end)
+        self._meter = Meter()
         self._room = Room()
         self._original = Original()
 
+    def greet(self) -> None:
+        """Says that the app is loaded, and how large the process is by that."""
+        self._say(Ready(rss_bytes=self._meter.rss_bytes))
+
     def serve(self) -> int:
         """Returns the exit code."""
-        while self._listens() and (message := frames.receive(self._end)) is not None:
+        while self._listens() and (message := self._caller.next()) is not None:
             assert isinstance(message, Call)
-            before = _spent()
-            _forget_peak()
+            self._meter.begin()
             outcome, written = self._run(message)
             self._original.end_copy()
-            cpu_s = _spent() - before
-            is_spoilt = not self._room.tidied()
-            rss, peak = resident()
-            self._say(Answer(outcome, Usage(cpu_s=cpu_s, peak_bytes=peak), rss, written, is_spoilt))
+            usage = self._meter.end()
+            is_spoilt = not self._room.tidied() or self._is_asked
+            is_bare = not is_spoilt and self._room.is_bare()
+            self._say(Answer(outcome, usage, self._meter.rss_bytes, written, is_spoilt, is_bare))
             if self._is_asked:
                 return STOPPED
         return 0
@@ -167,25 +169,3 @@ class Body:
             self._loop.call_soon_threadsafe(self._task.cancel)
         else:
             raise Stopped
-
-
-def _spent() -> float:
-    """Processor seconds of this process and of those that it has started and seen end."""
-    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
-
-
-def _forget_peak() -> None:
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def resident() -> tuple[int, int]:
-    """How large the process is, and was at most since `_forget_peak`."""
-    found = {"VmRSS": 0, "VmHWM": 0}
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name in found:
-                found[name] = int(value.split()[0]) * 1024
-    return found["VmRSS"], found["VmHWM"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
-from typing import Any
+from collections import deque
 
 import msgspec
 
@@ -15,7 +14,9 @@ from rota.domain.outcome import Outcome
 from rota.domain.usage import Usage
 
 MOST_BYTES = 64 * 1024 * 1024
+PIECE = 1 << 16
 _LENGTH = struct.Struct("!I")
+MOST_LENGTH = 2**32 - 1
 
 
 class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -49,7 +50,7 @@ class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: what became of the call, what that cost, and how large the process is now.
 
-    With `is_spoilt` the next call is better made in another one.
+    With `is_spoilt` the next call is better made in another one. One that `is_bare` has nothing left in it by jobs.
     """
 
     outcome: Outcome
@@ -57,6 +58,7 @@ class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
     rss_bytes: int
     written: str | None = None
     is_spoilt: bool = False
+    is_bare: bool = False
 
 
 Message = Call | Ready | Told | Wrote | Answer
@@ -72,27 +74,49 @@ def send(end: socket.socket, message: Message) -> None:
     end.sendall(encode(message))
 
 
-def receive(end: socket.socket) -> Message | None:
-    """The next message; None at the end of the connection."""
-    head = _exactly(end, _LENGTH.size)
-    body = _exactly(end, _LENGTH.unpack(head)[0]) if head else None
-    return _decoder.decode(body) if body else None
+class Inbox:
+    """Makes whole messages of what comes in pieces."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._rest = bytearray()
+        self._wanted = 0
+
+    def completed(self, piece: bytes) -> list[Message]:
+        """The messages whose end has come with this piece. Raises DecodeError for what is none."""
+        if self._rest:
+            self._rest += piece
+            if len(self._rest) < self._wanted:
+                return []
+            piece, self._rest = bytes(self._rest), bytearray()
+        found: list[Message] = []
+        at, self._wanted = 0, _LENGTH.size
+        while len(piece) - at >= self._wanted:
+            if self._wanted == _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(piece, at)
+                if length > self._most_bytes:
+                    raise msgspec.DecodeError(f"a message of {length:,} bytes")
+                self._wanted += length
+            else:
+                found.append(_decoder.decode(memoryview(piece)[at + _LENGTH.size : at + self._wanted]))
+                at, self._wanted = at + self._wanted, _LENGTH.size
+        self._rest += piece[at:]
+        return found
 
 
-async def areceive(reader: asyncio.StreamReader) -> Message | None:
-    try:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-        return _decoder.decode(await reader.readexactly(length)) if length <= MOST_BYTES else None
-    except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
-        return None
+class Caller:
+    """The other end of the connection, for a process that has nothing to do but to wait for it."""
 
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._inbox = Inbox(most_bytes=MOST_LENGTH)
+        self._heard: deque[Message] = deque()
 
-def _exactly(end: socket.socket, count: int) -> bytes | None:
-    parts: list[Any] = []
-    while count:
-        part = end.recv(min(count, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+    def next(self) -> Message | None:
+        """The next message; None at the end of the connection."""
+        while not self._heard:
+            piece = self._end.recv(PIECE)
+            if not piece:
+                return None
+            self._heard.extend(self._inbox.completed(piece))
+        return self._heard.popleft()

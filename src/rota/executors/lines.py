@@ -46,11 +46,15 @@ class Lines:
 
     def drain(self) -> None:
         """Takes what is there now, and what has no end yet as a line. Does not wait: others may hold the other end."""
+        self.take()
+        if self._rest:
+            self._give([self._ended(b"")])
+
+    def take(self) -> None:
+        """Takes what is there now. What has no end yet waits for it."""
         for _ in range(MOST_CHUNKS):
             if not self._read():
                 break
-        if self._rest:
-            self._give([self._ended(b"")])
 
     def last(self) -> str:
         """The last lines, as many as there is room for."""

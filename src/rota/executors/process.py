@@ -2,6 +2,8 @@
 
 Processes with the app loaded are kept warm and used again, until they have run so many jobs, are so old or so large.
 What a process does to itself it does to nobody else: it may use all of a core, leak, crash or be killed.
+
+A call that waits is made in the moment in which a process answers another one: it does not wait for a task of ours.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import contextlib
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -22,14 +24,13 @@ from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, Lost, Outcome
 from rota.domain.status import Reason
-from rota.executors import frames, stage
+from rota.executors import stage
 from rota.executors.context import Completions, Context
-from rota.executors.frames import Answer, Call, Ready, Told, Wrote
+from rota.executors.frames import Answer
 from rota.executors.lines import Lines
 from rota.executors.stage import Ended, Refused, Spawned
+from rota.executors.warm import GRACE_S, Turn, Warm
 
-GRACE_S = 10.0
-START_S = 60.0
 KEPT_SHARE = 4
 """Of the memory that a job may have, at most one part in so many may be taken when it begins."""
 FIRST_FD = 3
@@ -43,92 +44,9 @@ class Recycling(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 1000
     age_s: float = 3600.0
     rss_bytes: int = 512 * 1024 * 1024
-
-
-class Warm:
-    """One process with the app loaded."""
-
-    def __init__(self, spawned: Spawned, end: socket.socket, outputs: Sequence[Lines]) -> None:
-        self.spawned = spawned
-        self.born_at = _clock.monotonic()
-        self.jobs = 0
-        self.fresh_bytes = 0
-        """Its size before its first job."""
-        self.rss_bytes = 0
-        self.is_spoilt = False
-        self._end = end
-        self._outputs = outputs
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-
-    async def greet(self) -> str:
-        """Waits until the app is loaded; returns why it is not, if so."""
-        self._reader, self._writer = await asyncio.open_unix_connection(sock=self._end)
-        try:
-            async with asyncio.timeout(START_S):
-                hello = await frames.areceive(self._reader)
-        except TimeoutError:
-            return f"its app was not loaded within {START_S:g} s"
-        if isinstance(hello, Ready):
-            self.fresh_bytes = hello.rss_bytes
-            return hello.error
-        await self.spawned.wait()
-        await self._drain()
-        return "its process ended while the app was loaded:\n" + self.last_lines()
-
-    async def run(self, call: Call, context: Context) -> Answer | None:
-        """The answer; None if the process ended without one."""
-        assert self._reader is not None, "greeted before"
-        assert self._writer is not None
-        for output in self._outputs:
-            output.write = context.write_lines
-        self._writer.write(frames.encode(call))
-        try:
-            while not isinstance(message := await frames.areceive(self._reader), Answer):
-                if message is None:
-                    return None
-                _heed(message, context)
-        finally:
-            await self._drain()
-            for output in self._outputs:
-                output.write = None
-        self.jobs += 1
-        self.rss_bytes, self.is_spoilt = message.rss_bytes, message.is_spoilt
-        return message
-
-    @property
-    def has_ended(self) -> bool:
-        return self.spawned.has_ended
-
-    def last_lines(self) -> str:
-        out, error = self._outputs
-        return error.last() or out.last()
-
-    async def end(self) -> Ended:
-        """Lets it go, and waits until it has gone."""
-        if self._writer is not None:
-            self._writer.close()
-        else:
-            self._end.close()
-        self.spawned.stop(GRACE_S)
-        ended = await self.spawned.wait()
-        for output in self._outputs:
-            output.close()
-        return ended
-
-    async def _drain(self) -> None:
-        for output in self._outputs:
-            output.drain()
-
-
-def _heed(message: frames.Message, context: Context) -> None:
-    match message:
-        case Told(state=state):
-            context._tell(state)
-        case Wrote(stream=stream, text=text):
-            context.write_log(stream, text)
-        case _:
-            pass
+    least_age_s: float = 30.0
+    """A younger one has run more jobs when they were tiny ones. If they have left nothing in it, it goes on: to start
+    another takes as long as a thousand of them."""
 
 
 class Pool:
@@ -139,40 +57,87 @@ class Pool:
         self._most = most or max(2, os.cpu_count() or 2)
         self._recycling = recycling or Recycling()
         self._idle: dict[int | None, deque[Warm]] = {}
-        self._places: asyncio.Semaphore | None = None
-        self._ending: set[asyncio.Task[Any]] = set()
+        self._waiting: deque[Turn] = deque()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    @contextlib.asynccontextmanager
-    async def lent(self, memory_bytes: int | None) -> AsyncIterator[Warm | str]:
-        """A process that nobody else uses meanwhile; or a text, why there is none."""
-        if self._places is None:
-            self._places = asyncio.Semaphore(self._most)
-        async with self._places:
-            warm = await self._get(memory_bytes)
-            if isinstance(warm, str):
-                yield warm
-                return
-            is_well = False
-            try:
-                yield warm
-                is_well = True
-            finally:
-                if is_well and warm.jobs and not self._is_used_up(warm, memory_bytes):
-                    self._idle.setdefault(memory_bytes, deque()).append(warm)
-                elif is_well:
-                    self._end(warm)
+    def admit(self, turn: Turn) -> None:
+        """The call is made as soon as there is a process that makes no other."""
+        if self._busy < self._most:
+            self._busy += 1
+            self._place(turn)
+        else:
+            self._waiting.append(turn)
 
-    async def _get(self, memory_bytes: int | None) -> Warm | str:
-        idle = self._idle.setdefault(memory_bytes, deque())
+    def withdraw(self, turn: Turn) -> None:
+        """The call was not made, and shall not be."""
+        with contextlib.suppress(ValueError):  # Its process is being started: that will find another call.
+            self._waiting.remove(turn)
+
+    def leave(self) -> None:
+        """A process that was used is gone: another call can have its place."""
+        self._busy -= 1
+        while self._busy < self._most and (turn := self._next()) is not None:
+            self._busy += 1
+            self._place(turn)
+
+    def _free(self, warm: Warm) -> None:
+        """The process can make another call, unless it was used enough."""
+        if self._is_used_up(warm):
+            self._do(warm.end())
+        elif (turn := self._next(warm)) is not None:
+            self._begin(turn, warm)
+            return
+        else:
+            self._idle.setdefault(warm.memory_bytes, deque()).append(warm)
+        self.leave()
+
+    def _next(self, warm: Warm | None = None) -> Turn | None:
+        """Takes the first call that waits, if this process can make it."""
+        while self._waiting and self._waiting[0].answered.done():
+            self._waiting.popleft()
+        if not self._waiting or (warm is not None and self._waiting[0].memory_bytes != warm.memory_bytes):
+            return None
+        return self._waiting.popleft()
+
+    def _place(self, turn: Turn) -> None:
+        idle = self._idle.setdefault(turn.memory_bytes, deque())
         while idle:
             warm = idle.pop()
             if not warm.has_ended:
-                return warm
+                self._begin(turn, warm)
+                return
+            self._do(warm.end())
         # One that is warm for another limit makes room.
         for others in self._idle.values():
             while others and sum(map(len, self._idle.values())) >= self._most:
-                self._end(others.popleft())
-        return await self._start(memory_bytes)
+                self._do(others.popleft().end())
+        self._do(self._start_for(turn))
+
+    def _begin(self, turn: Turn, warm: Warm) -> None:
+        try:
+            warm.begin(turn)
+        except Exception as error:  # It cannot even be sent.
+            turn.answered.set_exception(error)
+            self._do(warm.end())
+            self.leave()
+
+    async def _start_for(self, turn: Turn) -> None:
+        try:
+            warm = await self._start(turn.memory_bytes)
+        except Exception as error:
+            if not turn.answered.done():
+                turn.answered.set_exception(error)
+            self.leave()
+            return
+        if isinstance(warm, Warm) and not turn.answered.done():
+            self._begin(turn, warm)
+        elif isinstance(warm, Warm):
+            self._free(warm)  # Nobody waits for it any more, but others may.
+        else:
+            if not turn.answered.done():
+                turn.answered.set_result(warm)
+            self.leave()
 
     async def _start(self, memory_bytes: int | None) -> Warm | str:
         outputs: list[Lines] = []
@@ -190,12 +155,8 @@ class Pool:
             undo.pop_all()
         for output in outputs:
             output.opened()
-        warm = Warm(spawned, ours, outputs)
-        try:
-            problem = await warm.greet()
-        except BaseException:
-            self._end(warm)  # Nobody waits for it any more.
-            raise
+        warm = Warm(spawned, ours, outputs, memory_bytes, self._free)
+        problem = await warm.greet()
         if problem:
             await warm.end()
             return problem
@@ -206,18 +167,18 @@ class Pool:
         argv = [*self._argv, "--fd", str(FIRST_FD)]
         return await stage.shared().spawn(argv, dict(os.environ), None, *writing, fds=(fd,), memory_bytes=memory_bytes)
 
-    def _is_used_up(self, warm: Warm, memory_bytes: int | None) -> bool:
-        most_bytes = self._recycling.rss_bytes
-        if memory_bytes is not None:
+    def _is_used_up(self, warm: Warm) -> bool:
+        most_bytes, age_s = self._recycling.rss_bytes, _clock.monotonic() - warm.born_at
+        if warm.memory_bytes is not None:
             # What one job has kept, the next would have less of.
-            most_bytes = min(most_bytes, warm.fresh_bytes + max(0, memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
-        is_old = _clock.monotonic() - warm.born_at >= self._recycling.age_s
-        return is_old or warm.is_spoilt or warm.jobs >= self._recycling.jobs or warm.rss_bytes > most_bytes
+            most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
+        is_spent = warm.jobs >= self._recycling.jobs and not (warm.is_bare and age_s < self._recycling.least_age_s)
+        return is_spent or warm.is_spoilt or age_s >= self._recycling.age_s or warm.rss_bytes > most_bytes
 
-    def _end(self, warm: Warm) -> None:
-        task = asyncio.get_running_loop().create_task(warm.end())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+    def _do(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class ProcessExecutor:
@@ -240,29 +201,36 @@ class ProcessExecutor:
         self.begins_later = True
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
-        async with self._pool.lent(self._memory_bytes) as warm:
-            if isinstance(warm, str):
-                return Failed(payload.error("ProcessError", f"no process could be started for the job: {warm}"))
-            context.begun()
-            call = asyncio.ensure_future(warm.run(Call(claim, context.deadline, self.rules.slice_s), context))
-            try:
-                answer = await asyncio.shield(call)
-            except asyncio.CancelledError:
-                await self._stopped(warm, call, context)
+        turn = Turn(claim, context, self.rules.slice_s, self._memory_bytes)
+        self._pool.admit(turn)
+        try:
+            answer = await turn.answered
+        except asyncio.CancelledError:
+            if turn.answered.cancelled():
+                await self._stopped(turn)
                 raise
-            if answer is not None:
-                context.usage, context.written = answer.usage, answer.written
-                outcome: Outcome = answer.outcome
-                return outcome
-            return self._crashed(warm, await warm.end(), context)
+            answer = turn.answered.result()  # It came first, and its process may have begun another call.
+        if isinstance(answer, Answer):
+            context.usage, context.written = answer.usage, answer.written
+            outcome: Outcome = answer.outcome
+            return outcome
+        if isinstance(answer, str):
+            return Failed(payload.error("ProcessError", f"no process could be started for the job: {answer}"))
+        assert turn.warm is not None
+        try:
+            return self._crashed(turn.warm, await turn.warm.end(), context)
+        finally:
+            self._pool.leave()
 
-    async def _stopped(self, warm: Warm, call: asyncio.Future[Any], context: Context) -> None:
-        """Ends the process, and reads on until then: what the function keeps for the next attempt comes last."""
-        warm.spawned.stop(self.grace_s)
-        ended = await warm.spawned.wait()
-        await asyncio.wait([call])
-        context.usage = ended.usage
-        await warm.end()
+    async def _stopped(self, turn: Turn) -> None:
+        if turn.warm is None:
+            self._pool.withdraw(turn)
+            return
+        try:
+            turn.context.usage = (await turn.warm.stop(self.grace_s)).usage
+            await turn.warm.end()
+        finally:
+            self._pool.leave()
 
     def _crashed(self, warm: Warm, ended: Ended, context: Context) -> Outcome:
         context.usage = ended.usage

@@ -9,7 +9,9 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 
+MORE_DESCRIPTORS = 64
 _STREAMS = (1, 2)
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
@@ -23,18 +25,28 @@ class Room:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._directory = _directory()
+        self._threads = threading.active_count()
+        self._descriptor = _next_descriptor()
 
     def tidied(self) -> bool:
         """Puts everything back; False if that cannot be done."""
         for timer in _TIMERS:
             signal.setitimer(timer, 0)
         os.umask(self._mask)
-        for stream in (sys.stdout, sys.stderr, self._out, self._err):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        sys.stdout, sys.stderr = self._out, self._err
+        if sys.stdout is not self._out or sys.stderr is not self._err:
+            _flush(sys.stdout, sys.stderr)
+            sys.stdout, sys.stderr = self._out, self._err
+        _flush(self._out, self._err)
         is_open = not self._out.closed and not self._err.closed and _places() == self._streams
         return is_open and self._is_back()
+
+    def is_bare(self) -> bool:
+        """Whether jobs have left nothing that could become too much: no thread, no process, and few open files."""
+        return (
+            threading.active_count() <= self._threads
+            and _next_descriptor() <= self._descriptor + MORE_DESCRIPTORS
+            and not _has_children()
+        )
 
     def _is_back(self) -> bool:
         if _directory() == self._directory:
@@ -44,6 +56,12 @@ class Room:
         except OSError:
             return False
         return True
+
+
+def _flush(*streams: object) -> None:
+    for stream in streams:
+        with contextlib.suppress(Exception):  # A job may have put anything there.
+            stream.flush()  # type: ignore[attr-defined]
 
 
 def _directory() -> str:
@@ -59,3 +77,21 @@ def _places() -> list[tuple[int, int]]:
         return [(found.st_dev, found.st_ino) for found in map(os.fstat, _STREAMS)]
     except OSError:
         return []
+
+
+def _next_descriptor() -> int:
+    """The lowest number that is free: it grows with what is left open."""
+    try:
+        free = os.dup(_STREAMS[0])
+    except OSError:
+        return sys.maxsize
+    os.close(free)
+    return free
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True

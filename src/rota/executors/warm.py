@@ -1,0 +1,163 @@
+"""One process with the app loaded, as the worker sees it, and the calls that are made there one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+from rota.clock import SystemClock
+from rota.domain.claim import Claim
+from rota.executors.channel import Channel
+from rota.executors.context import Context
+from rota.executors.frames import Answer, Call, Message, Ready, Told, Wrote
+from rota.executors.lines import Lines
+from rota.executors.stage import Ended, Spawned
+
+GRACE_S = 10.0
+START_S = 60.0
+_clock = SystemClock()
+
+
+class Turn:
+    """One call: it waits for a process, is made there, and is answered."""
+
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "slice_s", "warm")
+
+    def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
+        self.claim = claim
+        self.context = context
+        self.slice_s = slice_s
+        self.memory_bytes = memory_bytes
+        self.warm: Warm | None = None
+        """Where the call was made, once it was."""
+        self.answered: asyncio.Future[Answer | str | None] = asyncio.get_running_loop().create_future()
+        """A text says why there is no process for it; None says that the process ended without an answer."""
+
+
+class Warm:
+    """Makes one call at a time. `free(self)` is called as soon as it can make the next."""
+
+    def __init__(
+        self,
+        spawned: Spawned,
+        end: socket.socket,
+        outputs: Sequence[Lines],
+        memory_bytes: int | None,
+        free: Callable[[Warm], None],
+    ) -> None:
+        self.spawned = spawned
+        self.memory_bytes = memory_bytes
+        self.born_at = _clock.monotonic()
+        self.jobs = 0
+        self.fresh_bytes = 0
+        """Its size before its first job."""
+        self.rss_bytes = 0
+        self.is_spoilt = False
+        self.is_bare = True
+        self._free = free
+        self._outputs = outputs
+        self._turn: Turn | None = None
+        loop = asyncio.get_running_loop()
+        self._greeting: asyncio.Future[Ready | None] = loop.create_future()
+        self._last_word: asyncio.Future[None] = loop.create_future()
+        self._channel = Channel(end, self._hear, self._miss)
+
+    async def greet(self) -> str:
+        """Waits until the app is loaded; returns why it is not, if so."""
+        try:
+            async with asyncio.timeout(START_S):
+                hello = await self._greeting
+        except TimeoutError:
+            return f"its app was not loaded within {START_S:g} s"
+        if hello is not None:
+            self.fresh_bytes = hello.rss_bytes
+            return hello.error
+        await self.spawned.wait()
+        self._drain()
+        return "its process ended while the app was loaded:\n" + self.last_lines()
+
+    def begin(self, turn: Turn) -> None:
+        """Makes the call. From now on its time runs."""
+        assert self._turn is None, "one at a time"
+        turn.context.begun()
+        self._channel.send(Call(turn.claim, turn.context.deadline, turn.slice_s))
+        self._turn, turn.warm = turn, self
+        for output in self._outputs:
+            output.write = turn.context.write_lines
+
+    @property
+    def has_ended(self) -> bool:
+        return self.spawned.has_ended or not self._channel.is_open
+
+    def last_lines(self) -> str:
+        out, error = self._outputs
+        return error.last() or out.last()
+
+    async def stop(self, grace_s: float) -> Ended:
+        """Ends the process, and reads on until then: what the function keeps for the next attempt comes last."""
+        self.spawned.stop(grace_s)
+        ended = await self.spawned.wait()
+        await asyncio.shield(self._last_word)
+        return ended
+
+    async def end(self) -> Ended:
+        """Lets it go, and waits until it has gone."""
+        self._channel.close()
+        self.spawned.stop(GRACE_S)
+        ended = await self.spawned.wait()
+        for output in self._outputs:
+            output.close()
+        return ended
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Answer():
+                self._answer(message)
+            case Wrote(stream=stream, text=text) if self._turn is not None:
+                for output in self._outputs:
+                    output.take()  # What was printed before comes before.
+                self._turn.context.write_log(stream, text)
+            case Told(state=state) if self._turn is not None:
+                self._turn.context._tell(state)
+            case Ready() if not self._greeting.done():
+                self._greeting.set_result(message)
+            case _:
+                pass
+
+    def _answer(self, answer: Answer) -> None:
+        turn = self._ended_turn()
+        if turn is None:
+            return
+        self.jobs += 1
+        self.rss_bytes, self.is_spoilt, self.is_bare = answer.rss_bytes, answer.is_spoilt, answer.is_bare
+        if turn.answered.done():  # Nobody waits any more: it is being stopped.
+            self._say_last()
+        else:
+            turn.answered.set_result(answer)
+            self._free(self)
+
+    def _miss(self) -> None:
+        """The connection has ended, and so has the process, or it is about to."""
+        if not self._greeting.done():
+            self._greeting.set_result(None)
+        self._say_last()
+        turn = self._ended_turn()
+        if turn is not None and not turn.answered.done():
+            turn.answered.set_result(None)
+
+    def _ended_turn(self) -> Turn | None:
+        """The call that was made, with all that it has written."""
+        turn, self._turn = self._turn, None
+        self._drain()
+        for output in self._outputs:
+            output.write = None
+        return turn
+
+    def _say_last(self) -> None:
+        if not self._last_word.done():
+            self._last_word.set_result(None)
+
+    def _drain(self) -> None:
+        for output in self._outputs:
+            output.drain()
