@@ -161,7 +161,6 @@ async def test_what_takes_off_its_mark_ends_with_the_last_command_that_it_may_be
     other = await spawn(on, nowhere, "sleep", "1000")
     argv = ("prlimit", "--rttime=unlimited:", sys.executable, FAMILY, str(tmp_path / "pids"), "leave")
     assert (await end_of(on, nowhere, *argv)).exit_code == 0
-    assert len(members(tmp_path / "pids")) <= 1  # The one without mark, parent and session, if it was not seen before.
     assert tree.read(other.pid) is not None
     other.kill()
     await other.wait()

@@ -67,7 +67,11 @@ def test_descendants_are_found_by_their_parents(start: Start) -> None:
 
 
 @pytest.mark.parametrize("carrier", ["limit", "variable"])
-def test_the_marked_are_found_and_killed_wherever_they_are(tmp_path: Path, start: Start, carrier: str) -> None:
+def test_the_marked_are_found_and_killed_wherever_they_are(
+    tmp_path: Path, start: Start, carrier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tree.has_limits
+    monkeypatch.setattr(tree, "has_limits", carrier == "limit")
     stage = present(os.getpid())
     mark = tree.mark_for(stage.pid, 7)
     file = tmp_path / "pids"
@@ -90,9 +94,16 @@ def test_the_marked_are_found_and_killed_wherever_they_are(tmp_path: Path, start
     eventually(lambda: not any(is_there(process) for process in (*left, wiped)))
 
 
-def test_a_mark_that_means_something_else_is_none(start: Start) -> None:
+def test_a_mark_that_means_something_else_is_none(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tree.mark(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
+    monkeypatch.setattr(tree, "has_limits", False)
     assert tree.mark(start("sleep", "1000", **{tree.MARK: "not a number"}).pid) == 0
+
+
+def test_without_such_a_limit_the_environment_holds_the_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tree.MARK not in os.environ
+    monkeypatch.setattr(tree, "has_limits", False)
+    assert tree.put_on(5, {"A": "b"}) == {"A": "b", tree.MARK: "5"}
 
 
 def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Start) -> None:

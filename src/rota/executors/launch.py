@@ -7,20 +7,22 @@ Used by the stage, by its path: nothing but the standard library here.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import fcntl
 import os
-import resource
 import signal
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING or __package__:
+    from rota.executors import tree
+else:
+    import tree
 
 MOST_WORD = 100
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = int(signal.SIGKILL)
 _prctl = ctypes.CDLL(None).prctl
-_, _MOST_RTTIME = resource.getrlimit(resource.RLIMIT_RTTIME)
 
 
 class Refusal(Exception):
@@ -35,7 +37,7 @@ class Refusal(Exception):
 def begin(argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int], mark: int) -> tuple[int, int]:
     """Starts a program in a session of its own; the kernel kills it if the process that started it dies.
 
-    It and all that it starts inherit the mark, as a limit that has no effect and that hardly anybody ever changes.
+    It and all that it starts inherit the mark.
 
     It reads from what the stage reads from, which is nothing, and finds `fds` as 1, 2 and so on. Returns its process,
     and a descriptor for `is_running`, which can be read as soon as the program runs, or is known not to.
@@ -93,8 +95,7 @@ def _become(
         _prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
         if os.getppid() != stage:
             os._exit(1)
-        with contextlib.suppress(OSError, ValueError):  # Some kernels know no such limit.
-            resource.setrlimit(resource.RLIMIT_RTTIME, (mark, _MOST_RTTIME))
+        env = tree.put_on(mark, env)
         step = "descriptors"
         # First all out of the way, then each to its place.
         places = len(fds) + 1

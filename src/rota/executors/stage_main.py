@@ -213,8 +213,7 @@ class Stage:
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         mark = tree.mark_for(self._pid, message["id"])
-        env = {**message["env"], tree.MARK: str(mark)}
-        pid, report = launch.begin(message["argv"], env, message["cwd"], fds, mark)
+        pid, report = launch.begin(message["argv"], message["env"], message["cwd"], fds, mark)
         self._is_childless = False
         if not self._commands:
             # What this process touches while its copy is there has to be copied too. Others go on meanwhile, if any.

@@ -2,8 +2,8 @@
 
 A process is named by its number and the moment it started, for a number alone may belong to another one by now. What
 lost its parent and made a session of its own is still found by a mark that it inherits: a number in one of its limits
-that has no effect (for how many years a real-time task may run without a pause), and the same in its environment, for
-where that limit cannot be set.
+that has no effect (for how many years a real-time task may run without a pause), or, where that limit cannot be set, in
+its environment.
 
 The stage runs without the package, and uses this file by its path: nothing but the standard library here.
 """
@@ -12,18 +12,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 MARK = "ROTA_STAGE_ID"
-"""The variable that holds the mark."""
-_SIGN = 1 << 62
+"""The variable that holds the mark, if no limit does."""
+_SIGN_BIT = 62
 """What all marks begin with: as a limit, more than a hundred thousand years."""
 _ID_BITS = 40
 _LIMIT = b"Max realtime timeout"
 MOST_ROUNDS = 50
 _PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def _is_limit_free() -> bool:
+    """Whether the limit can hold a mark: everybody may set it, and nobody has."""
+    try:
+        limit = resource.getrlimit(resource.RLIMIT_RTTIME)
+        resource.setrlimit(resource.RLIMIT_RTTIME, limit)
+    except (OSError, ValueError, AttributeError):
+        return False  # Some systems know no such limit.
+    return limit[1] == resource.RLIM_INFINITY
+
+
+has_limits = _is_limit_free()
 _LISTS_CHILDREN = os.access("/proc/thread-self/children", os.R_OK)
 
 
@@ -104,22 +118,25 @@ def walk(roots: Iterable[Process]) -> dict[int, Process]:
 
 def mark_for(stage: int, id: int) -> int:
     """The mark by which a process, and whatever it starts, is known to belong to a command of a stage."""
-    return _SIGN | stage << _ID_BITS | id
+    return 1 << _SIGN_BIT | stage << _ID_BITS | id
+
+
+def put_on(mark: int, env: dict[str, str]) -> dict[str, str]:
+    """In the process that is to be marked; returns the environment that it has to have then."""
+    if not has_limits:
+        return {**env, MARK: str(mark)}
+    resource.setrlimit(resource.RLIMIT_RTTIME, (mark, resource.RLIM_INFINITY))
+    return env
 
 
 def mark(pid: int) -> int:
     """The mark that a process carries; 0 if it has none, or has ended."""
-    _, _, limit = _content(f"/proc/{pid}/limits").partition(_LIMIT)
-    found = _mark_in(limit.split(maxsplit=1)[:1])
-    if not found:
-        _, _, variable = (b"\0" + _content(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())
-        found = _mark_in(variable.split(b"\0", maxsplit=1)[:1])
-    return found
-
-
-def _mark_in(words: list[bytes]) -> int:
+    if has_limits:
+        words = _content(f"/proc/{pid}/limits").partition(_LIMIT)[2].split(maxsplit=1)
+    else:
+        words = (b"\0" + _content(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())[2].split(b"\0", maxsplit=1)
     number = int(words[0]) if words and words[0].isdigit() else 0
-    return number if number >> 62 == 1 else 0
+    return number if number >> _SIGN_BIT == 1 else 0
 
 
 def marked(stage: Process, among: Mapping[int, Process] | None = None) -> list[Process]:
@@ -141,7 +158,7 @@ def strays(among: Mapping[int, Process] | None = None) -> list[Process]:
 def _marks(among: Mapping[int, Process]) -> list[tuple[Process, int]]:
     """The living that carry a mark, and the stage of each."""
     marks = [(process, mark(process.pid)) for process in among.values() if not process.is_dead]
-    return [(process, (number ^ _SIGN) >> _ID_BITS) for process, number in marks if number]
+    return [(process, (number ^ 1 << _SIGN_BIT) >> _ID_BITS) for process, number in marks if number]
 
 
 def _was_before(pid: int, process: Process) -> bool:
