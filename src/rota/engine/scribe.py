@@ -57,10 +57,6 @@ class _Log:
         self.left_out_to = 0
         """The number of the last line that was left out."""
 
-    def goes_on(self, at: int, stream: str) -> bool:
-        """Whether one more line belongs to the last run of those that are fresh."""
-        return bool(self.fresh) and _goes_on(self.fresh[-1], self.count + 1, at, stream)
-
     def add_to_tail(self, run: Run) -> None:
         """Of what is long gone whole runs are left out, which takes no look at their lines."""
         if len(run.texts) == 1 and self.tail and _goes_on(self.tail[-1], run.first, run.at, run.stream):
@@ -98,7 +94,7 @@ class Scribe:
 
     def __init__(self, bridge: Bridge, clock: Clock) -> None:
         self._bridge = bridge
-        self._clock = clock
+        self._now = clock.now
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], _Log] = {}
         self._speakers: deque[_Log] = deque()
@@ -127,19 +123,25 @@ class Scribe:
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         text = payload.clean(text, MOST_LINE_BYTES)
         size = len(text) + 1
-        at = self._clock.now()
+        at = self._now()
         with self._lock:
             known = self._logs.get((id, fence)) or self._begun(id, fence)
-            is_head = known.size + size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES
-            if not (is_head and known.goes_on(at, stream)):
-                self._take(known, at, stream, [text], size, is_head)
+            if known.size + size > HEAD_BYTES or self._waiting_bytes > MOST_WAITING_BYTES:
+                self._take(known, at, stream, [text], size, is_head=False)
                 return
-            run = known.fresh[-1]
-            run.texts.append(text)
-            run.size += size
-            known.count += 1
+            # The same as `_take`, for every line of every job that is not long: with as few calls as can be.
             known.size += size
+            known.count = number = known.count + 1
             self._waiting_bytes += size
+            if not known.fresh:
+                self._speakers.append(known)
+            elif _goes_on(run := known.fresh[-1], number, at, stream):
+                run.texts.append(text)
+                run.size += size
+                return
+            known.fresh.append(Run(number, at, stream, [text], size))
+            if not self._is_due:
+                self._wake()
 
     def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
         """Several at once; the list is ours from now on."""
@@ -147,7 +149,7 @@ class Scribe:
             self._hear(id, fence, stream, payload.clean_all(texts, MOST_LINE_BYTES))
 
     def state(self, state: State) -> None:
-        state = msgspec.structs.replace(state, at=self._clock.now())
+        state = msgspec.structs.replace(state, at=self._now())
         with self._lock:
             key = (state.id, state.fence)
             before = self._states.get(key)
@@ -165,7 +167,7 @@ class Scribe:
             known.shorten()
             if known.left_out:
                 words = f"({known.left_out:,} lines are left out here)"
-                self._add(known, Run(known.left_out_to, self._clock.now(), "rota", [words], len(words) + 1))
+                self._add(known, Run(known.left_out_to, self._now(), "rota", [words], len(words) + 1))
             for run in known.tail:
                 self._add(known, run)
 
@@ -213,7 +215,7 @@ class Scribe:
         return known
 
     def _hear(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
-        at, size = self._clock.now(), size_of(texts)
+        at, size = self._now(), size_of(texts)
         with self._lock:
             known = self._logs.get((id, fence)) or self._begun(id, fence)
             is_head = known.size + size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES
@@ -288,8 +290,11 @@ class Scribe:
 
 
 def _goes_on(run: Run, number: int, at: int, stream: str) -> bool:
+    """Whether one more line belongs to the run."""
+    if run.stream != stream or not 0 <= at - run.at < RUN_US:
+        return False
     count = len(run.texts)
-    return run.stream == stream and 0 <= at - run.at < RUN_US and run.first + count == number and count < MOST_LINES
+    return run.first + count == number and count < MOST_LINES
 
 
 def _merged(before: State, after: State) -> State:
