@@ -7,12 +7,14 @@ import asyncio
 import pytest
 
 from rota.domain import payload, retry
+from rota.domain.breaker import Breaker
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.lifecycle import Held, Rules, decide
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
 from rota.domain.status import Reason
+from rota.domain.usage import Usage
 from rota.engine import wire
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
@@ -52,9 +54,26 @@ def across(finished: Finished) -> Finished:
 def test_a_report_leads_to_the_same_decision(outcome: Outcome, policy: Policy, total_s: float | None) -> None:
     sent = Finished("x", 4, outcome, Rules(retry=policy, timeout_s=1.0, total_timeout_s=total_s), 0.25)
     came = across(sent)
-    assert (came.id, came.fence, came.outcome, came.jitter) == (sent.id, sent.fence, sent.outcome, sent.jitter)
+    assert (came.id, came.fence, came.outcome) == (sent.id, sent.fence, sent.outcome)
     now = 3_000_000
     assert decide(HELD, came.outcome, came.rules, now, came.jitter) == decide(HELD, outcome, sent.rules, now, 0.25)
+
+
+def test_what_a_success_has_to_say_besides_its_result_comes_across() -> None:
+    breakers = (Breaker("bank"),)
+    sent = [
+        Finished("a", 1, Succeeded("1")),
+        Finished("b", 2, Succeeded("2"), Rules(breakers=breakers)),
+        Finished("c", 3, Succeeded("3"), usage=Usage(cpu_s=1.5, exit_code=0)),
+        Finished("d", 4, Failed(ERROR), written="4"),
+        Finished("e", 5, Succeeded("5"), written="5"),
+    ]
+    _, _, (came,) = wire.read_call(wire.call(7, "finish", (sent,))[wire.LENGTH :])
+    told = {one.id: one for one in came}
+    assert [(told[one.id].fence, told[one.id].outcome) for one in sent] == [(one.fence, one.outcome) for one in sent]
+    assert [one.id for one in sent if told[one.id].rules.breakers == breakers] == ["b"]
+    assert [one.usage for one in sent] == [told[one.id].usage for one in sent]
+    assert [one.id for one in sent if told[one.id].written is not None] == ["d", "e"]
 
 
 def test_the_answer_of_a_retry_callable_travels_in_the_outcome() -> None:

@@ -76,11 +76,14 @@ class Verb(msgspec.Struct, frozen=True):
     reads: bool = False
 
 
+Success = tuple[str, int, str]
+"""The id, the fence and the result: of most attempts there is no more to say."""
+Reports = tuple[list[Success], list[Report]]
 Attempts = list[tuple[str, int]]
 VERBS: dict[str, Verb] = {
     "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
-    "turn": Verb(turn.turn, tuple[list[Report], int, str, str, list[str] | None, int, list[Mark]], Turned),
-    "finish": Verb(finish.finish, tuple[list[Report]], list[str]),
+    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark]], Turned),
+    "finish": Verb(finish.finish, tuple[Reports], list[str]),
     "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
@@ -98,7 +101,7 @@ _answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw
 
 def call(number: int, name: str, arguments: tuple[Any, ...]) -> bytes:
     if name in REPORTING:
-        arguments = ([_report(finished) for finished in arguments[0]], *arguments[1:])
+        arguments = (_reports(arguments[0]), *arguments[1:])
     return _framed(_encode((number, name, arguments)))
 
 
@@ -106,7 +109,7 @@ def read_call(data: bytes) -> tuple[int, Verb, tuple[Any, ...]]:
     number, name, raw = _call.decode(data)
     arguments = _takes[name].decode(raw)
     if name in REPORTING:
-        arguments = ([_finished(report) for report in arguments[0]], *arguments[1:])
+        arguments = (_all_finished(*arguments[0]), *arguments[1:])
     return number, VERBS[name], arguments
 
 
@@ -158,6 +161,26 @@ async def read_frame(stream: asyncio.StreamReader) -> bytes | None:
 
 def _framed(data: bytes) -> bytes:
     return len(data).to_bytes(LENGTH) + data
+
+
+def _reports(reports: Sequence[Finished]) -> Reports:
+    successes: list[Success] = []
+    others: list[Report] = []
+    for one in reports:
+        outcome = one.outcome
+        is_plain = type(outcome) is Succeeded and one.written is None and one.usage is None and not one.rules.breakers
+        if is_plain:
+            successes.append((one.id, one.fence, outcome.result))  # type: ignore[union-attr]
+        else:
+            others.append(_report(one))
+    return successes, others
+
+
+def _all_finished(successes: list[Success], others: list[Report]) -> list[Finished]:
+    reports = [Finished(id, fence, Succeeded(result)) for id, fence, result in successes]
+    if others:
+        reports += map(_finished, others)
+    return reports
 
 
 def _report(finished: Finished) -> Report:
