@@ -14,9 +14,11 @@ import pytest
 
 from rota import App, Handle, Status
 from rota.clock import SystemClock
+from rota.domain.headcount import Headcount
 from rota.engine import tether
 from rota.engine.bridge import StoreBridge
 from rota.engine.child import FINISH
+from rota.engine.crew import Crew
 from rota.engine.node import Node, Place
 from rota.engine.occupancy import Occupancy
 from rota.engine.process import ChildProcess
@@ -138,6 +140,20 @@ async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
     assert [x.result(PATIENCE_S) for x in some] == ["done"] * 6
     scene.occupancy.used()
     assert scene.occupancy.used() == 0
+
+
+@pytest.mark.parametrize(("allowed", "counts"), [(Headcount(2, 2), False), (Headcount(2, 3), True)], ids=str)
+async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_depends_on_it(
+    scene: Scene, allowed: Headcount, counts: bool
+) -> None:
+    async def never() -> bool:
+        return False
+
+    crew = Crew(allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), waits=never, let_go=lambda _: None)
+    await scene.start(1)
+    way = crew.enter(1, scene.bridge)
+    assert isinstance(way, Occupancy) is counts
+    assert counts or way is scene.bridge
 
 
 async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:

@@ -11,6 +11,7 @@ from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.domain.headcount import Headcount
 from rota.engine import sizing
+from rota.engine.bridge import Bridge
 from rota.engine.occupancy import Occupancy
 from rota.engine.sizing import Load, Mood
 
@@ -68,8 +69,10 @@ class Crew:
         """Nobody comes and goes any more, except that the places end."""
         self._is_closed = True
 
-    def enter(self, worker: int, occupancy: Occupancy) -> None:
-        self._on_duty[worker] = occupancy
+    def enter(self, worker: int, bridge: Bridge) -> Bridge:
+        """Returns its way to the store, on which what it holds is counted if the number of processes depends on it."""
+        occupancy = self._on_duty[worker] = Occupancy(bridge, self._clock, self._slots)
+        return bridge if self._allowed.is_fixed else occupancy
 
     def leave(self, worker: int) -> None:
         """It takes no more work, or has ended; its place may be filled anew."""

@@ -31,14 +31,13 @@ from rota.domain import requirement
 from rota.domain.errors import StoreError, StoreUnavailable
 from rota.domain.status import Reason
 from rota.engine import tether
-from rota.engine.bridge import StoreBridge
+from rota.engine.bridge import Bridge, StoreBridge
 from rota.engine.child import DRAIN, FINISH, Hello
 from rota.engine.crew import Crew
 from rota.engine.heart import Heart, farewell
 from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.node import Place
-from rota.engine.occupancy import Occupancy
 from rota.engine.plan import Plan
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
@@ -222,13 +221,12 @@ class Supervisor:
             raise
         self._children[worker] = child
         self._ours.add(worker)
-        occupancy = Occupancy(self._bridge, self._clock, self._plan.concurrency)
-        self._crew.enter(worker, occupancy)
+        bridge = self._crew.enter(worker, self._bridge)
         child.send(msgspec.json.encode(self._place(worker, hello)))
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = self._keep(self._live_out(worker, child, leaving, occupancy))
+        life = self._keep(self._live_out(worker, child, leaving, bridge))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         self._crew.leave(worker)
         return (life.result() if life.done() else tether.RECYCLE), worker
@@ -280,7 +278,7 @@ class Supervisor:
         log.error("a new worker process cannot start: %s", error)
         return await child.wait()
 
-    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None], bridge: Occupancy) -> int:
+    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None], bridge: Bridge) -> int:
         """Until the child has ended; the store is told apart from that. A child that outstays its grace is killed."""
         end = asyncio.create_task(child.wait())
         desk = asyncio.create_task(child.serve_store(bridge))
