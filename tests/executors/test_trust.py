@@ -14,6 +14,7 @@ from rota.domain.outcome import Failed, GivenBack, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage, encode
 from rota.executors import kinds, trust
+from rota.executors.command import Command, CommandExecutor
 
 RUBBISH: list[Any] = [
     None,
@@ -53,6 +54,16 @@ def test_a_cost_is_left_as_it_is() -> None:
     usage = trust.usage(Usage(1.5, 2, 0))
     assert usage is not None
     assert json.loads(encode(usage)) == {"cpu_s": 1.5, "peak_bytes": 2, "exit_code": 0}
+
+
+def test_only_our_own_executors_are_believed() -> None:
+    class Theirs(CommandExecutor):
+        pass
+
+    command = Command(argv=["true"])
+    assert trust.is_ours(CommandExecutor(command, Rules()))
+    assert not trust.is_ours(Theirs(command, Rules()))
+    assert not trust.is_ours(Clumsy())  # type: ignore[arg-type]
 
 
 class Clumsy:

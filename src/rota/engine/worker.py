@@ -20,10 +20,11 @@ from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import StoreError
-from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome
+from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.engine import stopping
+from rota.engine.attempt import Running
 from rota.engine.completer import Completer
 from rota.engine.pace import Pace
 from rota.engine.scribe import Scribe
@@ -50,35 +51,6 @@ _NOT_COMMITTED = Failed(
     payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
 )
 _NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
-
-
-class _Running:
-    """One attempt in progress."""
-
-    __slots__ = (
-        "bucket",
-        "claim",
-        "context",
-        "grace_bucket",
-        "limit",
-        "silence_bucket",
-        "stop",
-        "target",
-        "task",
-        "told",
-    )
-
-    def __init__(self, claim: Claim, target: FunctionTarget | Executor, context: Context) -> None:
-        self.claim = claim
-        self.target = target
-        self.context = context
-        self.task: asyncio.Task[None] | None = None
-        self.stop: Stop | None = None
-        self.limit = Stop.TIMEOUT
-        self.bucket = -1
-        self.grace_bucket = -1
-        self.silence_bucket = -1
-        self.told = 0
 
 
 class Worker:
@@ -112,7 +84,7 @@ class Worker:
         self._alone = alone or {}
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Running] = {}
         self._waiting: OrderedDict[str, Claim] = OrderedDict()
         self._came = 0
         self._impatience: asyncio.TimerHandle | None = None
@@ -184,7 +156,7 @@ class Worker:
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
         context = Context(claim, deadline, target.completions)
         context.notes = self._scribe
-        running = _Running(claim, target, context)
+        running = Running(claim, target, context, limit)
         if isinstance(target, FunctionTarget):
             prepared = target.prepare(claim.arguments, context)
             if isinstance(prepared, Failed):
@@ -196,19 +168,16 @@ class Worker:
             if target.is_async:
                 running.task = self._loop.create_task(self._run_async(running, target, args, kwargs))
             else:
-                self._threads.start(
-                    lambda: _run_sync(running, target, args, kwargs), lambda outcome: self._end(running, outcome)
-                )
+                self._run_in_thread(running, target, args, kwargs)
         else:
             running.task = self._loop.create_task(self._run_elsewhere(running, target))
         self._running[claim.id] = running
-        running.limit = limit
         if isinstance(target, FunctionTarget) or not target.begins_later:
             self._arm(running, limit_s)
         else:
             self._await_place(running)
 
-    def _await_place(self, running: _Running) -> None:
+    def _await_place(self, running: Running) -> None:
         """Until it begins, only the time for all attempts together runs."""
         claim, since = running.claim, self._loop.time()
         running.context.begun = lambda: self._begun(running, self._loop.time() - since)
@@ -216,7 +185,7 @@ class Worker:
             running.limit = Stop.TOTAL_TIMEOUT
             running.bucket = self._deadlines.add(left_s, claim.id)
 
-    def _begun(self, running: _Running, waited_s: float) -> None:
+    def _begun(self, running: Running, waited_s: float) -> None:
         """It has waited for a place until now, and that is not charged to the attempt."""
         limit_s, limit = stopping.limit(running.claim, running.target, waited_s)
         if limit_s is not None:
@@ -227,7 +196,7 @@ class Worker:
             running.limit = limit
             self._arm(running, limit_s)
 
-    def _arm(self, running: _Running, limit_s: float | None) -> None:
+    def _arm(self, running: Running, limit_s: float | None) -> None:
         id, silence_s = running.claim.id, running.target.rules.progress_timeout_s
         if limit_s is not None:
             running.bucket = self._deadlines.add(limit_s, id)
@@ -269,20 +238,29 @@ class Worker:
                 trust.abandon(target)
         self._threads.close()
 
-    async def _run_elsewhere(self, running: _Running, target: Executor) -> None:
+    def _run_in_thread(
+        self, running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
+    ) -> None:
+        self._threads.start(
+            lambda: _run_sync(running, target, args, kwargs), lambda outcome: self._end(running, outcome)
+        )
+
+    async def _run_elsewhere(self, running: Running, target: Executor) -> None:
         outcome: Outcome
         try:
-            outcome = trust.outcome(await target.run(running.claim, running.context))
+            returned = await target.run(running.claim, running.context)
+            outcome = returned if trust.is_ours(target) else trust.outcome(returned)
         except asyncio.CancelledError as error:
             outcome = _stopped(running, error)
         except BaseException as error:
             log.exception("the executor of job %s failed", running.claim.job)
             outcome = Failed(described(error))
-        running.context.usage = trust.usage(running.context.usage)
+        if not trust.is_ours(target):
+            running.context.usage = trust.usage(running.context.usage)
         self._end(running, outcome)
 
     async def _run_async(
-        self, running: _Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
+        self, running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
     ) -> None:
         outcome: Outcome
         capture.current.set(running.context)
@@ -298,7 +276,7 @@ class Worker:
             outcome = _returned(running, target, value)
         self._end(running, outcome)
 
-    def _end(self, running: _Running, outcome: Outcome) -> None:
+    def _end(self, running: Running, outcome: Outcome) -> None:
         self._original.end_copy()
         id = running.claim.id
         if self._running.get(id) is not running:
@@ -316,7 +294,7 @@ class Worker:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
 
-    def _say(self, running: _Running, outcome: Outcome) -> None:
+    def _say(self, running: Running, outcome: Outcome) -> None:
         """Reports the end. What the attempt keeps for the next one is written before: after the end it is refused."""
         claim, context, scribe = running.claim, running.context, self._scribe
         has_told = context.spoke or context.told
@@ -330,7 +308,7 @@ class Worker:
                 return
         self._report(claim, outcome, running.target, context.written, context.usage)
 
-    async def _say_after(self, running: _Running, outcome: Outcome, scribe: Scribe) -> None:
+    async def _say_after(self, running: Running, outcome: Outcome, scribe: Scribe) -> None:
         claim, context = running.claim, running.context
         with contextlib.suppress(StoreError):  # If the database is away, so is its chance to hear of the checkpoint.
             await scribe.flush()
@@ -391,7 +369,7 @@ class Worker:
         usage: Usage | None = None,
     ) -> None:
         rules = DEFAULT_RULES if target is None else target.rules
-        jitter = self._clock.random()
+        jitter = 0.0 if type(outcome) is Succeeded else self._clock.random()  # Only a retry has a use for it.
         self._completer.add(Finished(claim.id, claim.fence, outcome, rules, jitter, claim.job, written, usage))
 
 
@@ -400,7 +378,7 @@ def _grace_s(target: FunctionTarget | Executor, ours_s: float) -> float:
     return ours_s if isinstance(target, FunctionTarget) else trust.grace_s(target) + ours_s
 
 
-def _run_sync(running: _Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]) -> Outcome:
+def _run_sync(running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]) -> Outcome:
     capture.current.set(running.context)
     try:
         value = target.function(*args, **kwargs)
@@ -411,14 +389,14 @@ def _run_sync(running: _Running, target: FunctionTarget, args: list[object], kwa
     return _returned(running, target, value)
 
 
-def _failed(running: _Running, target: FunctionTarget, error: BaseException) -> Outcome:
+def _failed(running: Running, target: FunctionTarget, error: BaseException) -> Outcome:
     """A body that was told to stop and raised has stopped, whatever it raised."""
     if running.stop is not None:
         return _stopped(running, error)
     return target.raised(error, running.claim.attempts + 1)
 
 
-def _returned(running: _Running, target: FunctionTarget, value: object) -> Outcome:
+def _returned(running: Running, target: FunctionTarget, value: object) -> Outcome:
     """A body that saw that it should stop and returned has stopped; one that did not look has finished its work."""
     if running.stop is not None and running.context.saw_stop:
         return _stopped(running, None)
@@ -427,7 +405,7 @@ def _returned(running: _Running, target: FunctionTarget, value: object) -> Outco
     return target.returned(value)
 
 
-def _stopped(running: _Running, error: BaseException | None) -> Outcome:
+def _stopped(running: Running, error: BaseException | None) -> Outcome:
     """The outcome of an attempt that ended because it was asked to."""
     match running.stop:
         case Stop.CANCEL:

@@ -26,6 +26,10 @@ MOST_CHECKPOINT = 1024 * 1024
 _monotonic = SystemClock().monotonic
 
 
+def _nothing() -> None:
+    """There is nobody to tell."""
+
+
 class JobTransaction(Protocol):
     """What `ctx.transaction()` returns: for `with` in sync jobs, for `async with` in async ones."""
 
@@ -107,7 +111,7 @@ class Context:
         self._waiter: threading.Event | None = None
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
-        self.begun: Callable[[], None] = lambda: None
+        self.begun: Callable[[], None] = _nothing
         """To be called by an executor that had to wait, when the work begins: from then on its time runs."""
         self.saw_stop = False
         """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""

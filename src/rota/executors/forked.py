@@ -10,17 +10,28 @@ import contextlib
 import os
 import sys
 
+_copies = 0
+"""How many forks lead from the first process to this one. To ask the system for the process's number costs more."""
+
 
 class Original:
     """The process in which this was made."""
 
     def __init__(self) -> None:
-        self._pid = os.getpid()
+        self._copies = _copies
 
     def end_copy(self) -> None:
         """Ends this process if it is a copy of the original."""
-        if os.getpid() != self._pid:
+        if _copies != self._copies:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(Exception):  # A job may have closed or replaced them.
                     stream.flush()
             os._exit(0)
+
+
+def _count() -> None:
+    global _copies
+    _copies += 1
+
+
+os.register_at_fork(after_in_child=_count)

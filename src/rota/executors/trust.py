@@ -20,7 +20,13 @@ from rota.executors.port import Executor
 
 log = logging.getLogger("rota.engine")
 
+OURS = "rota.executors."
 NEEDED = ("rules", "completions", "grace_s", "begins_later", "run", "abandon")
+
+
+def is_ours(executor: Executor) -> bool:
+    """Whether it is one of Rota's own, which has looked at its result already."""
+    return type(executor).__module__.startswith(OURS)
 
 
 def outcome(returned: Any) -> Outcome:
