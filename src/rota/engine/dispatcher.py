@@ -69,6 +69,8 @@ class Dispatcher:
         self._sweep_at = 0.0
         self._sweep_again_at = 0.0
         self._enough = Wake()
+        self._missing = 0
+        """How many slots must become free before it is worth asking whether a claim is worthwhile."""
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
@@ -87,7 +89,8 @@ class Dispatcher:
     def slot_freed(self) -> None:
         if self._expects_work:
             self.loop.wake.wake()
-            if self._enough.is_awaited and self._free() >= self._pace.worthwhile:
+            self._missing -= 1
+            if self._missing <= 0 and self._enough.is_awaited and self._free() >= self._pace.worthwhile:
                 self._enough.wake()
 
     def close(self) -> None:
@@ -101,7 +104,8 @@ class Dispatcher:
     async def step(self) -> float | None:
         if not self._is_open:
             return None
-        if self._was_full and self._free() < self._pace.worthwhile:
+        self._missing = self._pace.worthwhile - self._free()
+        if self._was_full and self._missing > 0:
             # Slots become free one by one: a short wait turns many small claims into one.
             await self._enough.sleep(self._pace.gather_s)
         self._pace.measure()

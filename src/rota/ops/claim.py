@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from rota.domain import breaker, requirement
-from rota.domain.claim import Claim, Taken
+from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
 from rota.domain.requirement import Offers
 from rota.domain.suspicion import ALONE
 from rota.ids import FIRST_ID
 from rota.ops import breaking, finish, notes, pausing, preferring
-from rota.store.port import Tx
+from rota.store.port import Row, Tx
 
 MICROSECONDS = 1_000_000
 STARVES_S = 60
@@ -25,23 +25,10 @@ SLACK = 100_000
 """Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
 MOST_PIECES = 16
 MOST_BYTES = 32 * 1024 * 1024
-_place, _arguments = attrgetter("rank", "id"), attrgetter("arguments")
+_place, _arguments = itemgetter(2, 0), attrgetter("arguments")
 FIRST_RANK, LAST_RANK = -(2**63), 2**63 - 1
 Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
-
-
-class Task(msgspec.Struct, frozen=True, array_like=True):
-    """The other part of a claim: what there is to run."""
-
-    id: str
-    job: str
-    arguments: str
-    deadline: int | None
-    run_at: int
-    created_at: int
-    tick: int | None = None
-    catch_up: int | None = None
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -218,7 +205,7 @@ class _Round:
     def _in_order(self, lane: int, highest: int, most: int) -> list[Claim]:
         rank, id = self._reached.get(lane, (FIRST_RANK, FIRST_ID))
         where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
-        return _complete(self._tx, self._tx.records("claim", Taken, worker=self._worker, most=most, **where))
+        return _complete(self._tx, self._tx.records("claim", tuple, worker=self._worker, most=most, **where))
 
     def _preferred(self, lane: int, argument: str, wait_s: float, highest: int, most: int) -> list[Claim]:
         who = (self._worker, self._namespace, self._app)
@@ -241,14 +228,14 @@ class _Round:
             self._waiting.update((row[0], row[1]) for row in rows)
 
 
-def _complete(tx: Tx, taken: list[Taken]) -> list[Claim]:
-    """What was taken, with what there is to run, in the order of the lane."""
+def _complete(tx: Tx, taken: list[Row]) -> list[Claim]:
+    """What was taken, as rows with the fields of `Taken`, with what there is to run, in the order of the lane."""
     if not taken:
         return []
-    ids = [row.id for row in taken]
-    tasks = {task.id: task for task in tx.records("claimed", Task, ids=ids, lowest=min(ids), highest=max(ids))}
+    ids = [row[0] for row in taken]
+    tasks = {task[0]: task for task in tx.records("claimed", tuple, ids=ids, lowest=min(ids), highest=max(ids))}
     taken.sort(key=_place)
-    claims = [Claim(*astuple(row), *astuple(tasks[row.id])[1:]) for row in taken]
+    claims = [Claim(*row, *tasks[row[0]][1:]) for row in taken]
     again = [claim.id for claim in claims if claim.fence > 1]
     return _restored(claims, notes.kept(tx, again)) if again else claims
 

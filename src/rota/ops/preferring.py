@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from rota.domain import affinity
 from rota.domain.affinity import Candidate
-from rota.domain.claim import Taken
-from rota.store.port import Tx
+from rota.store.port import Row, Tx
 
 WINDOW = 200
 """So many from the front of a lane are looked at. What is behind them waits no longer than they may."""
@@ -15,7 +14,7 @@ WINDOW = 200
 
 def take(
     tx: Tx, worker: int, namespace: str, app: str, lane: int, argument: str, wait_s: float, highest: int, most: int
-) -> tuple[list[Taken], list[str], bool]:
+) -> tuple[list[Row], list[str], bool]:
     """What the worker took, the keys that are its own from now on, and whether something was left for others."""
     window = tx.rows("lane_window", lane=lane, highest=highest, most=WINDOW)
     if not window:
@@ -27,8 +26,8 @@ def take(
     holders = _holders(tx, namespace, app, [affinity.key(argument, one.value) for one in found])
     free = affinity.takeable(found, argument, wait_s, holders, worker, tx.now)
     chosen = {one.id: one for one in free[:most]}
-    taken = tx.records("claim_these", Taken, ids=list(chosen), worker=worker) if chosen else []
-    keys = {affinity.key(argument, chosen[row.id].value) for row in taken}
+    taken = tx.records("claim_these", tuple, ids=list(chosen), worker=worker) if chosen else []
+    keys = {affinity.key(argument, chosen[row[0]].value) for row in taken}
     return taken, sorted(key for key in keys if key is not None), len(free) < len(found)
 
 
