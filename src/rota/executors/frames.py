@@ -90,18 +90,23 @@ class Inbox:
                 return []
             piece, self._rest = bytes(self._rest), bytearray()
         found: list[Message] = []
-        at, self._wanted = 0, _LENGTH.size
-        while len(piece) - at >= self._wanted:
-            if self._wanted == _LENGTH.size:
-                (length,) = _LENGTH.unpack_from(piece, at)
-                if length > self._most_bytes:
-                    raise msgspec.DecodeError(f"a message of {length:,} bytes")
-                self._wanted += length
-            else:
-                found.append(_decoder.decode(memoryview(piece)[at + _LENGTH.size : at + self._wanted]))
-                at, self._wanted = at + self._wanted, _LENGTH.size
+        at = 0
+        while (end := self._end(piece, at)) <= len(piece):
+            found.append(_decoder.decode(memoryview(piece)[at + _LENGTH.size : end]))
+            at = end
         self._rest += piece[at:]
+        self._wanted = end - at
         return found
+
+    def _end(self, piece: bytes, at: int) -> int:
+        """Where the message ends that begins there, as far as that is known."""
+        body = at + _LENGTH.size
+        if len(piece) < body:
+            return body
+        (length,) = _LENGTH.unpack_from(piece, at)
+        if length > self._most_bytes:
+            raise msgspec.DecodeError(f"a message of {length:,} bytes")
+        return body + int(length)
 
 
 class Caller:

@@ -1,0 +1,79 @@
+"""Messages between a worker and its processes: whole ones, however they come, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+
+from rota.executors import frames
+from rota.executors.channel import Channel
+from rota.executors.frames import Inbox, Message, Ready, Wrote
+from tests.support.waiting import PATIENCE_S
+
+MESSAGES: list[Message] = [Wrote("log", "x" * size) for size in (0, 1, 30, 300, 3)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 64, 10_000])
+def test_messages_are_whole_in_whatever_pieces_they_come(size: int) -> None:
+    data, inbox = b"".join(map(frames.encode, MESSAGES)), Inbox()
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    assert [message for piece in pieces for message in inbox.completed(piece)] == MESSAGES
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\0\0\0\1\xc1", b"\0\0\0\0"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        Inbox().completed(data)
+
+
+class Ear:
+    """Hears a channel."""
+
+    def __init__(self) -> None:
+        self.heard: list[Message] = []
+        self.ends = 0
+        self.ended = asyncio.Event()
+
+    def end(self) -> None:
+        self.ends += 1
+        self.ended.set()
+
+
+async def test_a_channel_tells_what_came_and_then_its_end_once() -> None:
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    channel = Channel(ours, ear.heard.append, ear.end)
+    for message in MESSAGES:
+        frames.send(theirs, message)
+    theirs.close()
+    await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    channel.send(Ready())
+    channel.close()
+    assert (ear.heard, ear.ends, channel.is_open) == (MESSAGES, 1, False)
+
+
+async def test_rubbish_ends_a_channel() -> None:
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    Channel(ours, ear.heard.append, ear.end)
+    with theirs:
+        theirs.sendall(frames.encode(MESSAGES[0]) + b"\xff\xff\xff\xff")
+        await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    assert ear.ends == 1
+
+
+async def test_a_channel_sends_more_than_the_socket_takes_without_waiting() -> None:
+    ours, theirs = socket.socketpair()
+    sent = [Wrote("log", letter * 3_000_000) for letter in "abc"]
+    channel = Channel(ours, lambda _: None, lambda: None)
+    for message in sent:
+        channel.send(message)
+    with theirs:
+        caller = frames.Caller(theirs)
+        heard = [await asyncio.to_thread(caller.next) for _ in sent]
+        channel.close()
+        assert heard == sent
+        assert caller.next() is None
