@@ -73,6 +73,16 @@ async def computing(ctx: Context, ticket: str, seconds: float) -> int:
 
 
 @app.job(retry=PATIENT)
+async def patient(ctx: Context, ticket: str, gate: str) -> int:
+    """Waits at its gate for as long as it takes, and holds up nobody."""
+    tell(ctx, "start")
+    while not Path(gate).exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+    tell(ctx, CHARGE)
+    return ctx.fence
+
+
+@app.job(retry=PATIENT)
 async def unleashed(ctx: Context, ticket: str, gate: str) -> int:
     """Takes back, for its whole process, the wish to be killed by the kernel when the parent dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
