@@ -22,7 +22,7 @@ from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
-BUSY, WORTHWHILE = 20, 4 * finish.MOST
+BUSY, WORTHWHILE = 20, 2 * finish.MOST
 GATHER_S = 0.002
 MOST_BYTES = 16 * 1024 * 1024
 

@@ -31,8 +31,8 @@ from rota.ops import breaking, following, pausing
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
-MOST = 200
-"""Outcomes in one call: keeps the transaction short for everybody else."""
+MOST = 400
+"""Outcomes in one call: keeps the transaction short for everybody else, and makes the commit worth its cost."""
 DEFAULT_RULES = Rules()
 _id = attrgetter("id")
 
