@@ -154,6 +154,24 @@ async def test_what_can_never_be_written_is_in_nobodys_way(world: World, bridge:
     assert [line.text for line in lines(world, two.id)] == ["kept"]
 
 
+async def test_what_comes_after_the_end_takes_nobodys_place(
+    world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scribes, "MOST_ENDED", 2)
+    scribe = Scribe(bridge, world.clock)
+    world.enqueue_many(4)
+    attempts = world.claim(world.join())
+    for one in attempts:
+        scribe.lines(one.id, one.fence, "stdout", ["first", "second"])
+        scribe.ended(one.id, one.fence)
+        scribe.line(one.id, one.fence, "stdout", "late")
+        scribe.lines(one.id, one.fence, "stdout", ["late", "too late"])
+        scribe.ended(one.id, one.fence)
+    assert await written(scribe) == 0
+    assert (len(scribe._logs), len(scribe._ended)) == (0, 2)
+    assert [[line.text for line in lines(world, one.id)] for one in attempts] == [["first", "second"]] * 4
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_head_and_tail_of_a_long_log_are_kept_to_the_line(
     world: World, bridge: Fickle, seed: int, monkeypatch: pytest.MonkeyPatch

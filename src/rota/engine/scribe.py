@@ -37,6 +37,8 @@ MOST_PIECES, MOST_BYTES = 1000, 1024 * 1024
 HEAD_BYTES = TAIL_BYTES = 512 * 1024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """What may wait while the database is away; more is left out, and the log says so."""
+MOST_ENDED = 2000
+"""So many attempts that have ended are remembered: a thread may be about to say something for one of them."""
 
 
 class _Log:
@@ -97,6 +99,7 @@ class Scribe:
         self._now = clock.now
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], _Log] = {}
+        self._ended: dict[tuple[str, int], None] = {}
         self._speakers: deque[_Log] = deque()
         """Those with fresh lines, whether or not they have ended."""
         self._pieces: deque[Piece] = deque()
@@ -162,6 +165,9 @@ class Scribe:
             return
         with self._lock:
             known = self._logs.pop((id, fence))
+            self._ended[id, fence] = None
+            if len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
             if not known.tail:
                 return
             known.shorten()
@@ -211,7 +217,11 @@ class Scribe:
                 self._waiting_bytes -= len(piece.text)
 
     def _begun(self, id: str, fence: int) -> _Log:
-        known = self._logs[id, fence] = _Log(id, fence)
+        known = _Log(id, fence)
+        if (id, fence) in self._ended:
+            known.size = HEAD_BYTES  # Its numbers are taken: what comes now goes into a tail that nobody will ask for.
+        else:
+            self._logs[id, fence] = known
         return known
 
     def _hear(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
