@@ -97,6 +97,14 @@ def test_an_attempt_that_tells_nothing_for_too_long_is_stopped(served: Site, pre
 
 
 @ISOLATION
+def test_silence_is_counted_from_the_last_word(served: Site, prefix: str) -> None:
+    """Not from the next look: that would be twice the limit, and its timeout comes before."""
+    x = served.enqueue(f"{prefix}silent_soon")
+    served.wait_for(x, Status.FAILED)
+    assert "told nothing of its progress for 2 s" in (x.attempts()[0].error or "")
+
+
+@ISOLATION
 def test_a_child_knows_its_parent(served: Site, prefix: str) -> None:
     gate = f"{prefix}birth"
     x = served.enqueue(f"{prefix}parent", gate)

@@ -407,6 +407,15 @@ def _declare_telling(app: App) -> None:
                 pass
             raise InterruptedError
 
+        @app.job(
+            name=f"{prefix}silent_soon", isolation=isolation, retry=None, progress_timeout="2s", timeout="3.8s"
+        )
+        def silent_soon(ctx: Context) -> None:
+            ctx.progress(1)
+            while not ctx.wait_cancelled(10):
+                pass
+            raise InterruptedError
+
         @app.job(name=f"{prefix}turns", isolation=isolation, retry=None, time_slice="50ms")
         def turns(ctx: Context) -> list[int]:
             """Three turns, of which each but the last is longer than the slice."""

@@ -24,7 +24,6 @@ class Running:
         "stop",
         "target",
         "task",
-        "told",
     )
 
     def __init__(self, claim: Claim, target: FunctionTarget | Executor, context: Context, limit: Stop) -> None:
@@ -40,5 +39,3 @@ class Running:
         self.bucket = -1
         self.grace_bucket = -1
         self.silence_bucket = -1
-        self.told = 0
-        """How much it had told when somebody last listened."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rota.clock import SystemClock
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.outcome import TimedOut
+from rota.executors.context import Context
 from rota.executors.port import Target
 
 MICROSECONDS = 1_000_000
+_monotonic = SystemClock().monotonic
 
 
 class Stop(Enum):
@@ -30,6 +33,12 @@ def timed_out(limit: Stop, target: Target) -> TimedOut:
     limit_s = target.rules.total_timeout_s if total else target.rules.timeout_s
     what = "all attempts together" if total else "the attempt"
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
+
+
+def silence_left_s(target: Target, context: Context) -> float:
+    """How much longer an attempt may tell nothing, when the time that it had for its first word is over."""
+    limit_s, told_at = target.rules.progress_timeout_s, context.told_at
+    return 0.0 if limit_s is None or told_at is None else told_at + limit_s - _monotonic()
 
 
 def total_left_s(claim: Claim, target: Target) -> float | None:

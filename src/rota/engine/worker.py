@@ -336,14 +336,13 @@ class Worker:
         self.stop(id, self._running[id].limit)
 
     def _listen_for(self, id: str) -> None:
-        """Has it told anything since we last listened?"""
+        """Has it told anything meanwhile? Then its time runs from there."""
         running = self._running[id]
-        limit_s = running.target.rules.progress_timeout_s
-        if running.told == running.context.told or limit_s is None:
+        left_s = stopping.silence_left_s(running.target, running.context)
+        if left_s <= 0:
             self.stop(id, Stop.PROGRESS_TIMEOUT)
         else:
-            running.told = running.context.told
-            running.silence_bucket = self._silences.add(limit_s, id)
+            running.silence_bucket = self._silences.add(left_s, id)
 
     def _write_off(self, id: str) -> None:
         running = self._running.get(id)

@@ -100,6 +100,7 @@ class Context:
         "slice_until",
         "spoke",
         "told",
+        "told_at",
         "usage",
         "written",
     )
@@ -125,6 +126,8 @@ class Context:
         """Whether the attempt has written anything to its log."""
         self.told = 0
         """How often the attempt has told of its progress, or kept a checkpoint."""
+        self.told_at: float | None = None
+        """When it last did, by the monotonic clock."""
         self.notes: Notes | None = None
         """Who takes down what the attempt tells; None where nobody does, as in a direct call or after the end."""
 
@@ -272,6 +275,7 @@ class Context:
 
     def _tell(self, state: State) -> None:
         self.told += 1
+        self.told_at = _monotonic()
         if (notes := self.notes) is not None:
             notes.state(state)
 
