@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rota.domain.errors import UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Succeeded
 from rota.domain.rank import Policy
 from rota.domain.status import Status
-from rota.ops import pausing
+from rota.ops import finish, pausing
+from rota.ops.finish import Finished
 from rota.store import reader
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
+
+PAUSING = replace(NO_RETRY, pauses=True)
 
 
 def pause(world: World, job: str = "send", note: str = "") -> bool:
@@ -122,13 +126,13 @@ def test_a_job_that_is_not_known_cannot_be_paused(world: World) -> None:
 def fail(world: World, job: str = "frail") -> None:
     world.enqueue(job)
     worker = world.join()
-    world.finish(world.claim(worker)[0], FAILED, NO_RETRY)
+    world.finish(world.claim(worker)[0], FAILED, PAUSING)
 
 
 def succeed(world: World, job: str = "frail") -> None:
     world.enqueue(job)
     worker = world.join()
-    world.finish(world.claim(worker)[0], Succeeded("1"))
+    world.finish(world.claim(worker)[0], Succeeded("1"), PAUSING)
 
 
 def test_a_job_pauses_itself_after_failures_in_a_row(world: World) -> None:
@@ -143,7 +147,62 @@ def test_a_job_pauses_itself_after_failures_in_a_row(world: World) -> None:
     assert paused(world, "frail") == ("rota", "3 executions in a row have failed")
     resume(world, "frail")
     fail(world)
-    assert paused(world, "frail") is not None, "nothing has succeeded since"
+    fail(world)
+    assert paused(world, "frail") is None, "what failed before it was resumed counts no more"
+    fail(world)
+    assert paused(world, "frail") is not None
+
+
+def test_those_that_wait_do_not_hide_failures_in_a_row(world: World) -> None:
+    world.register(Definition(name="frail", pause_after=3))
+    for _ in range(200):
+        world.enqueue("frail")
+    worker = world.join(lease_s=3600)
+    for claim in world.claim(worker, 3):
+        assert paused(world, "frail") is None
+        world.finish(claim, FAILED, PAUSING)
+    assert paused(world, "frail") is not None
+    assert world.claim(worker, 10) == [], "whoever paused it knows at once"
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_paused"), [("fffs", True), ("sfff", True), ("ffsff", False), ("fsf" * 20, False), ("", False)]
+)
+def test_failures_that_end_together_are_counted_in_their_order(world: World, ends: str, is_paused: bool) -> None:
+    world.register(Definition(name="frail", pause_after=3))
+    for _ in ends:
+        world.enqueue("frail")
+    worker = world.join(lease_s=3600)
+    claims = world.claim(worker, 100)
+    outcomes = [Succeeded("1") if end == "s" else FAILED for end in ends]
+    reports = [
+        Finished(claim.id, claim.fence, outcome, PAUSING) for claim, outcome in zip(claims, outcomes, strict=True)
+    ]
+    assert world.store.transact(finish.finish, reports) == []
+    assert (paused(world, "frail") is not None) is is_paused
+
+
+def test_what_waits_in_another_namespace_stays_there(world: World) -> None:
+    other = "other"
+    world.register("send", namespace=other)
+    worker = world.join(lease_s=3600)
+    id = world.enqueue()
+    pause(world)
+    world.store.transact(pausing.pause, other, APP, "send", "ann")
+    assert claimed(world, worker) == []
+    assert world.store.transact(pausing.resume, other, APP, "send", "ann")
+    assert world.status(id) is Status.WAITING
+
+
+def test_old_news_of_a_pause_put_nothing_aside(world: World) -> None:
+    """The worker has heard of the pause, and not yet that it is over."""
+    worker = world.join(lease_s=3600)
+    before = world.enqueue()
+    pause(world)
+    assert claimed(world, worker) == []
+    resume(world)
+    after = world.enqueue()
+    assert [claim.id for claim in world.claim(worker, 10)] == [before, after]
 
 
 def test_retries_are_not_failures_in_a_row(world: World) -> None:

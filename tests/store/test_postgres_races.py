@@ -16,7 +16,7 @@ from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.retry import Fixed
 from rota.domain.status import Reason, Status
 from rota.domain.unique import Unique
-from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
+from rota.ops import claim, control, define, enqueue, finish, fleet, pausing, upkeep
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
 from rota.store import reader
@@ -86,6 +86,17 @@ def test_what_another_claim_did_not_keep_is_below_the_mark_until_somebody_sweeps
     marked = world.store.transact(claim.claim, other, NAMESPACE, APP, None, 10, passed.marks)
     assert marked.claims == []
     assert [claimed.id for claimed in world.claim(other)] == [first]
+
+
+def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: World) -> None:
+    id, worker = world.enqueue(), world.join()
+    world.store.transact(pausing.pause, NAMESPACE, APP, "send", "test")
+    with arena.held_open(take, worker) as taken:
+        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
+        arena.wait_until_blocked(resumed)
+    assert taken.result().claims == []
+    assert resumed.result(PATIENCE_S)
+    assert world.status(id) is Status.QUEUED
 
 
 # Keys.

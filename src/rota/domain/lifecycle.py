@@ -63,6 +63,8 @@ class Rules(msgspec.Struct, frozen=True):
     """After so long, an attempt lets others have a turn when it has kept a checkpoint."""
     breakers: tuple[Breaker, ...] = ()
     """What it relies on."""
+    pauses: bool = False
+    """Whether the job pauses itself after failures in a row, so that its successes count."""
 
 
 class End(msgspec.Struct, frozen=True):

@@ -65,6 +65,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     is_written: bool = False
     usage: Usage | None = None
     breakers: tuple[Breaker, ...] = ()
+    pauses: bool = False
 
 
 class Verb(msgspec.Struct, frozen=True):
@@ -168,8 +169,8 @@ def _reports(reports: Sequence[Finished]) -> Reports:
     others: list[Report] = []
     for one in reports:
         outcome = one.outcome
-        is_plain = type(outcome) is Succeeded and one.written is None and one.usage is None and not one.rules.breakers
-        if is_plain:
+        is_plain = type(outcome) is Succeeded and one.written is None and one.usage is None
+        if is_plain and not one.rules.breakers and not one.rules.pauses:
             successes.append((one.id, one.fence, outcome.result))  # type: ignore[union-attr]
         else:
             others.append(_report(one))
@@ -187,10 +188,9 @@ def _report(finished: Finished) -> Report:
     plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
     terms = None if plain else _terms(finished.rules)
     written = finished.written is not None
-    relies_on = finished.rules.breakers
-    return Report(
-        finished.id, finished.fence, finished.outcome, finished.jitter, terms, written, finished.usage, relies_on
-    )
+    rules = finished.rules
+    attempt = (finished.id, finished.fence, finished.outcome, finished.jitter)
+    return Report(*attempt, terms, written, finished.usage, rules.breakers, rules.pauses)
 
 
 def _terms(rules: Rules) -> Terms:
@@ -224,7 +224,7 @@ def _rules(terms: Terms) -> Rules:
 
 def _finished(report: Report) -> Finished:
     rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
-    if report.breakers:
-        rules = replace(rules, breakers=report.breakers)
+    if report.breakers or report.pauses:
+        rules = replace(rules, breakers=report.breakers, pauses=report.pauses)
     written = "" if report.is_written else None
     return Finished(report.id, report.fence, report.outcome, rules, report.jitter, "", written, report.usage)

@@ -56,10 +56,27 @@ class Finished(msgspec.Struct, frozen=True):
 
 def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
-    stale = _finish(tx, reports)
+    stale, failed = _finish(tx, reports)
+    if failed or any(report.rules.pauses for report in reports):
+        _tally(tx, reports, stale, failed)
     if relying := [report for report in reports if report.rules.breakers]:
         _count(tx, relying, frozenset(stale))
     return stale
+
+
+def _tally(tx: Tx, reports: Sequence[Finished], stale: Sequence[str], failed: Sequence[str]) -> None:
+    """For jobs that pause themselves: which of their executions have ended, and whether in failure."""
+    dead, others = frozenset(failed), frozenset(stale)
+    ended = []
+    for report in reports:
+        if report.id in dead:
+            ended.append((report.id, True))
+        elif report.rules.pauses and (
+            report.written is not None or (type(report.outcome) is Succeeded and report.id not in others)
+        ):
+            ended.append((report.id, False))
+    if ended:
+        pausing.count(tx, ended)
 
 
 def _count(tx: Tx, reports: Sequence[Finished], stale: frozenset[str]) -> None:
@@ -87,17 +104,20 @@ def _went_well(outcome: Outcome) -> bool | None:
             return None
 
 
-def _finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
+def _finish(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
+    """The ids of those that were stale, and of those that have failed for good."""
     written = [report for report in reports if report.written is not None]
     if written:
         reports = [report for report in reports if report.written is None]
     successes = [report for report in reports if type(report.outcome) is Succeeded and report.usage is None]
     stale = _succeed(tx, successes) if successes else []
+    failed: list[str] = []
     if written:
-        stale += _conclude(tx, written)
+        done, failed = _conclude(tx, written)
+        stale += done
     others = [report for report in reports if type(report.outcome) is not Succeeded or report.usage is not None]
     if not others:
-        return stale
+        return stale, failed
     rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in others])}
     current = []
     for report in others:
@@ -106,8 +126,7 @@ def _finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
             current.append((row, report))
         else:
             stale.append(report.id)
-    settle(tx, current)
-    return stale
+    return stale, failed + settle(tx, current)
 
 
 def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
@@ -130,23 +149,25 @@ def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
     return stale
 
 
-def _conclude(tx: Tx, reports: Sequence[Finished]) -> list[str]:
+def _conclude(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
     """For jobs that completed in a transaction of their own: writes only what that transaction has not ended.
 
-    One that is still open is left alone, not waited for: it ends the execution, or a reconciliation gives it back.
+    Returns the ids of those that it has ended, and of those that have failed for good. One that is still open is left
+    alone, not waited for: it ends the execution, or a reconciliation gives it back.
     """
     rows = {row.id: row for row in tx.records("held_free", Held, ids=[report.id for report in reports])}
     held = {row.id: row.fence for row in rows.values()}
-    settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
+    failed = settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
     done = [report.id for report in reports if held.get(report.id) != report.fence]
     if done:
         following.ended(tx, done)
-    return done
+    return done, failed
 
 
 def complete(tx: Tx, report: Finished) -> None:
     """Ends one attempt in a transaction of its own job, or refuses: then that must not commit either."""
-    if _finish(tx, [report]):
+    stale, _ = _finish(tx, [report])
+    if stale:
         raise LeaseLost(
             f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
             "rolled back"
@@ -162,10 +183,13 @@ def has_landed(tx: Tx, id: str, fence: int) -> bool | None:
     return False if free and free[0].fence == fence else None
 
 
-def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
-    """Moves running rows to where their outcomes send them. The caller has made sure that the fences are current."""
+def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[str]:
+    """Moves running rows to where their outcomes send them. The caller has made sure that the fences are current.
+
+    Returns the ids of those that have failed for good.
+    """
     if not attempts:
-        return
+        return []
     batch = _Batch(tx.now)
     for row, report in attempts:
         batch.add(row, report)
@@ -178,9 +202,9 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> None:
         tx.tell(Due(min(row[2] for row in batch.scheduled)))
     if batch.dead:
         tx.run("bury", rows=batch.dead)
-        pausing.after_failures(tx, [id for id, _ in batch.dead])
     if batch.ended:
         following.ended(tx, batch.ended)
+    return [id for id, _ in batch.dead]
 
 
 class _Batch:

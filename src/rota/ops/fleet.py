@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.requirement import Offers
 from rota.domain.status import Reason
-from rota.ops import finish
+from rota.ops import finish, pausing
 from rota.ops.audit import audit
 from rota.store.port import Tx, asks_once, runs_apart
 
@@ -101,7 +101,9 @@ def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -
     for rows in held:
         if count > 1:
             tx.run("suspect", rows=suspicion.after_death(rows, whole_node=whole_node))
-        finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
+        failed = finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
+        if failed:
+            pausing.count(tx, [(id, True) for id in failed])
     return count
 
 

@@ -32,6 +32,7 @@ def rules(options: Mapping[str, Any], relies_on: tuple[Breaker, ...] = ()) -> Ru
         progress_timeout_s=None if silence is None else positive_seconds(silence, "progress_timeout"),
         slice_s=None if turn is None else positive_seconds(turn, "time_slice"),
         breakers=relies_on,
+        pauses=options.get("pause_after") is not None,
     )
 
 

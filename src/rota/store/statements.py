@@ -28,7 +28,7 @@ _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _EACH = re.compile(r"EACH\(:(\w+), ([^()]+)\)")
 _AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
 _LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
-_LOCK = re.compile(r"\s+FOR (?:UPDATE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
+_LOCK = re.compile(r"\s+FOR (?:UPDATE|SHARE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
 _TABLES = (
     "namespace|queue|lane|job|job_version|execution|scheduled|waiting|ready|running|finished|dead|unique_key|expiry"
     "|worker|audit|state|migration|summary|chore|execution_default|schedule|hand|tick|calendar|log|note|breaker|affinity"

@@ -50,11 +50,17 @@ UPDATE job SET paused_at = :now, paused_by = :actor, paused_note = :note
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NULL
 
 -- name: resume_job
-UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL
+-- What has failed before counts no more.
+UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL, failures = 0
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NOT NULL
 
 -- name: paused_jobs
 SELECT CAST(LISTING(name) AS text) || '' FROM job WHERE namespace = :namespace AND app = :app AND paused_at IS NOT NULL
+
+-- name: paused_now
+-- Nobody resumes one of them before this transaction has put aside what is to wait for that.
+SELECT name FROM job WHERE namespace = :namespace AND app = :app AND name AMONG(:jobs, text) AND paused_at IS NOT NULL
+ORDER BY name FOR SHARE
 
 -- name: put_aside
 -- In the transaction of the claim: nobody has seen the fence that is taken back.
@@ -65,7 +71,8 @@ FROM running r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: lanes_put_aside
-SELECT DISTINCT lane FROM waiting WHERE waits_for = :waits_for
+SELECT DISTINCT w.lane FROM waiting w JOIN lane l ON l.id = w.lane
+WHERE w.waits_for = :waits_for AND l.namespace = :namespace
 
 -- name: take_up
 -- To the place that each had.
@@ -74,20 +81,20 @@ SELECT w.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - w.priorit
        w.fence, w.attempts, w.crashes, w.first_start_at
 FROM waiting w JOIN execution x ON x.id = w.id JOIN lane l ON l.id = w.lane
 JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE w.waits_for = :waits_for;
-DELETE FROM waiting WHERE waits_for = :waits_for
+WHERE w.waits_for = :waits_for AND l.namespace = :namespace;
+DELETE FROM waiting WHERE waits_for = :waits_for AND lane IN (SELECT l.id FROM lane l WHERE l.namespace = :namespace)
 
 -- name: jobs_that_pause
-SELECT DISTINCT j.namespace, j.app, j.name, j.pause_after
-FROM execution x JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
-WHERE x.id AMONG(:ids, uuid) AND j.pause_after IS NOT NULL AND j.paused_at IS NULL
+SELECT x.id, j.namespace, j.app, j.name, j.failures FROM execution x
+JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
+WHERE x.id AMONG(:ids, uuid) AND j.pause_after IS NOT NULL
 
--- name: last_ends
-SELECT f.status FROM (
-    SELECT x.id FROM execution x WHERE x.job = :job AND x.app = :app AND x.namespace = :namespace
-    ORDER BY x.id DESC LIMIT :window) l
-CROSS JOIN finished f ON f.id = l.id AND f.final = 1
-ORDER BY f.finished_at DESC, f.id DESC LIMIT :most
+-- name: lock_failures
+SELECT failures, pause_after FROM job
+WHERE namespace = :namespace AND app = :app AND name = :job AND pause_after IS NOT NULL FOR UPDATE
+
+-- name: set_failures
+UPDATE job SET failures = :failures WHERE namespace = :namespace AND app = :app AND name = :job
 
 -- name: jobs
 SELECT j.app, j.name, v.definition, j.paused_at, j.paused_by, j.paused_note FROM job j JOIN job_version v ON v.id = j.version

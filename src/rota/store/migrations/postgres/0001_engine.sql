@@ -37,6 +37,7 @@ CREATE TABLE job (
     version     bigint NOT NULL,
     requirements text NOT NULL DEFAULT '',
     pause_after integer,
+    failures    integer NOT NULL DEFAULT 0,
     paused_at   bigint,
     paused_by   text,
     paused_note text,

@@ -35,6 +35,7 @@ CREATE TABLE job (
     version     INTEGER NOT NULL,
     requirements TEXT NOT NULL DEFAULT '',
     pause_after INTEGER,
+    failures    INTEGER NOT NULL DEFAULT 0,
     paused_at   INTEGER,
     paused_by   TEXT,
     paused_note TEXT,
