@@ -55,7 +55,7 @@ class Piped:
 
     def send(self, data: bytes) -> None:
         while data:
-            data = data[os.write(self.lines.writing, data[:4096]) :]
+            data = data[os.write(self.lines.writing, data[:60_000]) :]
             self.lines._read()
 
 

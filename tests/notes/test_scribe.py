@@ -198,6 +198,22 @@ async def test_head_and_tail_of_a_long_log_are_kept_to_the_line(
     assert said(lines(world, attempt.id, most=100_000)) == plain.kept()
 
 
+async def test_the_end_is_as_long_as_there_is_room(
+    world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scribes, "HEAD_BYTES", 100)
+    monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
+    scribe = Scribe(bridge, world.clock)
+    _, attempt = world.start()
+    for number in range(1000):
+        scribe.line(attempt.id, attempt.fence, "stdout", f"line {number:04}")
+        world.clock.advance(1)
+    scribe.ended(attempt.id, attempt.fence)
+    await written(scribe)
+    numbers = [line.number for line in lines(world, attempt.id)]
+    assert numbers == [*range(1, 11), *range(800, 1001)]
+
+
 async def test_lines_of_the_end_have_the_times_at_which_they_were_said(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
