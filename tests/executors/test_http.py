@@ -28,8 +28,9 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import address, signing
+from rota.executors.answer import Unpacking, retry_after_s
 from rota.executors.context import Context
-from rota.executors.http import HttpExecutor, Request, Unpacking, parameters, retry_after_s
+from rota.executors.http import HttpExecutor, Request, parameters
 from rota.executors.port import Executor
 from tests.support.waiting import PATIENCE_S
 
@@ -265,6 +266,7 @@ async def test_arguments_that_cannot_stand_in_the_url_are_refused(path: str, arg
         ('{"to": {to}, "n": {n}, "s": "dear {to}, {n}"}', "application/json", None),
         ("to={to}&n={n}", "application/x-www-form-urlencoded", "to=a%22%26+%5C&n=1"),
         ("{to} {n} {not a hole}", "text/plain; charset=utf-8", 'a"& \\ 1 {not a hole}'),
+        ("{{to}} {{{n}}} {{ }} {{n}", "text/plain", "{to} {1} {{ }} {1"),
     ],
 )
 async def test_a_body_is_filled_in_the_way_of_its_kind(template: str, content_type: str, sent: str | None) -> None:
@@ -277,6 +279,28 @@ async def test_a_body_is_filled_in_the_way_of_its_kind(template: str, content_ty
         assert json.loads(seen.body) == {"to": 'a"& \\', "n": 1, "s": 'dear a"& \\, 1'}
     else:
         assert seen.body.decode() == sent
+
+
+@pytest.mark.parametrize(
+    ("template", "sent"),
+    [
+        ('{"a": {"b": {n}}, "c": [{n}, "{{n}}"]}', {"a": {"b": 1}, "c": [1, "{n}"]}),
+        ('{{key}: -{n}, "z{key}": "{{{n}}}"}', {"k": -1, "zk": "{1}"}),
+        ('{"a": "\\"{n}", "b": {n}00}', {"a": '"1', "b": 100}),
+        ("{ {key}: {n}}", {"k": 1}),
+    ],
+)
+async def test_braces_of_json_stand_as_they_are(template: str, sent: Any) -> None:
+    async with Server(answer()) as server:
+        await result(Request(server.url, body=template, allow=LOCAL), {"n": 1, "key": "k"})
+    assert json.loads(server.seen[0].body) == sent
+
+
+@pytest.mark.parametrize("body", ['{{"x": 2}}', '{{"x": {n}}}', "to={n}", '{"a": {{n}}}', '{"a": "{n}'])
+def test_a_body_that_is_never_json_is_refused_and_told_about_braces(body: str) -> None:
+    with pytest.raises(DefinitionError, match=r"no JSON.*not doubled"):
+        Request("http://example.com/", body=body)
+    assert Request("http://example.com/", body=body, content_type="text/plain").body == body
 
 
 async def test_a_request_may_have_no_body() -> None:
@@ -293,8 +317,10 @@ async def test_some_methods_do_not_send_the_arguments(method: str) -> None:
 
 
 def test_a_request_knows_the_arguments_that_it_needs() -> None:
-    assert parameters(Request("http://example.com/{b}/{a}?c={b}", headers={"X": "{d}"}, body="{e} {a}")) == list("bade")
+    request = Request("http://example.com/{b}/{a}?c={b}", headers={"X": "{d}"}, body="[{e}, {a}]")
+    assert parameters(request) == list("bade")
     assert parameters(Request("http://example.com/{a}")) == ["a"]
+    assert parameters(Request("http://example.com/{{a}}", headers={"X": "{{{b}}}"})) == ["b"]
 
 
 async def test_headers_are_filled() -> None:
@@ -342,6 +368,8 @@ async def test_a_header_cannot_be_split(value: str) -> None:
         {"success": ["299-200"]},
         {"success": "200"},
         {"retry": ["600"]},
+        {"retry": ["200"]},
+        {"success": ["200-503"], "retry": ["500-599"]},
         {"retry": ["sometimes"]},
         {"timeout_s": 0},
         {"connect_timeout_s": -1},
@@ -369,6 +397,14 @@ def test_a_request_is_data() -> None:
 # --- Signatures -----------------------------------------------------------------------------------
 
 
+async def test_a_receiver_needs_nothing_but_the_request_and_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_KEY", KEY)
+    async with Server(answer()) as server:
+        await result(Request(server.url + "/a?b=c", secret="HOOK_KEY", allow=LOCAL), {"x": 1})
+    (seen,) = server.seen
+    assert signing.verify(seen.headers, seen.method, seen.target, seen.body, KEY.encode())
+
+
 async def test_a_signed_request_is_verified_by_who_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_KEY", KEY)
     clock = ManualClock()
@@ -377,6 +413,7 @@ async def test_a_signed_request_is_verified_by_who_has_the_key(monkeypatch: pyte
     (seen,) = server.seen
     headers, method, target, body, key = seen.headers, seen.method, seen.target, seen.body, KEY.encode()
     assert signing.verify(headers, method, target, body, key, clock=clock)
+    assert not signing.verify(headers, method, target, body, key), "by the machine's clock it is old"
     assert not signing.verify(headers, "PUT", target, body, key, clock=clock)
     assert not signing.verify(headers, method, target + "&c=1", body, key, clock=clock)
     assert not signing.verify(headers, method, target, body + b" ", key, clock=clock)
@@ -710,10 +747,37 @@ async def test_another_origin_gets_no_credentials(monkeypatch: pytest.MonkeyPatc
     headers = {"Authorization": "A", "Cookie": "B", "X-Api-Key": "C"}
     async with Server(answer()) as other, Server(redirecting(307, f"{other.url}/there")) as server:
         await result(Request(server.url, headers=headers, secret="HOOK_KEY", allow=LOCAL), {"a": 1})
-    private = {"authorization", "cookie", "x-api-key", "idempotency-key", "x-rota-signature", "x-rota-timestamp"}
+    private = {"authorization", "cookie", "x-api-key", "x-rota-signature", "x-rota-timestamp"}
     assert private <= set(server.seen[0].headers)
     assert not private & set(other.seen[0].headers)
-    assert other.seen[0].body == b'{"a": 1}'
+
+
+async def test_another_origin_that_gets_the_body_can_tell_which_execution_it_is_of() -> None:
+    async with Server(answer()) as other, Server(redirecting(307, f"{other.url}/there")) as server:
+        await result(Request(server.url, allow=LOCAL), {"a": 1})
+    (seen,) = other.seen
+    names = ("idempotency-key", "x-rota-job", "x-rota-attempt", "x-rota-fence")
+    assert ([seen.headers[name] for name in names], seen.body) == (["x-1", "send", "2", "7"], b'{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_as_trusted"),
+    [
+        ("http://a.example/", "http://a.example/b", True),
+        ("http://a.example/", "https://a.example/b", True),
+        ("http://a.example:80/", "https://A.example:443/b", True),
+        ("http://a.example:8080/", "https://a.example/", False),
+        ("http://a.example/", "https://a.example:8443/", False),
+        ("https://a.example/", "http://a.example/", False),
+        ("http://a.example/", "https://b.a.example/", False),
+        ("https://a.example/", "https://b.example/", False),
+        ("https://a.example/", "https://a.example:8443/", False),
+    ],
+)
+def test_credentials_follow_to_the_same_origin_or_to_the_same_host_encrypted(
+    first: str, then: str, is_as_trusted: bool
+) -> None:
+    assert address.is_as_trusted(address.parsed(then), address.parsed(first)) is is_as_trusted
 
 
 @pytest.mark.parametrize(

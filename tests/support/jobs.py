@@ -407,9 +407,7 @@ def _declare_telling(app: App) -> None:
                 pass
             raise InterruptedError
 
-        @app.job(
-            name=f"{prefix}silent_soon", isolation=isolation, retry=None, progress_timeout="2s", timeout="3.8s"
-        )
+        @app.job(name=f"{prefix}silent_soon", isolation=isolation, retry=None, progress_timeout="2s", timeout="3.8s")
         def silent_soon(ctx: Context) -> None:
             ctx.progress(1)
             while not ctx.wait_cancelled(10):

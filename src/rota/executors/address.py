@@ -8,19 +8,17 @@ check of the certificate.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import socket
 import ssl
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
 
-from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.domain.errors import DefinitionError
 
 if TYPE_CHECKING:
     import httpx
@@ -81,8 +79,7 @@ _SPECIAL: tuple[tuple[Network, str], ...] = tuple(
 )
 _PUBLIC = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")  # What a network without IPv4 makes of a public IPv4 address.
-HOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_URL = re.compile(r"(?P<start>https?://(?P<authority>[^/?#]+))(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.IGNORECASE)
+URL = re.compile(r"(?P<start>https?://(?P<authority>[^/?#]+))(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.IGNORECASE)
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
@@ -210,7 +207,7 @@ async def _looked_up(host: str, port: int) -> list[Address]:
 
 def check_template(url: str) -> None:
     """Raises DefinitionError if a URL with holes cannot be called whatever it is filled with."""
-    parts = _URL.fullmatch(url)
+    parts = URL.fullmatch(url)
     if parts is None:
         raise DefinitionError("an HTTP job's url must begin with http:// or https:// and a host, and have no fragment")
     if re.search(r"[\x00-\x20\x7f\\]", url):
@@ -219,41 +216,6 @@ def check_template(url: str) -> None:
         raise DefinitionError("an HTTP job's url must not hold a user or a password")
     if "{" in parts["authority"]:
         raise DefinitionError("an HTTP job's url may have holes only after the host and the port")
-
-
-def filled_url(template: str, arguments: dict[str, Any]) -> str:
-    """The URL, with every argument encoded so that it stays within the part of the path or query it was put in."""
-    parts = _URL.fullmatch(template)
-    assert parts is not None  # The definition was checked.
-    segments = []
-    for segment in parts["path"].split("/"):
-        text = filled(segment, arguments, _encoded)
-        if text != segment and unquote(text) in ("", ".", ".."):
-            raise ArgumentsError(f"the part {segment} of the path cannot be {unquote(text)!r}")
-        segments.append(text)
-    return "".join((parts["start"], "/".join(segments), filled(parts["query"] or "", arguments, _encoded)))
-
-
-def filled(template: str, arguments: dict[str, Any], written: Callable[[str, Any], str]) -> str:
-    return HOLE.sub(lambda hole: written(hole[1], argument(hole[1], arguments)), template)
-
-
-def argument(name: str, arguments: dict[str, Any]) -> Any:
-    if name not in arguments:
-        raise ArgumentsError(f"the request needs the argument {name!r}, which was not given")
-    return arguments[name]
-
-
-def single(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    raise ArgumentsError(f"the argument {name!r} must be a text, a number, true or false to stand in the request")
-
-
-def _encoded(name: str, value: Any) -> str:
-    return quote(single(name, value), safe="")
 
 
 def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
@@ -281,6 +243,15 @@ def follow(url: httpx.URL, location: str) -> httpx.URL:
     if url.scheme == "https" and following.scheme != "https":
         raise Refused(f"{url.host} redirects from https to http on {following.host}, which is not followed")
     return following
+
+
+def is_as_trusted(url: httpx.URL, other: httpx.URL) -> bool:
+    """Whether a redirect to `url` may get the credentials for `other`: its own origin, or the same host, encrypted."""
+    if (url.scheme, url.host, url.port) == (other.scheme, other.host, other.port):
+        return True
+    # What has gone to port 80 in the clear is not worse off on port 443 of the host that proves to be the same.
+    usual = url.port is None and other.port is None
+    return usual and url.host == other.host and (other.scheme, url.scheme) == ("http", "https")
 
 
 class Gate(AsyncNetworkBackend):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
-import zlib
 from collections.abc import Iterable
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 import msgspec
 
@@ -23,9 +19,11 @@ from rota.domain.errors import ArgumentsError, DefinitionError, RotaError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors import address, signing
-from rota.executors.address import HOLE, Refused, argument, filled, single
+from rota.executors import address, signing, template
+from rota.executors.address import Refused
+from rota.executors.answer import Answer, Unpacking, retry_after_s
 from rota.executors.context import Completions, Context
+from rota.executors.template import CONTROL
 
 if TYPE_CHECKING:
     import httpcore
@@ -35,21 +33,22 @@ AGENT = f"rota/{metadata.version('rota')}"
 ARGUMENTS = "arguments"
 CONNECTION = "connection"
 MOST_REDIRECTS = 5
-LONGEST_WAIT_S = 86_400.0
 MOST_EXCERPT = 300
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _OURS = re.compile(
     r"accept-encoding|connection|content-(length|type)|expect|host|idempotency-key|keep-alive|te|trailer"
     r"|transfer-encoding|upgrade|user-agent|(x-rota|proxy)-.*"
 )
+_RETRIED = [CONNECTION, "408", "425", "429", "500-599"]
 _SHOWN = ("content-type", "date", "etag", "last-modified", "link", "location", "retry-after", "x-request-id")
-_CHARSETS = frozenset({"utf-8", "us-ascii", "iso-8859-1", "windows-1252", "utf-16"})
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request with holes: `{name}` in the URL, in headers and in the body stands for an argument."""
+    """A request with holes: `{name}` in the URL, in headers and in the body stands for an argument.
+
+    `{{name}}` stands for `{name}` itself.
+    """
 
     url: str
     method: str = "POST"
@@ -61,7 +60,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
     content_type: str = "application/json"
     success: list[str] = msgspec.field(default_factory=lambda: ["200-299"])
-    retry: list[str] = msgspec.field(default_factory=lambda: [CONNECTION, "408", "425", "429", "500-599"])
+    retry: list[str] = msgspec.field(default_factory=lambda: list(_RETRIED))
     """The codes that are tried again; `connection` stands for everything that leaves a request without an answer."""
     timeout_s: float | None = None
     connect_timeout_s: float = 10.0
@@ -80,10 +79,12 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name, value in self.headers.items():
             _require(_TOKEN.fullmatch(name), "headers", f"have a name that cannot be sent: {name!r}")
             _require(not _OURS.fullmatch(name.lower()), "headers", f"must leave {name} to Rota")
-            _require(not _CONTROL.search(value), "headers", f"have a line break or a control character in {name}")
-        _require(not _CONTROL.search(self.content_type), "content_type", "holds a control character")
-        _codes(self.success, "success")
-        _codes([code for code in self.retry if code != CONNECTION], "retry")
+            _require(not CONTROL.search(value), "headers", f"have a line break or a control character in {name}")
+        _require(not CONTROL.search(self.content_type), "content_type", "holds a control character")
+        if self.body is not None and self.body != ARGUMENTS:
+            template.check_body(self.body, self.content_type)
+        both = _codes(self.success, "success") & _codes([code for code in self.retry if code != CONNECTION], "retry")
+        _require(not both or self.retry == _RETRIED, "success", f"and retry_codes both have {min(both, default='')}")
         _require(self.timeout_s is None or self.timeout_s > 0, "timeout_s", "must be more than zero")
         _require(self.connect_timeout_s > 0, "connect_timeout_s", "must be more than zero")
         _require(self.max_response_bytes >= 0, "max_response_bytes", "must not be less than zero")
@@ -103,7 +104,7 @@ def _require(holds: object, field: str, what: str) -> None:
 def parameters(request: Request) -> list[str]:
     """The names of the arguments that a request has holes for."""
     body = request.body if request.body != ARGUMENTS else None
-    return list(dict.fromkeys(HOLE.findall(" ".join((request.url, *request.headers.values(), body or "")))))
+    return template.names((request.url, *request.headers.values(), body or ""))
 
 
 def _codes(texts: Iterable[str], field: str) -> frozenset[int]:
@@ -116,36 +117,7 @@ def _codes(texts: Iterable[str], field: str) -> frozenset[int]:
     return frozenset(codes)
 
 
-def filled_header(name: str, template: str, arguments: dict[str, Any]) -> str:
-    value = filled(template, arguments, single).strip(" \t")
-    if _CONTROL.search(value):
-        raise ArgumentsError(f"the header {name} cannot hold a line break or a control character")
-    return value
-
-
-def filled_body(template: str, content_type: str, arguments: dict[str, Any]) -> bytes:
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/json" or kind.endswith("+json"):
-        return _filled_json(template, arguments).encode()
-    if kind == "application/x-www-form-urlencoded":
-        return filled(template, arguments, lambda name, value: quote_plus(single(name, value))).encode()
-    return filled(template, arguments, single).encode()
-
-
-def _filled_json(template: str, arguments: dict[str, Any]) -> str:
-    """A hole between quotes becomes a piece of that text, any other a value."""
-
-    def written(hole: re.Match[str]) -> str:
-        value = argument(hole[1], arguments)
-        before = re.sub(r"\\.", "", template[: hole.start()])
-        if before.count('"') % 2:
-            return json.dumps(single(hole[1], value), ensure_ascii=False)[1:-1]
-        return json.dumps(value, ensure_ascii=False)
-
-    return HOLE.sub(written, template)
-
-
-# --- One request and its answer -------------------------------------------------------------------
+# --- One request -----------------------------------------------------------------------------
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -156,9 +128,12 @@ class Call(msgspec.Struct, frozen=True):
     body: bytes | None
     kind: dict[str, str]
     """What describes the body."""
+    about: dict[str, str]
+    """Which execution this is: whoever gets the body must be able to tell whether it was there before."""
     private: dict[str, str]
-    """What is only for the host that the job names: its own headers, and which execution this is."""
+    """The job's own headers, which may be credentials: only for the origin that the job names."""
     key: bytes | None
+    """To sign with, which is for that origin too: what is signed here would be good there."""
 
     @property
     def target(self) -> str:
@@ -177,72 +152,18 @@ class Call(msgspec.Struct, frozen=True):
         signed = signing.sign(self.method, self.target, self.body or b"", self.key, timestamp) if self.key else {}
         if any(name.lower() == "accept" for name in self.private):
             del own["Accept"]
-        return [(n.encode(), v.encode()) for n, v in {**own, **self.kind, **self.private, **signed}.items()]
+        sent = {**own, **self.kind, **self.private, **self.about, **signed}
+        return [(name.encode(), value.encode()) for name, value in sent.items()]
 
     def redirected(self, status: int, location: str) -> Call:
-        """The request that follows a redirect; another origin gets nothing that was meant for this one."""
+        """The request that follows a redirect; another origin gets no credentials that were meant for this one."""
         url = address.follow(self.url, location)
         changes: dict[str, Any] = {"url": url}
         if (status == 303 and self.method != "HEAD") or (status in (301, 302) and self.method == "POST"):
             changes |= {"method": "GET", "body": None, "kind": {}}
-        if (url.scheme, url.host, url.port) != (self.url.scheme, self.url.host, self.url.port):
+        if not address.is_as_trusted(url, self.url):
             changes |= {"private": {}, "key": None}
         return msgspec.structs.replace(self, **changes)
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What came back, up to a number of bytes."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    is_cut: bool
-    is_readable: bool
-
-    @property
-    def text(self) -> str:
-        charset = re.search(r"charset=\"?([\w-]+)", self.headers.get("content-type", ""))
-        known = charset[1].lower() if charset and charset[1].lower() in _CHARSETS else "utf-8"
-        return self.body.decode(known, "replace").replace("\x00", "␀")
-
-
-class Unpacking:
-    """The bytes of an answer, unpacked as they come and never more than `most`, however well they were packed."""
-
-    def __init__(self, coding: str, most: int) -> None:
-        self.body = bytearray()
-        self.is_cut = False
-        self.is_known = coding in ("", "identity", "gzip", "x-gzip", "deflate")
-        self._most = most
-        self._most_packed = 2 * most + 65_536  # Packing may add a little, but not for ever.
-        self._coding = coding if self.is_known else "identity"
-        self._unpacker: Any = None
-
-    def add(self, data: bytes) -> None:
-        if self._coding in ("", "identity"):
-            self._keep(data)
-            return
-        self._most_packed -= len(data)
-        self.is_cut = self._most_packed < 0
-        while data and not self.is_cut:
-            if self._unpacker is None or self._unpacker.eof:
-                self._unpacker = zlib.decompressobj(self._window(data))
-            self._keep(self._unpacker.decompress(data, self._most - len(self.body) + 1))
-            data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
-
-    def end(self) -> None:
-        if self._unpacker is not None and not self._unpacker.eof and not self.is_cut:
-            raise zlib.error("the packed answer ends too early")
-
-    def _keep(self, data: bytes) -> None:
-        self.is_cut = len(self.body) + len(data) > self._most
-        self.body += data[: self._most - len(self.body)]
-
-    def _window(self, data: bytes) -> int:
-        if self._coding != "deflate":
-            return 16 + zlib.MAX_WBITS
-        # Some servers leave out the frame that the standard asks for.
-        return zlib.MAX_WBITS if data[0] & 0x0F == 8 else -zlib.MAX_WBITS
 
 
 # --- The executor ---------------------------------------------------------------------------------
@@ -329,17 +250,17 @@ class HttpExecutor:
         arguments = payload.decode(claim.arguments, "the arguments")
         if not isinstance(arguments, dict):
             raise ArgumentsError("the arguments of an HTTP job must have names")
-        url = address.parsed(address.filled_url(request.url, arguments))
+        url = address.parsed(template.url(request.url, arguments))
         body: bytes | None = None
         if request.body is not None and request.body != ARGUMENTS:
-            body = filled_body(request.body, request.content_type, arguments)
+            body = template.body(request.body, request.content_type, arguments)
         elif request.body is not None and request.method not in ("GET", "HEAD", "DELETE"):
             body = claim.arguments.encode()
-        private = {name: filled_header(name, value, arguments) for name, value in request.headers.items()}
-        private |= {"Idempotency-Key": context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
-        private |= {"X-Rota-Attempt": str(context.attempt), "X-Rota-Fence": str(context.fence)}
+        private = {name: template.header(name, value, arguments) for name, value in request.headers.items()}
+        about = {"Idempotency-Key": context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
+        about |= {"X-Rota-Attempt": str(context.attempt), "X-Rota-Fence": str(context.fence)}
         kind = {} if body is None else {"Content-Type": request.content_type}
-        return Call(request.method, url, body, kind, private, self._key())
+        return Call(request.method, url, body, kind, about, private, self._key())
 
     def _key(self) -> bytes | None:
         if self._request.secret is None:
@@ -435,16 +356,3 @@ class HttpExecutor:
             except ArgumentsError:
                 body = text
         return {"status": answer.status, "headers": headers, "body": body, "is_cut": is_cut}
-
-
-def retry_after_s(text: str, now: int) -> float | None:
-    """The wait that a Retry-After header asks for, in seconds or by a date, at most a day; None if it is neither."""
-    text = text.strip()
-    if re.fullmatch(r"[0-9]{1,20}", text):
-        return min(float(text), LONGEST_WAIT_S)
-    try:
-        when = parsedate_to_datetime(text)
-        wait = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now / MICROSECONDS
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return min(max(wait, 0.0), LONGEST_WAIT_S)

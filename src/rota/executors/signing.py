@@ -11,11 +11,12 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from rota.clock import MICROSECONDS, Clock
+from rota.clock import MICROSECONDS, Clock, SystemClock
 
 TIMESTAMP = "X-Rota-Timestamp"
 SIGNATURE = "X-Rota-Signature"
 VERSION = "v1"
+_clock = SystemClock()
 
 
 def sign(method: str, target: str, body: bytes, key: bytes, timestamp: int) -> dict[str, str]:
@@ -31,7 +32,7 @@ def verify(
     key: bytes,
     tolerance_s: float = 300,
     *,
-    clock: Clock,
+    clock: Clock | None = None,
 ) -> bool:
     """Whether a request was signed with `key`, is unchanged, and was signed not longer than `tolerance_s` ago."""
     given = {name.lower(): value for name, value in headers.items()}
@@ -41,7 +42,7 @@ def verify(
         return False
     if not hmac.compare_digest(_digest(method, target, body, key, timestamp).encode(), digest.encode(errors="replace")):
         return False
-    return abs(clock.now() / MICROSECONDS - int(timestamp)) <= tolerance_s
+    return abs((clock or _clock).now() / MICROSECONDS - int(timestamp)) <= tolerance_s
 
 
 def _digest(method: str, target: str, body: bytes, key: bytes, timestamp: str) -> str:
