@@ -287,14 +287,15 @@ async def test_a_stage_that_dies_before_it_answers_may_have_started_the_command(
 # --- What it writes -------------------------------------------------------------------------------
 
 
-async def test_lines_come_in_order_and_the_end_of_standard_error_explains_a_failure() -> None:
+async def test_lines_come_in_order_and_the_last_ones_of_both_outputs_explain_a_failure() -> None:
     outcome, context = await attempt(
         shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1")
     )
     assert [text for stream, text in context.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
     assert [text for stream, text in context.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
     assert isinstance(outcome, Failed)
-    assert outcome.error.traceback == "err 1\nerr 2\nerr 3"
+    said = "--- stdout\nout 1\nout 2\nout 3\nrest\n--- stderr\nerr 1\nerr 2\nerr 3"
+    assert outcome.error.traceback == said
 
 
 async def test_without_standard_error_the_end_of_standard_output_explains_a_failure() -> None:
@@ -303,6 +304,18 @@ async def test_without_standard_error_the_end_of_standard_output_explains_a_fail
     failed = await failure(shell("for n in 1 2 3 4; do head -c 6000 /dev/zero | tr '\\0' $n; echo; done; exit 1"))
     assert failed.error.traceback[0] == "3"
     assert len(failed.error.traceback) < MOST_LAST
+
+
+async def test_a_flood_on_one_output_does_not_hide_the_other() -> None:
+    failed = await failure(shell("seq 1 9; seq 10000 20000 >&2; echo last >&2; exit 1"))
+    assert failed.error.traceback.startswith("--- stdout\n1\n")
+    assert failed.error.traceback.endswith("\nlast")
+    assert "\n--- stderr\n" in failed.error.traceback
+    failed = await failure(
+        shell("for n in 1 2 3; do head -c 6000 /dev/zero | tr '\\0' $n | tee /dev/stderr; echo; echo >&2; done; exit 1")
+    )
+    assert failed.error.traceback.count("3") == 2 * 6000
+    assert len(failed.error.traceback) < MOST_LAST + 100
 
 
 async def test_long_lines_are_cut_and_broken_text_is_replaced() -> None:

@@ -229,3 +229,11 @@ async def test_what_one_job_held_at_most_is_not_told_of_the_next() -> None:
         peaks.append(context.usage.peak_bytes)
     assert peaks[1] > peaks[0] + 90 * 2**20
     assert peaks[2] < peaks[1] - 90 * 2**20
+
+
+async def test_the_last_words_of_a_crash_are_those_of_both_outputs_and_of_no_other_job() -> None:
+    pool = Pool(ARGV, most=1)
+    await result(pool, "speak", count=2)
+    outcome, _ = await attempt(pool, "crash_after", words="dear")
+    assert isinstance(outcome, Lost)
+    assert outcome.error.traceback == "--- stdout\ndear\n--- stderr\noh dear"

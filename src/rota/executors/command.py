@@ -20,7 +20,7 @@ from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
 from rota.executors.context import Completions, Context
-from rota.executors.lines import Lines
+from rota.executors.lines import Lines, last_of
 from rota.executors.stage import Ended, Refused
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -156,7 +156,7 @@ class CommandExecutor:
         return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
     def _outcome(self, ended: Ended, out: Lines, err: Lines, kept: _Kept | None) -> Outcome:
-        command, code, tail = self.command, ended.exit_code, err.last() or out.last()
+        command, code, tail = self.command, ended.exit_code, last_of(out, err)
         if ended.out_of_memory:
             words = f"the command held {ended.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
             return Failed(payload.error("OutOfMemory", words, tail), Reason.OUT_OF_MEMORY)

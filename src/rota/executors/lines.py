@@ -56,16 +56,19 @@ class Lines:
             if not self._read():
                 break
 
-    def last(self) -> str:
+    def last(self, room: int = MOST_LAST) -> str:
         """The last lines, as many as there is room for."""
         kept: list[str] = []
-        room = MOST_LAST
         for line in reversed(self._last):
             room -= len(line) + 1
             if room < 0:
                 break
             kept.append(line)
         return "\n".join(reversed(kept))
+
+    def forget(self) -> None:
+        """What was written until now is not among the last lines of what comes."""
+        self._last.clear()
 
     def close(self) -> None:
         self.opened()
@@ -128,6 +131,13 @@ class Lines:
         room = MOST_LINE - len(self._rest)
         self._is_cut = self._is_cut or len(data) > room
         self._rest += data[:room]
+
+
+def last_of(out: Lines, error: Lines) -> str:
+    """What a process wrote last to either; each under its name if there is something of both."""
+    if not (said := out.last(MOST_LAST // 2)) or not (complained := error.last(MOST_LAST // 2)):
+        return error.last() or out.last()
+    return f"--- {out.stream}\n{said}\n--- {error.stream}\n{complained}"
 
 
 def _plain(piece: bytes) -> list[str] | None:

@@ -11,7 +11,7 @@ from rota.domain.claim import Claim
 from rota.executors.channel import Channel
 from rota.executors.context import Context
 from rota.executors.frames import Answer, Call, Message, Ready, Told, Wrote
-from rota.executors.lines import Lines
+from rota.executors.lines import Lines, last_of
 from rota.executors.stage import Ended, Spawned
 
 GRACE_S = 10.0
@@ -84,6 +84,7 @@ class Warm:
         self._channel.send(Call(turn.claim, turn.context.deadline, turn.slice_s))
         self._turn, turn.warm = turn, self
         for output in self._outputs:
+            output.forget()  # What the call before it has said explains nothing of its end.
             output.write = turn.context.write_lines
 
     @property
@@ -92,7 +93,7 @@ class Warm:
 
     def last_lines(self) -> str:
         out, error = self._outputs
-        return error.last() or out.last()
+        return last_of(out, error)
 
     async def stop(self, grace_s: float) -> Ended:
         """Ends the process, and reads on until then: what the function keeps for the next attempt comes last."""

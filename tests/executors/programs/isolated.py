@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -51,3 +52,10 @@ def speak(ctx: Context, count: int) -> None:
         ctx.log(f"told {number}")
     os.write(2, b"past Python\n")
     print("without an end", end="")
+
+
+@app.job(isolation="process")
+def crash_after(words: str) -> None:
+    print(words)
+    print("oh", words, file=sys.stderr)
+    os._exit(3)
