@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rota.domain import payload, standing
 from rota.domain.breaker import Breaker
@@ -10,10 +11,11 @@ from rota.domain.claim import Claim
 from rota.domain.errors import UsageError
 from rota.domain.job import Definition
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, Succeeded, TimedOut
+from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
-from rota.ops import breaking, claim
+from rota.domain.status import Reason
+from rota.ops import breaking, claim, pausing
 from rota.store import reader
 from tests.support.world import APP, NAMESPACE, World
 
@@ -68,6 +70,62 @@ def test_if_the_one_that_tries_fails_the_next_has_to_wait_twice_as_long(world: W
     assert world.claim(worker) == []
     world.clock.advance(1)
     assert len(world.claim(worker)) == 1
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Snoozed(3600.0), GivenBack(Reason.DRAINED), Cancelled(), Failed(ERROR, Reason.BAD_RESULT, permanent=True)],
+    ids=["snoozed", "given_back", "cancelled", "bad_result"],
+)
+def test_if_the_one_that_tries_shows_nothing_the_next_tries_at_once(
+    world: World, worker: int, outcome: Outcome
+) -> None:
+    trip(world, worker)
+    payments = [world.enqueue(job="pay") for _ in range(3)]
+    world.clock.advance(WAIT_S)
+    (first,) = world.claim(worker)
+    assert world.claim(worker) == []
+    world.finish(first, outcome, RULES)
+    (second,) = world.claim(worker)
+    assert second.id in payments
+    end(world, second, well=True)
+    assert world.claim(worker)
+
+
+def test_what_fails_for_good_was_answered(world: World, worker: int) -> None:
+    trip(world, worker)
+    payments = [world.enqueue(job="pay") for _ in range(3)]
+    world.clock.advance(WAIT_S)
+    (first,) = world.claim(worker)
+    world.finish(first, Failed(ERROR, permanent=True), RULES)
+    assert [one.id for one in world.claim(worker)] == payments[1:]
+
+
+def test_paused_jobs_do_not_try(world: World, worker: int) -> None:
+    world.register(Definition(name="refund", needs=Needs(breakers=["bank"])))
+    trip(world, worker)
+    world.store.transact(pausing.pause, NAMESPACE, APP, "pay", "ann")
+    paused = [world.enqueue(job="pay") for _ in range(3)]
+    refund = world.enqueue(job="refund")
+    world.clock.advance(WAIT_S)
+    for _ in paused:
+        found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10)
+        assert (found.claims, found.has_put_aside) == ([], True)
+    assert [one.id for one in world.claim(worker)] == [refund]
+
+
+def test_one_that_relies_on_two_tries_both_or_none(world: World, worker: int) -> None:
+    world.register(Definition(name="both", needs=Needs(breakers=["bank", "post"])))
+    trip(world, worker)
+    rules = replace(RULES, breakers=(Breaker("post", 1, 10 * WAIT_S),))
+    world.register(Definition(name="mail", needs=Needs(breakers=["post"])))
+    world.enqueue(job="mail")
+    world.finish(world.claim(worker)[0], Failed(ERROR), rules)
+    world.enqueue(job="both")
+    world.clock.advance(WAIT_S)
+    assert world.claim(worker) == []
+    payment = world.enqueue(job="pay")
+    assert [one.id for one in world.claim(worker)] == [payment]
 
 
 def test_if_nothing_is_heard_of_the_one_that_tries_another_does(world: World, worker: int) -> None:

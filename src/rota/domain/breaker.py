@@ -68,13 +68,15 @@ def breaker(name: str, failures: int, wait: Duration) -> Breaker:
     return Breaker(name, failures, wait_s)
 
 
-def after(circuit: Circuit, policy: Breaker, went_well: bool, now: int) -> Circuit:
-    """How it stands after one more attempt.
+def after(circuit: Circuit, policy: Breaker, went_well: bool | None, now: int) -> Circuit:
+    """How it stands after one more attempt, which may have shown nothing: then the next one tries.
 
     Attempts that began before it opened still end while it is open: they say nothing new.
     """
     if circuit.opened_at is not None and now < (circuit.retry_at or 0):
         return circuit
+    if went_well is None:
+        return replace(circuit, probe_until=None)
     if went_well:
         return Circuit(circuit.name)
     failures = circuit.failures + 1

@@ -12,8 +12,8 @@ from rota.domain.errors import UsageError
 from rota.ops.audit import audit
 from rota.store.port import Tx, View
 
-Ended = tuple[tuple[Breaker, ...], bool]
-"""What an attempt relied on, and whether it went well."""
+Ended = tuple[tuple[Breaker, ...], bool | None]
+"""What an attempt relied on, and whether it went well; None if that cannot be said."""
 
 
 def circuits(view: View, namespace: str) -> list[Circuit]:
@@ -35,7 +35,7 @@ def count(tx: Tx, id: str, ended: Sequence[Ended]) -> None:
         return
     namespace = found[0]
     names = sorted({policy.name for policies, _ in ended for policy in policies})
-    if all(went_well for _, went_well in ended):
+    if not any(went_well is False for _, went_well in ended):
         known = tx.records("breakers_named", Circuit, namespace=namespace, names=names)
         names = [circuit.name for circuit in known if circuit.is_troubled]
         if not names:
@@ -56,7 +56,18 @@ def count(tx: Tx, id: str, ended: Sequence[Ended]) -> None:
 
 def probe(tx: Tx, namespace: str, names: Sequence[str]) -> bool:
     """Whether the next execution may be the one that tries; nobody else may then for a while."""
-    return all(tx.run("probe", namespace=namespace, name=name) for name in sorted(names))
+    wanted = sorted(names)
+    for count, name in enumerate(wanted):
+        if not tx.run("probe", namespace=namespace, name=name):
+            release(tx, namespace, wanted[:count])
+            return False
+    return True
+
+
+def release(tx: Tx, namespace: str, names: Sequence[str]) -> None:
+    """The one that was to try does not start after all: another may."""
+    if names:
+        tx.run("release_probe", namespace=namespace, names=list(names))
 
 
 def close(tx: Tx, namespace: str, name: str, actor: str) -> bool:

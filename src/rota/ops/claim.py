@@ -73,8 +73,11 @@ def claim(
         taken += work.piece(slots - len(taken))
     work.close()
     started = pausing.startable(tx, namespace, app, taken) if taken else taken
+    claims = _startable(tx, worker, started)
+    if work.probes:
+        _release(tx, namespace, work.probes, claims)
     return Claimed(
-        _startable(tx, worker, started),
+        claims,
         frozenset(lane.id for lane in lanes if lane.fits),
         [(lane, *reached[lane]) for lane in {claim.lane for claim in taken} if lane in reached],
         frozenset(lane.id for lane in lanes if not lane.fits),
@@ -175,14 +178,18 @@ class _Round:
         self._keys: list[str] = []
         self.left_some = False
         """Whether something was left for the worker that it prefers."""
+        self.probes: dict[int, list[str]] = {}
+        """Lanes from which one was to try, and the breakers for which it does."""
 
     def piece(self, most: int) -> list[Claim]:
         """Takes from the lane with the lowest head, as far as the next lane's head and the worker's room allow."""
         waiting = self._waiting
         lane = self._lanes[min(waiting, key=lambda lane: (waiting[lane], lane))]
         del waiting[lane.id]
-        if lane.id in self._probing and not breaking.probe(self._tx, self._namespace, self._probing[lane.id]):
-            return []
+        if lane.id in self._probing:
+            if not breaking.probe(self._tx, self._namespace, self._probing[lane.id]):
+                return []
+            self.probes[lane.id] = self._probing[lane.id]
         highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
         if lane.room is not None:
             most = min(most, lane.room)
@@ -270,6 +277,12 @@ def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
     finish.settle(tx, [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, Expired())) for claim in late])
     gone = {claim.id for claim in late}
     return [claim for claim in taken if claim.id not in gone]
+
+
+def _release(tx: Tx, namespace: str, probes: dict[int, list[str]], started: list[Claim]) -> None:
+    """Who was to try may be of a paused job, or too late, or somebody else's by now."""
+    tried = {claim.lane for claim in started}
+    breaking.release(tx, namespace, sorted({name for lane in probes.keys() - tried for name in probes[lane]}))
 
 
 def _is_late(claim: Claim) -> bool:

@@ -85,7 +85,7 @@ def _count(tx: Tx, reports: Sequence[Finished], stale: frozenset[str]) -> None:
     for report in reports:
         is_stale = report.id in stale
         went_well = (True if report.written is not None else None) if is_stale else _went_well(report.outcome)
-        if went_well is not None:
+        if not is_stale or went_well:
             ended.append((report.rules.breakers, went_well))
     if ended:
         breaking.count(tx, reports[0].id, ended)
@@ -98,8 +98,8 @@ def _went_well(outcome: Outcome) -> bool | None:
             return True
         case TimedOut():
             return False
-        case Failed(reason=Reason.ERROR, permanent=False):
-            return False  # What fails for good was answered: somebody is there.
+        case Failed(reason=Reason.ERROR, permanent=permanent):
+            return permanent  # What fails for good was answered: somebody is there.
         case _:
             return None
 

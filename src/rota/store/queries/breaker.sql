@@ -30,5 +30,8 @@ UPDATE breaker SET probe_until = :now + wait WHERE namespace = :namespace AND na
     WHERE b.namespace = :namespace AND b.name = :name AND b.retry_at <= :now
       AND (b.probe_until IS NULL OR b.probe_until <= :now) FOR UPDATE SKIP LOCKED)
 
+-- name: release_probe
+UPDATE breaker SET probe_until = NULL WHERE namespace = :namespace AND name AMONG(:names, text)
+
 -- name: namespace_of
 SELECT namespace FROM execution WHERE id = :id
