@@ -98,6 +98,13 @@ def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worke
         ('[jobs.a]\nkind = "none"', "there is no executor 'none'"),
         ('[jobs."a b"]\ncommand = ["a"]', "a job's name"),
         ("[queues.q]\ndepth = 3", r"\[queues.q\]: got an unexpected keyword argument 'depth'"),
+        ('[jobs.a]\ncommand = ["a"]\nbreaker = "dsik"\n[breakers.disk]', "'a' .*'dsik'.* did you mean 'disk'"),
+        ('[jobs.a]\ncommand = ["a"]\nbreaker = "x"', r"'x', which is not declared: .*\[breakers.x\]"),
+        ('[jobs.a]\ncommand = ["a"]\ntime_slice = "1s"', r"\[jobs.a\]: .*time_slice is for a function"),
+        ('[jobs.a]\nhttp = "https://example.com"\nprogress_timeout = "1s"', r"\[jobs.a\]: .*progress_timeout"),
+        ('[jobs.a]\ncommand = ["a"]\npermanent = [0]', r"\[jobs.a\]: .*exit code 0"),
+        ('[jobs.a]\ncommand = ["a"]\npool = ""', r"\[jobs.a\]: a pool's name"),
+        ('[jobs.a]\ncommand = ["a"]\npause_after = true', r"\[jobs.a\]: pause_after must be"),
         ("[breakers.b]\nfailures = 0", r"\[breakers.b\]: .*failures must be a number"),
     ],
 )

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from rota import App, DefinitionError
+from rota.domain.breaker import Breaker
 from rota.ops import breaking
+from rota.testing import harness
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -73,3 +75,35 @@ def test_what_cannot_be_meant_is_refused() -> None:
         app.job(affinity_wait="5s", name="x")(lambda: None)
     with pytest.raises(DefinitionError, match="no option 'timout'"):
         app.job(timout="5s", name="y")(lambda: None)  # type: ignore[call-overload]
+
+
+def test_a_breaker_may_be_declared_after_the_jobs_that_rely_on_it() -> None:
+    app = App("late", url="sqlite://:memory:")
+    jobs = [
+        app.job(breaker="bank", name="pay")(lambda: None),
+        app.command("settle", ["true"], breaker=["bank", "post"]),
+        app.http("ask", "https://example.com/", breaker="bank"),
+    ]
+    app.breaker("post")
+    app.breaker("bank", failures=2, wait="3s")
+    app.check()
+    for job in jobs:
+        assert Breaker("bank", 2, 3.0) in app.targets()[job.name].rules.breakers
+    assert [one.name for one in app.targets()["settle"].rules.breakers] == ["bank", "post"]
+
+
+def test_a_worker_does_not_start_with_a_breaker_that_nobody_has_declared(site: Site) -> None:
+    (site.folder / "typo.py").write_text(
+        "from rota import App\n\napp = App('typo')\napp.breaker('bank')\napp.command('pay', ['true'], breaker='bnak')\n"
+    )
+    command = [sys.executable, "-m", "rota", "--url", site.url, "worker", "typo:app"]
+    done = subprocess.run(command, cwd=site.folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode != 0
+    assert "job 'pay' relies on a breaker 'bnak', which is not declared: did you mean 'bank'?" in done.stderr
+
+
+def test_the_harness_for_tests_finds_a_breaker_that_nobody_has_declared() -> None:
+    app = App("typo", url="sqlite://:memory:")
+    app.job(breaker="bnak", name="pay")(lambda: None)
+    with pytest.raises(DefinitionError, match=r"'bnak'.*app.breaker\('bnak'\)"), harness(app):
+        pass

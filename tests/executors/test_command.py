@@ -120,9 +120,10 @@ async def test_arguments_that_do_not_fit_fail_for_good(arguments: dict[str, Any]
 
 
 def test_parameters_are_named_in_order() -> None:
-    command = Command(argv=["x", "{b}", "{a}-{b}", "{{no}}"], environment={"E": "{c}"})
-    assert parameters(command) == ["b", "a", "c"]
-    assert filled(command, {"a": 1, "b": "B", "c": False}) == (["x", "B", "1-B", "{no}"], {"E": "false"})
+    command = Command(argv=["x", "{b}", "{a}-{b}", "{{no}}"], environment={"E": "{c}"}, directory="/{d}/{{}}/{b}.d")
+    assert parameters(command) == ["b", "a", "c", "d"]
+    given = {"a": 1, "b": "B", "c": False, "d": ".x"}
+    assert filled(command, given) == (["x", "B", "1-B", "{no}"], {"E": "false"}, "/.x/{}/B.d")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +139,13 @@ def test_parameters_are_named_in_order() -> None:
         {"argv": ["x"], "inherits": [""]},
         {"argv": ["x"], "grace_s": -1},
         {"argv": ["x"], "memory_bytes": 0},
+        {"argv": ["x"], "directory": "/tmp/{"},
+        {"argv": ["x"], "permanent": [0]},
+        {"argv": ["x"], "retry": [0]},
+        {"argv": ["x"], "retry": [3], "permanent": [4, 3]},
+        {"argv": ["x"], "success": [0, 2], "permanent": [2]},
+        {"argv": ["x"], "success": [256]},
+        {"argv": ["x"], "permanent": [-1]},
     ],
     ids=repr,
 )
@@ -176,6 +184,21 @@ async def test_the_environment_is_what_was_allowed_and_asked_for(monkeypatch: py
 async def test_a_command_runs_in_its_directory_with_nothing_to_read(tmp_path: Path) -> None:
     outcome, _ = await attempt(shell("pwd; cat", directory=str(tmp_path), result="text"))
     assert outcome == Succeeded(msgspec.json.encode(str(tmp_path)).decode())
+
+
+async def test_a_directory_may_depend_on_an_argument(tmp_path: Path) -> None:
+    (tmp_path / "of 7").mkdir()
+    outcome, _ = await attempt(shell("pwd", directory=f"{tmp_path}/of {{customer}}", result="text"), customer=7)
+    assert outcome == Succeeded(msgspec.json.encode(f"{tmp_path}/of 7").decode())
+    failed = await failure(shell("pwd", directory=f"{tmp_path}/of {{customer}}"), customer=8)
+    assert f"the directory '{tmp_path}/of 8' cannot be entered" in failed.error.message
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", "a/b", "/", "../x", "x\0", ["a"], None])
+async def test_an_argument_leads_nowhere_but_to_its_directory(tmp_path: Path, value: Any) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    failed = await failure(shell("true", directory=f"{tmp_path}/{{name}}"), name=value)
+    assert (failed.reason, failed.permanent) == (Reason.BAD_ARGUMENTS, True)
 
 
 # --- How it ends ----------------------------------------------------------------------------------

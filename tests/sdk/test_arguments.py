@@ -276,11 +276,50 @@ def test_a_parameter_may_have_any_name(app: App, rota: Harness, name: str) -> No
         ({"total_timeout": -1}, "total_timeout must be"),
         ({"priority": "urgent"}, "priority must be"),
         ({"start_within": "0s"}, "start_within must be longer than zero"),
+        ({"pool": ""}, "pool's name"),
+        ({"pause_after": True}, "pause_after must be a number"),
+        ({"pause_after": 0}, "pause_after must be a number"),
+        ({"breaker": ""}, "breaker's name"),
     ],
 )
 def test_a_job_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         app.job(**{"name": "job", **options})(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "message"),
+    [
+        ("echo hi", {}, r"job 'job': a command is a list of texts.*not 'echo hi'.*name it: \['sh'"),
+        (b"echo", {}, "a list of texts"),
+        (None, {}, "a list of texts"),
+        (["echo", 1], {}, "argv"),
+        (["echo"], {"time_slice": "1s"}, r"time_slice is for a function that calls ctx.checkpoint, which a command"),
+        (["echo"], {"progress_timeout": "1s"}, r"progress_timeout is for .* use timeout="),
+        (["echo"], {"permanent": [0]}, "the exit code 0 cannot be in success and in permanent"),
+        (["echo"], {"permanent": [3], "retry_codes": [3]}, "3 cannot be in retry_codes and in permanent"),
+    ],
+)
+def test_a_command_that_is_declared_wrongly_is_refused(
+    app: App, argv: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        app.command("job", argv, **options)
+    assert "job" not in app.jobs
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time_slice": "1s"}, "which a request cannot"),
+        ({"progress_timeout": "1s"}, "which a request cannot"),
+        ({"success": ["200"], "retry_codes": ["200"]}, "success and retry_codes both have 200"),
+        ({"body": '{{"x": 2}}'}, "no JSON"),
+    ],
+)
+def test_a_request_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        app.http("job", "https://example.com/", **options)
 
 
 def test_two_jobs_of_one_name_are_refused(app: App) -> None:
@@ -302,6 +341,7 @@ def test_what_cannot_be_called_is_no_job(app: App, thing: Any) -> None:
         ({"max_depth": 0}, "max_depth"),
         ({"max_depth": -1}, "max_depth"),
         ({"max_depth": "5"}, "max_depth"),
+        ({"max_depth": True}, "max_depth"),
     ],
 )
 def test_a_queue_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:

@@ -60,7 +60,7 @@ def needs(
     if wait_s > MOST_AFFINITY_WAIT_S:
         raise DefinitionError(f"affinity_wait must be an hour at most, not {affinity_wait!r}")
     return Needs(
-        pool=names.check(pool or DEFAULT_POOL, "a pool's name"),
+        pool=names.check(DEFAULT_POOL if pool is None else pool, "a pool's name"),
         tags=_tags(tags),
         resources=amounts(resources),
         breakers=sorted(set(breakers)),

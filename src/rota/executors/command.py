@@ -32,13 +32,14 @@ _WHOLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A command as data. `{name}` in `argv` and `environment` stands for an argument; `{{` and `}}` for braces."""
+    """A command as data. `{name}` in `argv`, `environment` and `directory` is an argument; `{{` and `}}` are braces."""
 
     argv: list[str]
     environment: dict[str, str] = {}
     inherits: list[str] = msgspec.field(default_factory=lambda: list(INHERITED))
     """The variables that it gets from the worker, where that has them."""
     directory: str | None = None
+    """Where it runs. What is put in is a name there, and leads neither deeper nor out."""
     success: list[int] = msgspec.field(default_factory=lambda: [0])
     retry: list[int] | None = None
     """Exit codes after which it is tried again; None for all that mean neither success nor a failure for good."""
@@ -60,12 +61,24 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
             if "\0" in text:
                 raise DefinitionError(f"{text!r} holds a NUL character")
         parameters(self)
+        _check_codes({"success": self.success, "retry_codes": self.retry or [], "permanent": self.permanent})
+
+
+def _check_codes(said: Mapping[str, list[int]]) -> None:
+    """An exit code means one thing, and can occur."""
+    known: dict[int, str] = {}
+    for name, codes in said.items():
+        for code in codes:
+            if not 0 <= code <= 255:
+                raise DefinitionError(f"{name}: an exit code is a number from 0 to 255, not {code}")
+            if known.setdefault(code, name) != name:
+                raise DefinitionError(f"the exit code {code} cannot be in {known[code]} and in {name}")
 
 
 def parameters(command: Command) -> list[str]:
     """The names of a command's placeholders, in the order in which they appear."""
     found: dict[str, None] = {}
-    for text in (*command.argv, *command.environment.values()):
+    for text in (*command.argv, *command.environment.values(), command.directory or ""):
         for token in _TOKEN.finditer(text):
             if token[0] in ("{", "}"):
                 raise DefinitionError(f"a single {token[0]} in {text!r}: write {{name}}, or double it")
@@ -102,7 +115,8 @@ class CommandExecutor:
     async def run(self, claim: Claim, context: Context) -> Outcome:
         context.usage = Usage()
         try:
-            argv, variables = filled(self.command, payload.decode(claim.arguments, "the arguments"))
+            arguments = payload.decode(claim.arguments, "the arguments")
+            argv, variables, directory = filled(self.command, arguments)
         except ArgumentsError as error:
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
         environment = {**self._inherited(), **variables, **_told(context)}
@@ -111,11 +125,11 @@ class CommandExecutor:
             kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
         try:
             with _lines("stdout", context, kept) as out, _lines("stderr", context) as err:
-                ended = await self._ended(argv, environment, out, err, context)
+                ended = await self._ended(argv, environment, directory, out, err, context)
         except Refused as refused:
-            return self._refused(refused, argv[0])
+            return _not_started(refused, argv[0], directory)
         except OSError as error:
-            return self._refused(Refused("descriptors", error.errno or 0), argv[0])
+            return _not_started(Refused("descriptors", error.errno or 0), argv[0], directory)
         return self._outcome(ended, out, err, kept)
 
     def abandon(self) -> None:
@@ -123,13 +137,19 @@ class CommandExecutor:
             self._stage.abandon()
 
     async def _ended(
-        self, argv: list[str], environment: dict[str, str], out: Lines, err: Lines, context: Context
+        self,
+        argv: list[str],
+        environment: dict[str, str],
+        directory: str | None,
+        out: Lines,
+        err: Lines,
+        context: Context,
     ) -> Ended:
         """How the command ended. If this must stop, so must the command, before anything else happens."""
         self._stage = stage.shared()
         command = self.command
         spawned = await self._stage.spawn(
-            argv, environment, command.directory, out.writing, err.writing, memory_bytes=command.memory_bytes
+            argv, environment, directory, out.writing, err.writing, memory_bytes=command.memory_bytes
         )
         out.opened()
         err.opened()
@@ -144,16 +164,6 @@ class CommandExecutor:
 
     def _inherited(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
-
-    def _refused(self, refused: Refused, program: str) -> Failed:
-        match refused.step:
-            case "program":
-                what = f"the program {program!r} cannot be started"
-            case "directory":
-                what = f"the directory {self.command.directory!r} cannot be entered"
-            case _:
-                what = "no process could be started for the command"
-        return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
     def _outcome(self, ended: Ended, out: Lines, err: Lines, kept: _Kept | None) -> Outcome:
         command, code, tail = self.command, ended.exit_code, last_of(out, err)
@@ -178,6 +188,17 @@ class CommandExecutor:
             return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
         except ArgumentsError as error:
             return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
+
+
+def _not_started(refused: Refused, program: str, directory: str | None) -> Failed:
+    match refused.step:
+        case "program":
+            what = f"the program {program!r} cannot be started"
+        case "directory":
+            what = f"the directory {directory!r} cannot be entered"
+        case _:
+            what = "no process could be started for the command"
+    return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
 
 @contextlib.contextmanager
@@ -230,8 +251,8 @@ class _Kept:
             self._kept.clear()
 
 
-def filled(command: Command, arguments: Any) -> tuple[list[str], dict[str, str]]:
-    """The argv and the environment of a command for these arguments; an ArgumentsError says what does not fit."""
+def filled(command: Command, arguments: Any) -> tuple[list[str], dict[str, str], str | None]:
+    """The argv, environment and directory for these arguments; an ArgumentsError says what does not fit."""
     if not isinstance(arguments, dict):
         raise ArgumentsError("the arguments of a command must be an object")
     names = parameters(command)
@@ -248,7 +269,17 @@ def filled(command: Command, arguments: Any) -> tuple[list[str], dict[str, str]]
             argv.append(_replaced(element, arguments))
     if not argv or not argv[0]:
         raise ArgumentsError("the arguments leave no program to start")
-    return argv, {name: _replaced(text, arguments) for name, text in command.environment.items()}
+    environment = {name: _replaced(text, arguments) for name, text in command.environment.items()}
+    return argv, environment, None if command.directory is None else _directory(command.directory, arguments)
+
+
+def _directory(template: str, arguments: Mapping[str, Any]) -> str:
+    """What is put in stays within the part of the path that it was put in."""
+    parts = [(part, _replaced(part, arguments)) for part in template.split("/")]
+    for part, name in parts:
+        if part != name and (name in ("", ".", "..") or "/" in name):
+            raise ArgumentsError(f"the part {part} of the directory must become the name of one, not {name[:64]!r}")
+    return "/".join(name for _, name in parts)
 
 
 def _replaced(template: str, arguments: Mapping[str, Any]) -> str:

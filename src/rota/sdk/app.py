@@ -174,8 +174,9 @@ class App:
         """
         from rota.executors.command import Command, parameters  # lazy: few apps have commands
 
+        declaring.check_silent(about, "a command", name)
         data = declaring.renamed(about, {"retry_codes": "retry"}, Command)
-        command = declaring.converted({"argv": list(argv), **data}, Command, name)
+        command = declaring.converted({"argv": declaring.words(argv, name), **data}, Command, name)
         function = stand_in(name, parameters(command), Several, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
 
@@ -188,6 +189,7 @@ class App:
         """
         from rota.executors.http import Request, parameters  # lazy: needs an extra
 
+        declaring.check_silent(about, "a request", name)
         data = declaring.renamed(about, {"retry_codes": "retry"}, Request)
         request = declaring.converted({"url": url, **data}, Request, name)
         if request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE"):
@@ -214,21 +216,22 @@ class App:
         if policy not in rank.Policy.__members__.values():
             choices = ", ".join(member.value for member in rank.Policy)
             raise DefinitionError(f"queue {name!r}: policy must be one of {choices}, not {policy!r}")
-        if max_depth is not None and not (isinstance(max_depth, int) and max_depth > 0):
+        if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth <= 0):
             raise DefinitionError(f"queue {name!r}: max_depth must be a positive number, not {max_depth!r}")
         names.check(name, "a queue's name")
         self._queues[name] = Queue(name=name, policy=rank.Policy(policy), max_depth=max_depth)
 
     def breaker(self, name: str, *, failures: int = DEFAULT_FAILURES, wait: Duration = DEFAULT_WAIT) -> None:
-        """Declares a circuit breaker for something that jobs rely on, such as the API of a bank, before those jobs.
+        """Declares a circuit breaker for something that jobs rely on, such as the API of a bank.
 
         After so many `failures` in a row of jobs with `breaker=name`, none of them starts for `wait`. Then one tries.
         """
         if name in self._breakers:
-            raise DefinitionError(
-                f"breaker {name!r} is known already: declare it once, before the jobs that rely on it"
-            )
+            raise DefinitionError(f"breaker {name!r} is known already: declare it once")
         self._breakers[name] = breaker.breaker(name, failures, wait)
+        for job in self.jobs.values():
+            if name in job.definition.needs.breakers:
+                self._rely(job)
 
     def schedule(
         self,
@@ -282,8 +285,14 @@ class App:
         texts = dates(days, "days", schedule.MOST_DAYS)
         self.connection.store().transact(schedule.set_calendar, self.settings.namespace, name, texts, "sdk")
 
+    def check(self) -> None:
+        """Raises DefinitionError for what shows only when everything is declared: a breaker that nobody knows."""
+        relied_on = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
+        declaring.check_breakers(relied_on, self._breakers)
+
     def declare_schedules(self) -> list[str]:
         """Makes the declared schedules in the database those that the code has; a worker does so when it starts."""
+        self.check()
         store = self.connection.store()
         return store.transact(schedule.declare, self.settings.namespace, self.name, list(self._schedules.items()))
 
@@ -364,10 +373,19 @@ class App:
 
     def _relies_on(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
         listed = sorted({named} if isinstance(named, str) else set(named))
-        for name in listed:
-            if name not in self._breakers:
-                self._breakers[name] = breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT)
-        return tuple(self._breakers[name] for name in listed)
+        # One that is not declared yet has to be when a worker starts.
+        return tuple(
+            self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed
+        )
+
+    def _rely(self, job: Job[..., Any, Any]) -> None:
+        """Tells a job that was declared before its breaker what that is."""
+        definition = job.definition
+        rules = msgspec.structs.replace(job.target.rules, breakers=self._relies_on(definition.needs.breakers))
+        if isinstance(job.target, FunctionTarget):
+            job.target.rules = rules
+        else:
+            job.target = kinds.executor(definition.target, rules)
 
     def _function(self, function: Callable[..., Any], signature: Signature, rules: Rules) -> FunctionTarget:
         return FunctionTarget(
@@ -381,7 +399,8 @@ class App:
 
 
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
-    from rota.executors.process import GRACE_S, ProcessExecutor  # lazy: only in a worker
+    from rota.executors.process import ProcessExecutor  # lazy: only in a worker
+    from rota.executors.warm import GRACE_S  # lazy: only in a worker
 
     target = job.definition.target
     if target.get("kind") != kinds.PROCESS:

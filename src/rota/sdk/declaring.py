@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
@@ -56,9 +57,39 @@ def check_affinity(argument: str | None, signature: Signature, job: str) -> None
 
 
 def pause_after(number: int | None) -> int | None:
-    if number is not None and not (isinstance(number, int) and 0 < number <= MOST_FAILURES):
+    is_number = isinstance(number, int) and not isinstance(number, bool)
+    if number is not None and not (is_number and 0 < number <= MOST_FAILURES):
         raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
     return number
+
+
+def words(argv: Any, job: str) -> list[Any]:
+    """The words of a command, each for itself: nobody takes a text apart but a shell."""
+    if isinstance(argv, str | bytes) or not isinstance(argv, Sequence):
+        raise DefinitionError(
+            f"job {job!r}: a command is a list of texts, such as ['echo', 'hi'], not {str(argv)[:64]!r}; "
+            "where you want a shell, name it: ['sh', '-c', '…']"
+        )
+    return list(argv)
+
+
+def check_silent(options: Mapping[str, Any], what: str, job: str) -> None:
+    """Refuses what is only for jobs that can tell something while they run."""
+    for name, means in (("progress_timeout", "ctx.progress"), ("time_slice", "ctx.checkpoint")):
+        if options.get(name) is not None:
+            raise DefinitionError(
+                f"job {job!r}: {name} is for a function that calls {means}, which {what} cannot; use timeout="
+            )
+
+
+def check_breakers(relied_on: Mapping[str, Sequence[str]], declared: Collection[str]) -> None:
+    """Refuses names that nobody has declared, which are mostly misspelt; `relied_on` is by job."""
+    for job, breakers in relied_on.items():
+        for name in breakers:
+            if name not in declared:
+                near = get_close_matches(name, declared, 1)
+                hint = f"did you mean {near[0]!r}?" if near else f"say app.breaker({name!r}), or [breakers.{name}]"
+                raise DefinitionError(f"job {job!r} relies on a breaker {name!r}, which is not declared: {hint}")
 
 
 def isolated(isolation: str | None, memory: Size | None, grace: Duration | None) -> dict[str, Any]:

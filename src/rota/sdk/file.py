@@ -50,6 +50,7 @@ def app(data: Mapping[str, Any], name: str) -> App:
     _each(data, "jobs", lambda name, **about: _declare(made, name, about))
     if not made.jobs:
         raise DefinitionError('it has no jobs: write [jobs.NAME] and command = ["PROGRAM", "ARGUMENT"] below it')
+    made.check()
     return made
 
 
