@@ -14,6 +14,7 @@ from tests.kill.databases import stop
 from tests.kill.effects import Answer
 from tests.kill.fleet import Program
 from tests.kill.processes import Process
+from tests.support.workers import is_alive
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
@@ -45,6 +46,20 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
         trial.open(f"after-{number}")
     assert trial.result(x) in nexts
     assert trial.history(x)[fence - 1].status == "lost"
+    trial.check()
+
+
+def test_supervisor_alone_is_stopped_for_longer_than_its_lease(trial: Trial) -> None:
+    """Nobody renews the lease of its child, which must not go on beside the next holder, nor what it has started."""
+    x = trial.enqueue("remaining")
+    old = trial.worker()
+    left, child = trial.left(), trial.child(old)
+    stop([old.process], trial.url)
+    eventually(child.is_gone, what="the end of the child")
+    eventually(lambda: not is_alive(left), what="the end of what its command had started")
+    trial.worker()
+    assert trial.result(x) == 2
+    _go_on(old.process)
     trial.check()
 
 

@@ -122,7 +122,7 @@ async def _serve(
         elif command == FINISH.decode():
             loop.call_soon_threadsafe(node.finish)
 
-    tether.follow(pipe, obey)
+    tether.follow(pipe, obey, place.lease_s)
     try:
         await node.run()
     except LeaseLost as error:

@@ -25,8 +25,8 @@ CHECKS_PER_LEASE = 20
 class Heart:
     """Beats for a set of workers; `lost(worker)` is called once for each whose lease is gone.
 
-    `stuck()` is called, again and again, while a beat takes so long that leases are in danger, and `drain(worker)` for
-    one that somebody has asked to drain.
+    `stuck()` is called, again and again, while a beat takes so long that leases are in danger, `drain(worker)` for one
+    that somebody has asked to drain, and `renewed(worker, until)` whenever a lease holds for longer.
     """
 
     def __init__(
@@ -37,13 +37,14 @@ class Heart:
         lost: Callable[[int], None],
         stuck: Callable[[], None] = lambda: None,
         drain: Callable[[int], None] = lambda _: None,
+        renewed: Callable[[int, float], None] = lambda worker, until: None,
     ) -> None:
         self._bridge = bridge
         self._clock = clock
         self._lease_s = lease_s
         self._lost = lost
         self._stuck = stuck
-        self._drain = drain
+        self._drain, self._renewed = drain, renewed
         self._sent_at: float | None = None
         self._good_until: dict[int, float] = {}
         self.loop = Loop("heart", self.step)
@@ -86,6 +87,7 @@ class Heart:
     def _renew(self, worker: int, sent_at: float) -> None:
         if worker in self._good_until:
             self._good_until[worker] = max(self._good_until[worker], self._until(sent_at))
+            self._renewed(worker, self._good_until[worker])
 
     def _lose(self, worker: int) -> None:
         if self._good_until.pop(worker, None) is not None:

@@ -8,6 +8,7 @@ import msgspec
 
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
+from rota.engine.node import Place
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,3 +25,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float = 30.0
     retention_days: int = 30
     offers: Offers = Offers()
+
+    def place(self, worker: int, namespace: str, app: str) -> Place:
+        """For one child."""
+        return Place(
+            worker=worker,
+            namespace=namespace,
+            app=app,
+            queues=self.queues,
+            concurrency=self.concurrency,
+            lease_s=self.lease_s,
+            poll_s=self.poll_s,
+            grace_s=self.grace_s,
+        )

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.engine import wire
+from rota.engine import tether, wire
 from rota.engine.bridge import Bridge
 from rota.engine.child import BLOCKED, LEAVING, Hello
 from rota.engine.desk import Desk
 from rota.engine.strays import end_strays
-from rota.executors.stage import signal_name
+from rota.executors.ended import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
 
@@ -100,6 +100,10 @@ class ChildProcess:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError, RuntimeError):  # A child that is gone needs no word; its end is seen.
                 self._process.stdin.write(line + b"\n")
+
+    def hold_until(self, until: float) -> None:
+        """Its lease holds until then, by the clock that all processes of the machine share."""
+        self.send(f"{tether.UNTIL}{until}".encode())
 
     async def wait(self) -> int:
         """Its exit code, when it has ended. Its stage has ended what it ran, or was killed as well; then we do it."""

@@ -37,7 +37,6 @@ from rota.engine.crew import Crew
 from rota.engine.heart import Heart, farewell
 from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
-from rota.engine.node import Place
 from rota.engine.plan import Plan
 from rota.engine.process import ChildProcess, ending
 from rota.engine.upkeep import Upkeep
@@ -151,7 +150,8 @@ class Supervisor:
 
         loop.add_reader(listener.fileno(), hear)
         self._bridge = bridge
-        self._heart = Heart(bridge, self._clock, self._plan.lease_s, self._lost, self._unblock, self._retire)
+        calls = (self._lost, self._unblock, self._retire, self._renewed)
+        self._heart = Heart(bridge, self._clock, self._plan.lease_s, *calls)
         self._usable.set()
         try:
             watch = Loop("store watch", self._look_at_store)
@@ -222,7 +222,7 @@ class Supervisor:
         self._children[worker] = child
         self._ours.add(worker)
         bridge = self._crew.enter(worker, self._bridge)
-        child.send(msgspec.json.encode(self._place(worker, hello)))
+        child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
@@ -360,19 +360,6 @@ class Supervisor:
             self._opened.set()
         await self._usable.wait()
 
-    def _place(self, worker: int, hello: Hello) -> Place:
-        plan = self._plan
-        return Place(
-            worker=worker,
-            namespace=hello.namespace,
-            app=hello.app,
-            queues=plan.queues,
-            concurrency=plan.concurrency,
-            lease_s=plan.lease_s,
-            poll_s=plan.poll_s,
-            grace_s=plan.grace_s,
-        )
-
     async def _report_blocked(self, child: ChildProcess) -> None:
         """One attempt held the event loop beyond its time: that has ended so; the rest was not its fault."""
         with contextlib.suppress(TimeoutError, StoreError):
@@ -413,6 +400,10 @@ class Supervisor:
         if worker in self._children:
             self._let_go.add(worker)
             self._children[worker].kill()
+
+    def _renewed(self, worker: int, until: float) -> None:
+        if worker in self._children:
+            self._children[worker].hold_until(until)
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:

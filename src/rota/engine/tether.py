@@ -1,21 +1,32 @@
 """What ties a child process to its supervisor: neither outlives the other's intent.
 
 The kernel kills the child when its parent dies; should that be missed (the parent died before we asked for it), the
-pipe from the supervisor ends, and the child ends itself. Commands come down the same pipe, a line each.
+pipe from the supervisor ends, and the child ends itself. Commands come down the same pipe, a line each, and so does
+until when the lease holds: if the supervisor stands still, its child lets go by itself before others take over.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
+import math
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
 
+from rota.clock import SystemClock
+
+log = logging.getLogger("rota.engine")
+
 DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 79
 """Exit codes by which a child tells its supervisor why it ended."""
 
+UNTIL = "until "
+"""Before the end of the lease, as a line from the supervisor."""
 _PR_SET_PDEATHSIG = 1
+_clock = SystemClock()
 
 
 def die_with(parent: int) -> None:
@@ -26,15 +37,43 @@ def die_with(parent: int) -> None:
         os._exit(ORPHANED)
 
 
-def follow(fd: int, command: Callable[[str], None]) -> threading.Thread:
-    """Calls `command` for each line from the supervisor; ends the process at the end of the pipe."""
+def follow(fd: int, command: Callable[[str], None], lease_s: float) -> threading.Thread:
+    """Calls `command` for each line from the supervisor; ends the process at the end of the pipe, or of the lease."""
 
     def listen() -> None:
-        with os.fdopen(fd, "r", closefd=False) as pipe:
-            for line in pipe:
-                command(line.strip())
-        os._exit(ORPHANED)
+        lines, until = _Lines(fd), _clock.monotonic() + lease_s
+        # What was said before is heard first: this thread may not have had its turn for longer than the lease.
+        while (line := lines.next(until)) is not None:
+            if line.startswith(UNTIL):
+                until = float(line.removeprefix(UNTIL))
+            else:
+                command(line)
+        log.error("the supervisor stands still, and the lease ends: letting go of everything")
+        os._exit(LEASE_LOST)
 
     thread = threading.Thread(target=listen, name="rota-tether", daemon=True)
     thread.start()
     return thread
+
+
+class _Lines:
+    """What comes down the pipe."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+        self._rest = b""
+
+    def next(self, until: float) -> str | None:
+        """The next line; None if none has come until then. Ends the process at the end of the pipe."""
+        while b"\n" not in self._rest:
+            left_s = until - _clock.monotonic()
+            if not self._poll.poll(max(0, math.ceil(left_s * 1000))):
+                return None
+            piece = os.read(self._fd, 65536)
+            if not piece:
+                os._exit(ORPHANED)
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.strip().decode()
