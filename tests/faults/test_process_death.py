@@ -288,6 +288,19 @@ def test_worker_dies_together_with_the_stage_of_its_commands(trial: Trial, survi
     trial.check()
 
 
+def test_supervisor_dies_and_the_program_of_a_thread_would_live(trial: Trial) -> None:
+    """The kernel ends the worker process, and nobody what its jobs have started: the next that comes does."""
+    first = trial.worker()
+    x = trial.enqueue("starting", gate="go")
+    left = trial.left()
+    _kill(first)
+    trial.worker()
+    eventually(lambda: not is_alive(left), what="the end of what was left behind")
+    trial.open("go")
+    _ran_again(trial, x)
+    trial.check()
+
+
 # --- Migrations ---
 
 

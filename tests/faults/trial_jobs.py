@@ -12,6 +12,7 @@ import ctypes
 import math
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rota import App, Context, Fixed
+from tests.faults.trial_command import LEFT
 from tests.kill.effects import ADDRESS, Effect, send
 from tests.kill.jobs import CHARGE, PATIENT
 from tests.kill.processes import MARK
@@ -78,6 +80,17 @@ async def patient(ctx: Context, ticket: str, gate: str) -> int:
     tell(ctx, "start")
     while not Path(gate).exists():  # noqa: ASYNC110
         await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+    tell(ctx, CHARGE)
+    return ctx.fence
+
+
+@app.job(retry=PATIENT)
+def starting(ctx: Context, ticket: str, gate: str) -> int:
+    """Has a program do the work, in the first attempt one that does not end."""
+    tell(ctx, "start")
+    if ctx.fence == 1:
+        Path(LEFT).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+    wait_at(gate)
     tell(ctx, CHARGE)
     return ctx.fence
 

@@ -23,6 +23,7 @@ from rota.domain.errors import LeaseLost
 from rota.engine import running, tether, wire
 from rota.engine.distant import DistantBridge
 from rota.engine.node import Node, Place
+from rota.executors import tree
 from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
@@ -94,6 +95,7 @@ def serve(
     alone: Mapping[str, Executor] | None = None,
 ) -> int:
     """Runs a node in this process and returns the exit code."""
+    tree.put_on(tree.mark_for(os.getpid(), 0), {})
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
     return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving, blocked, alone))

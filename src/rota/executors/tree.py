@@ -143,22 +143,27 @@ def marked(stage: Process, among: Mapping[int, Process] | None = None) -> list[P
     """Every process with a mark of this stage, and their descendants; not the one that asks."""
     among = everyone() if among is None else among
     return _with_descendants(
-        [process for process, pid in _marks(among) if pid == stage.pid and process.start >= stage.start], among
+        [process for process, pid, _ in _marks(among) if pid == stage.pid and process.start >= stage.start], among
     )
 
 
 def strays(among: Mapping[int, Process] | None = None) -> list[Process]:
-    """Every process with a mark of a stage that is gone, and their descendants. Other containers have other numbers."""
+    """Every process with a mark of a stage that is gone, and their descendants. Other containers have other numbers.
+
+    A worker process marks what its own jobs start, with the id 0. Of that, what made a session of its own may go on.
+    """
     among = everyone() if among is None else among
-    lost = [process for process, pid in _marks(among) if not _was_before(pid, process)]
+    marks = [(process, pid) for process, pid, id in _marks(among) if id or process.session == pid]
+    lost = [process for process, pid in marks if not _was_before(pid, process)]
     here = _namespace(os.getpid())
     return _with_descendants([process for process in lost if _namespace(process.pid) == here], among)
 
 
-def _marks(among: Mapping[int, Process]) -> list[tuple[Process, int]]:
-    """The living that carry a mark, and the stage of each."""
+def _marks(among: Mapping[int, Process]) -> list[tuple[Process, int, int]]:
+    """The living that carry a mark, and the stage and the command of each."""
     marks = [(process, mark(process.pid)) for process in among.values() if not process.is_dead]
-    return [(process, (number ^ 1 << _SIGN_BIT) >> _ID_BITS) for process, number in marks if number]
+    parts = 1 << _ID_BITS
+    return [(process, *divmod(number ^ 1 << _SIGN_BIT, parts)) for process, number in marks if number]
 
 
 def _was_before(pid: int, process: Process) -> bool:
