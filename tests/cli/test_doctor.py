@@ -7,7 +7,7 @@ import sqlite3
 import rota
 from rota.clock import SystemClock
 from rota.domain.outcome import Succeeded
-from rota.ops import define
+from rota.ops import define, pausing
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
 
@@ -37,6 +37,7 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     seed.join(version="0.0.1", queues=["default"])
     gone = seed.join(lease_s=0.3, queues=["default"])
     seed.store.transact(define.pause_queue, "default", "default", "test", "")
+    seed.store.transact(pausing.pause, "default", "shop", "fail", "rota", "3 executions in a row have failed")
     while (answer := verdicts(shell("doctor", "--json", env={"ROTA_LAESE_S": "3"})))["leases"][0] == "ok":
         pass
     assert answer["settings"] == ("warn", "ROTA_LAESE_S is no setting")
@@ -47,6 +48,7 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     assert found == [
         ("2 executions of app shop wait in queue mail, which no worker serves", "start `rota worker` for app shop"),
         ("queue default is paused", "`rota queues resume default`"),
+        ("job shop.fail is paused by rota: 3 executions in a row have failed", "`rota jobs resume fail`"),
     ]
     assert held
     assert gone

@@ -16,7 +16,7 @@ from rota.domain import duration, requirement
 
 if TYPE_CHECKING:
     from rota.store.history import History
-    from rota.store.reader import Stranded, WorkerRow
+    from rota.store.reader import JobRow, Stranded, WorkerRow
 
 MICROSECONDS = 1_000_000
 MOST_BEHIND_S = 60.0
@@ -124,7 +124,14 @@ def queues(database: Database) -> list[Finding]:
     found += [
         Finding("queues", Verdict.WARN, f"queue {name} is paused", f"`rota queues resume {name}`") for name in paused
     ]
+    found += [_paused(row) for row in database.read(reader.jobs, database.namespace) if row.paused_at is not None]
     return found or [Finding("queues", Verdict.OK, "all waiting work has a worker")]
+
+
+def _paused(row: JobRow) -> Finding:
+    """Its executions wait aside, in no queue."""
+    why = f" by {row.paused_by}" + (f": {row.paused_note}" if row.paused_note else "")
+    return Finding("queues", Verdict.WARN, f"job {row.app}.{row.name} is paused{why}", f"`rota jobs resume {row.name}`")
 
 
 def _waiting(row: Stranded) -> str:

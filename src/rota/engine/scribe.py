@@ -108,6 +108,8 @@ class Scribe:
         self._in_flight: dict[tuple[str, int], State] = {}
         self._turn = asyncio.Lock()
         self._is_due = False
+        self._rested_at = 0.0
+        """From when on something new is written at once: a moment after the last time."""
         self._event_loop = asyncio.get_running_loop()
         self.loop = Loop("scribe", self.step)
 
@@ -187,6 +189,7 @@ class Scribe:
         async with self._turn:
             with self._lock:
                 self._is_due = False
+                self._rested_at = self._event_loop.time() + MOMENT_S
                 fresh = self._fresh()
                 states, self._states = self._states, {}
                 self._in_flight = states
@@ -292,11 +295,12 @@ class Scribe:
         return some
 
     def _wake(self) -> None:
-        """In a moment. Called with the lock held, from any thread."""
+        """At once if nothing was written for a moment, or else after that. Called with the lock held, in any thread."""
         if not self._is_due:
             self._is_due = True
+            loop = self._event_loop
             with contextlib.suppress(RuntimeError):  # The event loop is closed: this process is on its way out.
-                self._event_loop.call_soon_threadsafe(self._event_loop.call_later, MOMENT_S, self.loop.wake.wake)
+                loop.call_soon_threadsafe(loop.call_at, max(loop.time(), self._rested_at), self.loop.wake.wake)
 
 
 def _goes_on(run: Run, number: int, at: int, stream: str) -> bool:
