@@ -102,7 +102,7 @@ def _columns(now: int, crews: Counter[str]) -> output.Columns[WorkerRow]:
         "processes": lambda row: _processes(row, crews),
         "offers": lambda row: requirement.offered(row.offers),
         "queues": lambda row: ",".join(map(output.as_text, output.decoded(row.queues) or ["(all)"])),
-        "heartbeat": lambda row: text.ago(row.heartbeat_at, now),
+        "heartbeat": lambda row: text.ago(min(row.heartbeat_at, now), now),
         "started": lambda row: text.ago(row.started_at, now),
         "version": lambda row: row.version,
     }
