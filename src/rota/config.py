@@ -38,6 +38,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a draining worker lets its executions finish."""
     busy_s: float = 30.0
     """How long a call waits for a busy database before it gives up."""
+    recycle_jobs: int = 10_000
+    """A process for jobs with `isolation="process"` is replaced after so many of them."""
+    recycle_s: float = 3600.0
+    """… when it is so old."""
+    recycle_bytes: int = 512 * 1024 * 1024
+    """… or when it holds so much memory after a job."""
     max_payload_bytes: int = 1024 * 1024
     """The most bytes of JSON for the arguments or the result of one execution."""
     retention_days: int = 30
@@ -52,6 +58,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "quiet_s": (0.1, 3600),
     "grace_s": (0, 86_400),
     "busy_s": (0.1, 3600),
+    "recycle_jobs": (1, 1_000_000_000),
+    "recycle_s": (1, 31_536_000),
+    "recycle_bytes": (1024 * 1024, 1_099_511_627_776),
     "max_payload_bytes": (1024, 64 * 1024 * 1024),
     "retention_days": (0, 36_500),
 }

@@ -15,7 +15,7 @@ import pytest
 
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
-from rota.domain.outcome import Failed, Outcome, Succeeded
+from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import stage, tree
 from rota.executors.command import Command, CommandExecutor, filled, parameters
@@ -278,17 +278,18 @@ async def test_without_descriptors_in_the_worker_a_command_is_tried_again(monkey
     assert "Too many open files" in failed.error.message
 
 
-async def test_when_the_stage_dies_the_attempt_fails_and_the_next_works(tmp_path: Path) -> None:
-    claim, ready = claim_of({}), tmp_path / "ready"
-    executor = CommandExecutor(shell(f": > {ready}; exec sleep 1000"))
+@pytest.mark.parametrize("is_suspect", [False, True])
+async def test_when_the_stage_dies_the_attempt_is_lost_and_the_next_works(tmp_path: Path, is_suspect: bool) -> None:
+    claim, ready = msgspec.structs.replace(claim_of({}), is_suspect=is_suspect), tmp_path / "ready"
+    executor = CommandExecutor(shell(f"echo $PPID > {ready}.new; mv {ready}.new {ready}; exec sleep 1000"))
     task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
     await asyncio.to_thread(eventually, ready.exists)
-    pid = stage.shared().pid
-    assert pid is not None
+    pid = int(ready.read_text())
+    assert (pid == stage.shared().pid) is not is_suspect, "a suspect has one of its own"
     os.kill(pid, signal.SIGKILL)
     outcome = await task
-    assert isinstance(outcome, Failed)
-    assert (outcome.error.type, outcome.permanent) == ("Signal", False)
+    assert isinstance(outcome, Lost)
+    assert outcome.shared is not is_suspect
     assert "stage" in outcome.error.message
     assert await result("echo", "again") == "again"
 
@@ -303,8 +304,17 @@ async def test_a_stage_that_dies_before_it_answers_may_have_started_the_command(
     await asyncio.sleep(0)
     os.kill(pid, signal.SIGKILL)
     outcome = await task
-    assert isinstance(outcome, Failed)
-    assert (outcome.error.type, outcome.permanent) == ("Signal", False)
+    assert isinstance(outcome, Lost)
+    assert outcome.shared
+
+
+async def test_the_stage_of_a_suspect_ends_with_it() -> None:
+    claim = msgspec.structs.replace(claim_of({}), is_suspect=True)
+    executor = CommandExecutor(Command(argv=["sh", "-c", "echo $PPID"], result="text"))
+    outcome = await executor.run(claim, Context(claim, None))
+    assert isinstance(outcome, Succeeded)
+    pid = int(msgspec.json.decode(outcome.result))
+    await asyncio.to_thread(eventually, lambda: tree.read(pid) is None)
 
 
 # --- What it writes -------------------------------------------------------------------------------
@@ -444,7 +454,7 @@ async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
     await asyncio.to_thread(eventually, file.exists)
     on = stage.shared()
     executor.abandon()
-    assert isinstance(await task, Failed)
+    assert isinstance(await task, Lost)
     await on.closed()
     assert [pid for pid in file.read_text().split() if tree.read(int(pid))] == []
 

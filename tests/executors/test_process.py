@@ -16,13 +16,16 @@ import pytest
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.note import State
-from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
+from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
+from rota.domain.status import Reason
 from rota.executors import stage
 from rota.executors.context import Context
 from rota.executors.process import Pool, ProcessExecutor, Recycling
 from rota.executors.warm import Warm
+from tests.executors.programs.isolated import LARGE
 from tests.executors.test_command import claim_of
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import is_alive
 
 ARGV = [sys.executable, "-m", "rota.cli.body", "tests.executors.programs.isolated:app"]
 
@@ -99,8 +102,9 @@ async def test_without_descriptors_in_the_worker_an_attempt_is_tried_again(
         failing: Callable[..., None] = fail
         patched.setattr(module, name, failing)
         outcome = await ProcessExecutor(Pool(["no-such-program"]), Rules()).run(claim, Context(claim, None))
-    assert isinstance(outcome, Failed)
-    assert not outcome.permanent
+    assert isinstance(outcome, GivenBack)
+    assert (outcome.reason, outcome.delay_s > 0) == (Reason.NOT_BEGUN, True)
+    assert outcome.error is not None
     assert "Too many open files" in outcome.error.message
     assert sorted(os.listdir("/proc/self/fd")) == before, "nothing is left open"
 
@@ -188,23 +192,95 @@ async def test_an_answer_that_comes_before_the_request_to_stop_stands() -> None:
 async def test_a_process_that_cannot_load_the_app_says_why_to_each_call() -> None:
     pool = Pool([sys.executable, "-m", "rota.cli.body", "tests.executors.programs.missing:app"], most=1)
     for outcome, _ in await asyncio.gather(*(attempt(pool, "pid") for _ in range(2))):
-        assert isinstance(outcome, Failed)
+        assert isinstance(outcome, GivenBack)
+        assert outcome.error is not None
         assert "no process could be started" in outcome.error.message
         assert "missing" in outcome.error.message
 
 
+async def test_without_a_process_no_attempt_is_burned_and_what_that_process_said_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool, delays = Pool(["sh", "-c", "echo half of a deploy >&2; exit 3"], most=1), []
+    for fence in (1, 2, 3, 100):
+        claim = msgspec.structs.replace(job("pid"), fence=fence)
+        outcome = await ProcessExecutor(pool, Rules()).run(claim, context_of(claim))
+        assert isinstance(outcome, GivenBack)
+        assert outcome.error is not None
+        assert outcome.error.message.endswith(": its process ended with exit code 3 while the app was loaded")
+        assert outcome.error.traceback == "half of a deploy"
+        delays.append(outcome.delay_s)
+    assert delays == [5, 10, 20, 300]
+    assert "exit code 3 while the app was loaded\nhalf of a deploy" in caplog.text
+
+
+async def test_a_program_that_does_not_exist_is_a_failure() -> None:
+    outcome, _ = await attempt(Pool(["/no/such/program"], most=1), "pid")
+    assert isinstance(outcome, Failed)
+    assert "No such file" in outcome.error.message
+
+
 async def test_a_process_is_replaced_after_so_many_jobs() -> None:
-    pool = Pool(ARGV, most=1, recycling=Recycling(jobs=2, least_age_s=0))
+    pool = Pool(ARGV, most=1, recycling=Recycling(jobs=2))
     processes = [await result(pool, "pid") for _ in range(4)]
     assert processes[0] == processes[1] != processes[2] == processes[3]
 
 
-async def test_a_young_process_is_replaced_only_if_jobs_have_left_something_in_it() -> None:
-    pool = Pool(ARGV, most=1, recycling=Recycling(jobs=2, least_age_s=3600))
-    processes = [await result(pool, "pid") for _ in range(4)]
-    processes.append(await result(pool, "leave_thread"))
-    assert len(set(processes)) == 1
-    assert await result(pool, "pid") != processes[0]
+@pytest.mark.parametrize("how", ["child", "orphan"])
+async def test_a_process_in_which_a_job_has_left_others_is_not_used_again_and_they_end(
+    tmp_path: Path, how: str
+) -> None:
+    pool = Pool(ARGV, most=1)
+    first = await result(pool, "leave", how=how, written=str(tmp_path / "left"))
+    assert await result(pool, "pid") != first
+    left = int((tmp_path / "left").read_text())
+    await asyncio.to_thread(eventually, lambda: not is_alive(left) and not is_alive(first))
+
+
+@pytest.mark.parametrize("heavy", ["burn", "burn_in_child"])
+@pytest.mark.parametrize("how", ["cancel", "crash"])
+async def test_a_crashed_or_stopped_attempt_has_the_usage_of_no_other(tmp_path: Path, heavy: str, how: str) -> None:
+    pool = Pool(ARGV, most=1)
+    process = await result(pool, heavy, seconds=2.0)
+    claim = job("crash", began=str(tmp_path / "began"), gate=str(tmp_path / "gate"))
+    context = context_of(claim)
+    running = asyncio.ensure_future(ProcessExecutor(pool, Rules()).run(claim, context))
+    assert await begun(tmp_path / "began") == process, "the same one, so that there is something to mix up"
+    if how == "cancel":
+        running.cancel()
+    else:
+        (tmp_path / "gate").touch()
+    await asyncio.wait([running])
+    assert context.usage is not None
+    assert 0 < context.usage.peak_bytes < LARGE * 2**20
+    assert 0 <= context.usage.cpu_s < 1
+
+
+async def test_a_crashed_attempt_has_its_own_usage(tmp_path: Path) -> None:
+    outcome, context = await attempt(Pool(ARGV, most=1), "burn_and_crash", seconds=1.0)
+    assert isinstance(outcome, Lost)
+    assert context.usage is not None
+    assert context.usage.peak_bytes > LARGE * 2**20
+    assert 1 <= context.usage.cpu_s < PATIENCE_S
+
+
+@pytest.mark.parametrize("is_apart", [False, True])
+async def test_whoever_ends_the_stage_is_charged_only_if_nobody_else_was_there(tmp_path: Path, is_apart: bool) -> None:
+    pool = Pool(ARGV, most=2, is_apart=is_apart)
+    other = asyncio.ensure_future(attempt(pool, "wait_for", began=str(tmp_path / "b"), gate=str(tmp_path / "end")))
+    rude = asyncio.ensure_future(attempt(pool, "end_stage", began=str(tmp_path / "a"), gate=str(tmp_path / "gate")))
+    for name in "ab":
+        await begun(tmp_path / name)
+    (tmp_path / "gate").touch()
+    lost, _ = await rude
+    assert isinstance(lost, Lost)
+    assert "the stage, which starts commands, died" in lost.error.message
+    assert lost.shared is not is_apart
+    (tmp_path / "end").touch()
+    outcome, _ = await other
+    assert isinstance(outcome, Succeeded if is_apart else Lost)
+    assert getattr(outcome, "shared", True)
+    assert await result(pool, "pid")
 
 
 async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_before_the_answer() -> None:

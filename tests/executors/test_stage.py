@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from rota.executors import launch, stage, tree
-from rota.executors.stage import Ended, Refused, Spawned, Stage
+from rota.executors.ended import Ended
+from rota.executors.stage import Refused, Spawned, Stage
 from tests.support.waiting import eventually
 
 PROGRAMS = Path(__file__).with_name("programs")

@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 from rota.cli.jobs import parameters
 from rota.cli.loading import agree, load_app
 from rota.cli.text import clipped, harmless
+from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.executors import capture
-from rota.executors.process import Pool
+from rota.executors.process import PATIENCE_S, Pool, Recycling
 from rota.ops.finish import Finished
 from rota.sdk.app import App
 from rota.store.readonly import place_of
@@ -66,17 +67,21 @@ def main() -> None:
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
     blocked = partial(child.end_blocked, arguments.words_fd)
     capture.install()
-    pools = (_pool(arguments), _pool(arguments, max(MOST_SUSPECTS, os.cpu_count() or 1)))
-    _exit(_work(app, pools, pipe, store_end, arguments.verbose, leaving, blocked))
+    _exit(_work(app, _pools(arguments, app.settings), pipe, store_end, arguments.verbose, leaving, blocked))
 
 
-def _pool(arguments: argparse.Namespace, most: int | None = None) -> Pool:
-    """Processes for jobs that have one of their own, started as this one was."""
+def _pools(arguments: argparse.Namespace, settings: Settings) -> tuple[Pool, Pool]:
+    """Processes for jobs that have one of their own, and for suspects, started as this one was."""
     argv = [sys.executable, "-m", "rota.cli.body", arguments.app, "--log-level", arguments.log_level]
     for name in ("url", "namespace"):
         if value := getattr(arguments, name):
             argv += [f"--{name}", value]
-    return Pool(argv, most=most)
+    recycling = Recycling(jobs=settings.recycle_jobs, age_s=settings.recycle_s, rss_bytes=settings.recycle_bytes)
+    most = max(MOST_SUSPECTS, os.cpu_count() or 1)
+    return (
+        Pool(argv, recycling=recycling, patience_s=PATIENCE_S),
+        Pool(argv, most=most, recycling=recycling, is_apart=True),
+    )
 
 
 def _load(reference: str, url: str | None, namespace: str | None) -> App:

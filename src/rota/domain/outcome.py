@@ -52,6 +52,8 @@ class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
     reason: Reason
     delay_s: float = 0.0
+    error: Error | None = None
+    """What was in the way, if there is more to say of it."""
 
 
 class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True):

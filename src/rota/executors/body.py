@@ -61,8 +61,8 @@ class Body:
         self._original = Original()
 
     def greet(self) -> None:
-        """Says that the app is loaded, and how large the process is by that."""
-        self._say(Ready(rss_bytes=self._meter.rss_bytes))
+        """Says that the app is loaded, and what that has cost."""
+        self._say(Ready(spent=self._meter.spent))
 
     def serve(self) -> int:
         """Returns the exit code."""
@@ -73,8 +73,7 @@ class Body:
             self._original.end_copy()
             usage = self._meter.end()
             is_spoilt = not self._room.tidied() or self._is_asked
-            is_bare = not is_spoilt and self._room.is_bare()
-            self._say(Answer(outcome, usage, self._meter.rss_bytes, written, is_spoilt, is_bare))
+            self._say(Answer(outcome, usage, self._meter.spent, written, is_spoilt))
             if self._is_asked:
                 return STOPPED
         return 0

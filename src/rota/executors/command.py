@@ -15,13 +15,14 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, Outcome, Succeeded
+from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
 from rota.executors.context import Completions, Context
+from rota.executors.ended import Ended
 from rota.executors.lines import Lines, last_of
-from rota.executors.stage import Ended, Refused
+from rota.executors.stage import Refused, Stage
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 KILL_S = 5.0
@@ -123,13 +124,22 @@ class CommandExecutor:
         kept = None
         if self.command.result != "none":
             kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
+        self._stage = stage.shared()
+        on = self._stage.apart() if claim.is_suspect else self._stage
         try:
             with _lines("stdout", context, kept) as out, _lines("stderr", context) as err:
-                ended = await self._ended(argv, environment, directory, out, err, context)
+                ended = await self._ended(on, argv, environment, directory, out, err, context)
         except Refused as refused:
             return _not_started(refused, argv[0], directory)
         except OSError as error:
             return _not_started(Refused("descriptors", error.errno or 0), argv[0], directory)
+        finally:
+            if on is not self._stage:
+                on.close()
+        if ended.error:
+            # Where others were too, nobody knows who did that; apart, nobody else could have.
+            lost = payload.error("StageLost", f"the command {ended.how}: {ended.error}", last_of(out, err))
+            return Lost(lost, shared=on is self._stage)
         return self._outcome(ended, out, err, kept)
 
     def abandon(self) -> None:
@@ -138,6 +148,7 @@ class CommandExecutor:
 
     async def _ended(
         self,
+        on: Stage,
         argv: list[str],
         environment: dict[str, str],
         directory: str | None,
@@ -146,9 +157,8 @@ class CommandExecutor:
         context: Context,
     ) -> Ended:
         """How the command ended. If this must stop, so must the command, before anything else happens."""
-        self._stage = stage.shared()
         command = self.command
-        spawned = await self._stage.spawn(
+        spawned = await on.spawn(
             argv, environment, directory, out.writing, err.writing, memory_bytes=command.memory_bytes
         )
         out.opened()
@@ -171,9 +181,7 @@ class CommandExecutor:
             words = f"the command held {ended.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
             return Failed(payload.error("OutOfMemory", words, tail), Reason.OUT_OF_MEMORY)
         if code is None:
-            name = stage.signal_name(ended.signal or 0)
-            note = f": {ended.error}" if ended.error else ""
-            return Failed(payload.error("Signal", f"the command was ended by {name}{note}", tail))
+            return Failed(payload.error("Signal", f"the command {ended.how}", tail))
         if code in command.success:
             return self._result(out, kept)
         is_final = code in command.permanent or (command.retry is not None and code not in command.retry)

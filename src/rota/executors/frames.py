@@ -27,11 +27,22 @@ class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
     slice_s: float | None = None
 
 
+class Spent(msgspec.Struct, frozen=True, array_like=True):
+    """What a process has cost by now, between two calls, and how large it is: that is not charged to the next one."""
+
+    cpu_s: float = 0.0
+    rss_bytes: int = 0
+    children_bytes: int = 0
+    """The most that a process which it has started, and seen end, ever held."""
+    is_past_peak: bool = False
+    """Whether it has held more than it does now, alone or with those that it had started."""
+
+
 class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: the app is loaded. With `error` it is not, and will never be."""
 
     error: str = ""
-    rss_bytes: int = 0
+    spent: Spent = Spent()
 
 
 class Told(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -48,17 +59,16 @@ class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """From the process: what became of the call, what that cost, and how large the process is now.
+    """From the process: what became of the call, what that cost, and what all calls have cost by now.
 
-    With `is_spoilt` the next call is better made in another one. One that `is_bare` has nothing left in it by jobs.
+    With `is_spoilt` the next call is better made in another one.
     """
 
     outcome: Outcome
     usage: Usage
-    rss_bytes: int
+    spent: Spent
     written: str | None = None
     is_spoilt: bool = False
-    is_bare: bool = False
 
 
 Message = Call | Ready | Told | Wrote | Answer

@@ -12,6 +12,7 @@ import resource
 from pathlib import Path
 
 from rota.domain.usage import Usage
+from rota.executors.frames import Spent
 
 NEAR_BYTES = 1024 * 1024
 """By so much the most that is told of a job may belong to the one before it."""
@@ -25,19 +26,25 @@ class Meter:
     def __init__(self) -> None:
         self._sizes = _opened("/proc/self/statm")
         self._cpu_s = 0.0
-        self.rss_bytes = self._resident()
-        """How large the process was when the last job had ended."""
+        self._children_s = 0.0
+        self.spent = Spent()
+        """What this process had cost when the last job had ended."""
+        self.end()
 
     def begin(self) -> None:
-        self._cpu_s, peak_bytes = _spent()
-        if peak_bytes > self.rss_bytes + NEAR_BYTES:
+        self._cpu_s, _, peak_bytes, _ = _spent()
+        if peak_bytes > self.spent.rss_bytes + NEAR_BYTES:
             with contextlib.suppress(OSError):
                 Path("/proc/self/clear_refs").write_text("5")
 
     def end(self) -> Usage:
-        cpu_s, peak_bytes = _spent()
-        self.rss_bytes = self._resident()
-        return Usage(cpu_s=cpu_s - self._cpu_s, peak_bytes=max(peak_bytes, self.rss_bytes))
+        cpu_s, children_s, peak_bytes, children_bytes = _spent()
+        rss_bytes = self._resident()
+        # One that the job has started, and seen end, may have held a lot together with this one.
+        is_past_peak = peak_bytes > rss_bytes + NEAR_BYTES or children_s > self._children_s
+        self._children_s = children_s
+        self.spent = Spent(cpu_s, rss_bytes, children_bytes, is_past_peak)
+        return Usage(cpu_s=cpu_s - self._cpu_s, peak_bytes=max(peak_bytes, rss_bytes))
 
     def _resident(self) -> int:
         try:
@@ -53,7 +60,8 @@ def _opened(path: str) -> int:
         return -1
 
 
-def _spent() -> tuple[float, int]:
-    """Processor seconds of this process and of those that it has started and seen end, and the most that it held."""
+def _spent() -> tuple[float, float, int, int]:
+    """Processor seconds, with and of those that it has started and seen end; the most that it held, and one of them."""
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime, own.ru_maxrss * 1024
+    children_s = others.ru_utime + others.ru_stime
+    return own.ru_utime + own.ru_stime + children_s, children_s, own.ru_maxrss * 1024, others.ru_maxrss * 1024

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections import deque
@@ -22,39 +23,59 @@ from rota.clock import SystemClock
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, Lost, Outcome
+from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome
 from rota.domain.status import Reason
 from rota.executors import stage
 from rota.executors.context import Completions, Context
+from rota.executors.ended import Ended
 from rota.executors.frames import Answer
 from rota.executors.lines import Lines
-from rota.executors.stage import Ended, Refused, Spawned
+from rota.executors.stage import Refused, Spawned, Stage
 from rota.executors.warm import GRACE_S, Turn, Warm
 
 KEPT_SHARE = 4
 """Of the memory that a job may have, at most one part in so many may be taken when it begins."""
 FIRST_FD = 3
 """Where a process finds the first descriptor that it is given."""
+PATIENCE_S = 1.0
+"""How long a call that was claimed ahead waits for a process, before somebody else may have it."""
+NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
+DELAY_S = 5.0
+LONGEST_DELAY_S = 300.0
+"""A call for which no process could be started is made again after so long: at first, and at the most."""
+log = logging.getLogger("rota.engine")
 _clock = SystemClock()
 
 
 class Recycling(msgspec.Struct, frozen=True, kw_only=True):
     """When a process that was used is not used again."""
 
-    jobs: int = 1000
+    jobs: int = 10_000
     age_s: float = 3600.0
     rss_bytes: int = 512 * 1024 * 1024
-    least_age_s: float = 30.0
-    """A younger one has run more jobs when they were tiny ones. If they have left nothing in it, it goes on: to start
-    another takes as long as a thousand of them."""
 
 
 class Pool:
     """The processes of one worker; started when needed, `most` at a time."""
 
-    def __init__(self, argv: Sequence[str], *, most: int | None = None, recycling: Recycling | None = None) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        most: int | None = None,
+        recycling: Recycling | None = None,
+        patience_s: float | None = None,
+        is_apart: bool = False,
+    ) -> None:
+        """A call that has waited for a process for so long as `patience_s` is not made.
+
+        With `is_apart` its processes have nothing in common, not even the stage: they are for jobs that may end that.
+        """
         self._argv = list(argv)
-        self._most = most or max(2, os.cpu_count() or 2)
+        self.most = most or max(2, os.cpu_count() or 2)
+        self.is_apart = is_apart
+        self._patience_s = patience_s
+        self._is_impatient = False
         self._recycling = recycling or Recycling()
         self._idle: dict[int | None, deque[Warm]] = {}
         self._waiting: deque[Turn] = deque()
@@ -63,11 +84,29 @@ class Pool:
 
     def admit(self, turn: Turn) -> None:
         """The call is made as soon as there is a process that makes no other."""
-        if self._busy < self._most:
+        if self._busy < self.most:
             self._busy += 1
             self._place(turn)
-        else:
-            self._waiting.append(turn)
+            return
+        self._waiting.append(turn)
+        if self._patience_s is not None and not self._is_impatient:
+            self._is_impatient = True
+            asyncio.get_running_loop().call_later(self._patience_s, self._lose_patience)
+
+    def give_up(self, since: float | None = None) -> None:
+        """Makes no call that waits still, or that has waited since then: somebody else may."""
+        while self._waiting and (since is None or self._waiting[0].since <= since):
+            turn = self._waiting.popleft()
+            if not turn.answered.done():
+                turn.answered.set_result(NOT_BEGUN)
+
+    def _lose_patience(self) -> None:
+        now, patience_s = _clock.monotonic(), self._patience_s or 0.0
+        self.give_up(now - patience_s)
+        self._is_impatient = bool(self._waiting)
+        if self._waiting:
+            left_s = self._waiting[0].since + patience_s - now
+            asyncio.get_running_loop().call_later(max(0.01, left_s), self._lose_patience)
 
     def withdraw(self, turn: Turn) -> None:
         """The call was not made, and shall not be."""
@@ -77,7 +116,7 @@ class Pool:
     def leave(self) -> None:
         """A process that was used is gone: another call can have its place."""
         self._busy -= 1
-        while self._busy < self._most and (turn := self._next()) is not None:
+        while self._busy < self.most and (turn := self._next()) is not None:
             self._busy += 1
             self._place(turn)
 
@@ -110,7 +149,7 @@ class Pool:
             self._do(warm.end())
         # One that is warm for another limit makes room.
         for others in self._idle.values():
-            while others and sum(map(len, self._idle.values())) >= self._most:
+            while others and sum(map(len, self._idle.values())) >= self.most:
                 self._do(others.popleft().end())
         self._do(self._start_for(turn))
 
@@ -139,41 +178,45 @@ class Pool:
                 turn.answered.set_result(warm)
             self.leave()
 
-    async def _start(self, memory_bytes: int | None) -> Warm | str:
-        outputs: list[Lines] = []
+    async def _start(self, memory_bytes: int | None) -> Warm | Failed | str:
+        on, outputs = stage.shared().apart() if self.is_apart else stage.shared(), list[Lines]()
         with contextlib.ExitStack() as undo:
             try:
                 ours, theirs = socket.socketpair()
                 undo.callback(ours.close)
+                if self.is_apart:
+                    undo.callback(on.close)
                 with theirs:
                     for stream in ("stdout", "stderr"):
                         outputs.append(Lines(stream))
                         undo.callback(outputs[-1].close)
-                    spawned = await self._spawned(outputs, theirs.fileno(), memory_bytes)
+                    spawned = await self._spawned(on, outputs, theirs.fileno(), memory_bytes)
             except (Refused, OSError) as error:
+                if isinstance(error, Refused) and error.is_final:
+                    return Failed(_not_started(str(error)))
                 return str(error)
             undo.pop_all()
         for output in outputs:
             output.opened()
-        warm = Warm(spawned, ours, outputs, memory_bytes, self._free)
+        warm = Warm(spawned, ours, outputs, memory_bytes, self._free, on if self.is_apart else None)
         problem = await warm.greet()
         if problem:
             await warm.end()
             return problem
         return warm
 
-    async def _spawned(self, outputs: list[Lines], fd: int, memory_bytes: int | None) -> Spawned:
+    async def _spawned(self, on: Stage, outputs: list[Lines], fd: int, memory_bytes: int | None) -> Spawned:
         writing = (outputs[0].writing, outputs[1].writing)
         argv = [*self._argv, "--fd", str(FIRST_FD)]
-        return await stage.shared().spawn(argv, dict(os.environ), None, *writing, fds=(fd,), memory_bytes=memory_bytes)
+        return await on.spawn(argv, dict(os.environ), None, *writing, fds=(fd,), memory_bytes=memory_bytes)
 
     def _is_used_up(self, warm: Warm) -> bool:
         most_bytes, age_s = self._recycling.rss_bytes, _clock.monotonic() - warm.born_at
         if warm.memory_bytes is not None:
             # What one job has kept, the next would have less of.
             most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
-        is_spent = warm.jobs >= self._recycling.jobs and not (warm.is_bare and age_s < self._recycling.least_age_s)
-        return is_spent or warm.is_spoilt or age_s >= self._recycling.age_s or warm.rss_bytes > most_bytes
+        is_spent = warm.jobs >= self._recycling.jobs or age_s >= self._recycling.age_s
+        return is_spent or warm.is_spoilt or warm.spent.rss_bytes > most_bytes
 
     def _do(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -193,7 +236,7 @@ class ProcessExecutor:
         grace_s: float = GRACE_S,
         completions: Completions | None = None,
     ) -> None:
-        self._pool = pool
+        self.pool = pool
         self._memory_bytes = memory_bytes
         self.rules = rules
         self.completions = completions
@@ -202,7 +245,7 @@ class ProcessExecutor:
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
         turn = Turn(claim, context, self.rules.slice_s, self._memory_bytes)
-        self._pool.admit(turn)
+        self.pool.admit(turn)
         try:
             answer = await turn.answered
         except asyncio.CancelledError:
@@ -210,41 +253,56 @@ class ProcessExecutor:
                 await self._stopped(turn)
                 raise
             answer = turn.answered.result()  # It came first, and its process may have begun another call.
+        if isinstance(answer, GivenBack | Failed):
+            return answer
         if isinstance(answer, Answer):
             context.usage, context.written = answer.usage, answer.written
             outcome: Outcome = answer.outcome
             return outcome
         if isinstance(answer, str):
-            return Failed(payload.error("ProcessError", f"no process could be started for the job: {answer}"))
+            return _later(claim, answer)
         assert turn.warm is not None
         try:
             return self._crashed(turn.warm, await turn.warm.end(), context)
         finally:
-            self._pool.leave()
+            self.pool.leave()
 
     async def _stopped(self, turn: Turn) -> None:
         if turn.warm is None:
-            self._pool.withdraw(turn)
+            self.pool.withdraw(turn)
             return
         try:
-            turn.context.usage = (await turn.warm.stop(self.grace_s)).usage
+            turn.context.usage = turn.warm.cost(await turn.warm.stop(self.grace_s))
             await turn.warm.end()
         finally:
-            self._pool.leave()
+            self.pool.leave()
 
     def _crashed(self, warm: Warm, ended: Ended, context: Context) -> Outcome:
-        context.usage = ended.usage
+        context.usage = warm.cost(ended)
         last = warm.last_lines()
         if ended.out_of_memory:
             limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self._memory_bytes or 0, ended.peak_bytes))
             error = payload.error("OutOfMemory", f"the process had {peak}, and {limit} are allowed", last)
             return Failed(error, Reason.OUT_OF_MEMORY)
-        how = (
-            f"was ended by {stage.signal_name(ended.signal)}"
-            if ended.signal
-            else f"ended with exit code {ended.exit_code}"
-        )
-        return Lost(payload.error("Crashed", f"the process of the job {how}", last))
+        if ended.error:
+            # Apart, there is nobody else who could have done that.
+            error = payload.error("StageLost", f"the process of the job {ended.how}: {ended.error}", last)
+            return Lost(error, shared=not self.pool.is_apart)
+        return Lost(payload.error("Crashed", f"the process of the job {ended.how}", last))
 
     def abandon(self) -> None:
         stage.shared().abandon()
+
+
+def _later(claim: Claim, why: str) -> GivenBack:
+    """Nothing has run, and that is no fault of the job: it may be better soon, as in the middle of a deploy."""
+    delay_s = min(LONGEST_DELAY_S, DELAY_S * 2 ** min(claim.fence - 1, 10))
+    error = _not_started(why)
+    log.warning("job %s goes back to the queue for %g s: %s\n%s", claim.job, delay_s, error.message, error.traceback)
+    return GivenBack(Reason.NOT_BEGUN, delay_s, error)
+
+
+def _not_started(why: str) -> Error:
+    """The first line says it; the others are what the process wrote last."""
+    first, _, rest = why.partition("\n")
+    return payload.error("NotStarted", f"no process could be started for the job: {first}", rest)

@@ -6,13 +6,13 @@ The environment and the modules stay as they are: what a job loads or sets up on
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
-import threading
 
-MORE_DESCRIPTORS = 64
 _STREAMS = (1, 2)
+_PR_SET_CHILD_SUBREAPER = 36
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
@@ -25,11 +25,10 @@ class Room:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._directory = _directory()
-        self._threads = threading.active_count()
-        self._descriptor = _next_descriptor()
+        _adopt()
 
     def tidied(self) -> bool:
-        """Puts everything back; False if that cannot be done."""
+        """Puts everything back; False if that cannot be done, or a job has left processes, which only end with this."""
         for timer in _TIMERS:
             signal.setitimer(timer, 0)
         os.umask(self._mask)
@@ -38,15 +37,7 @@ class Room:
             sys.stdout, sys.stderr = self._out, self._err
         _flush(self._out, self._err)
         is_open = not self._out.closed and not self._err.closed and _places() == self._streams
-        return is_open and self._is_back()
-
-    def is_bare(self) -> bool:
-        """Whether jobs have left nothing that could become too much: no thread, no process, and few open files."""
-        return (
-            threading.active_count() <= self._threads
-            and _next_descriptor() <= self._descriptor + MORE_DESCRIPTORS
-            and not _has_children()
-        )
+        return is_open and self._is_back() and not _has_children()
 
     def _is_back(self) -> bool:
         if _directory() == self._directory:
@@ -79,14 +70,9 @@ def _places() -> list[tuple[int, int]]:
         return []
 
 
-def _next_descriptor() -> int:
-    """The lowest number that is free: it grows with what is left open."""
-    try:
-        free = os.dup(_STREAMS[0])
-    except OSError:
-        return sys.maxsize
-    os.close(free)
-    return free
+def _adopt() -> None:
+    """What loses its parent in a job becomes a child of this process, and is seen: not of the one that started this."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _has_children() -> bool:

@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from rota.domain.usage import Usage
 from rota.executors import tree
+from rota.executors.ended import Ended
 from rota.executors.stage_main import PART
 
 PROGRAM = str(Path(__file__).with_name("stage_main.py"))
@@ -57,27 +57,6 @@ class Refused(Exception):
         return self.step in ("program", "directory") and self.code in _FINAL
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """How a command ended, and what its whole tree cost.
-
-    The peak is that of one process, or of the tree where that was seen to be more; it is never told below the few
-    megabytes that the stage itself holds.
-    """
-
-    exit_code: int | None = None
-    signal: int | None = None
-    cpu_s: float = 0.0
-    peak_bytes: int = 0
-    out_of_memory: bool = False
-    error: str | None = None
-    """Why nothing better is known, if the stage is gone."""
-
-    @property
-    def usage(self) -> Usage:
-        name = None if self.signal is None else signal_name(self.signal)
-        return Usage(self.cpu_s, self.peak_bytes, self.exit_code, name)
-
-
 class Answer(msgspec.Struct, frozen=True):
     """What the stage says of one command."""
 
@@ -106,6 +85,13 @@ class Spawned:
     def stop(self, grace_s: float) -> None:
         """Asks the whole tree to end, and kills it if that takes longer than the grace."""
         self._tell({"do": "stop", "id": self._id, "grace_s": grace_s})
+
+    def begin_anew(self, children_bytes: int) -> None:
+        """What comes is the work of another: the most that it holds is counted from now on.
+
+        `children_bytes` is the most that one of those held that the command has started and seen end before.
+        """
+        self._tell({"do": "begin_anew", "id": self._id, "children_bytes": children_bytes})
 
     def kill(self) -> None:
         self._tell({"do": "kill", "id": self._id})
@@ -166,6 +152,7 @@ class Stage:
     def __init__(self) -> None:
         self._line: _Line | None = None
         self._is_closed = False
+        self._others: weakref.WeakSet[Stage] = weakref.WeakSet()
 
     @property
     def pid(self) -> int | None:
@@ -175,6 +162,12 @@ class Stage:
     @property
     def is_closed(self) -> bool:
         return self._is_closed
+
+    def apart(self) -> Stage:
+        """Another one, which is closed with this one."""
+        other = Stage()
+        self._others.add(other)
+        return other
 
     def start(self) -> None:
         """Starts the process, if there is none. From the thread of the event loop."""
@@ -210,6 +203,8 @@ class Stage:
     def close(self) -> None:
         """At once: the process on the other side kills all that it has started, and ends."""
         self._is_closed = True
+        for other in list(self._others):
+            other.close()
         if self._line is not None:
             self._line.close()
 
@@ -217,6 +212,8 @@ class Stage:
 
     async def closed(self) -> None:
         """After `close`: when that process has ended, and so has everything that it started."""
+        for other in list(self._others):
+            await other.closed()
         if self._line is not None:
             await asyncio.shield(self._line.gone)
 
@@ -397,13 +394,6 @@ async def through(future: asyncio.Future[Any]) -> None:
     while not future.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([future])
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _launch(fd: int) -> int:

@@ -65,6 +65,8 @@ class Command:
         self.kill_at: int | None = None
         self.cpu_s = 0.0
         self.peak_bytes = 0
+        self.past_bytes = 0
+        """A peak of before, which the kernel goes on to tell of it."""
         self.is_out_of_memory = False
 
     def knows(self, process: tree.Process) -> bool:
@@ -181,7 +183,9 @@ class Stage:
         command = self._commands.get(id)
         if command is None:
             return  # It has just ended, and the worker does not know yet.
-        if message["do"] == "stop" and message["grace_s"] > 0:
+        if message["do"] == "begin_anew":
+            command.peak_bytes, command.past_bytes = 0, message["children_bytes"]
+        elif message["do"] == "stop" and message["grace_s"] > 0:
             tree.send_all(self._members(command), signal.SIGTERM)
             kill_at = self._ticker.now + 1 + round(message["grace_s"] / TICK_S)
             command.kill_at = kill_at if command.kill_at is None else min(kill_at, command.kill_at)
@@ -318,7 +322,8 @@ class Stage:
                 _, status, usage = os.wait4(pid, 0)
                 if command is not None:
                     command.cpu_s += usage.ru_utime + usage.ru_stime
-                    command.peak_bytes = max(command.peak_bytes, usage.ru_maxrss * 1024)
+                    if not is_main or usage.ru_maxrss * 1024 > command.past_bytes:
+                        command.peak_bytes = max(command.peak_bytes, usage.ru_maxrss * 1024)
                     if is_main:
                         command.status = status
         except ChildProcessError:

@@ -6,13 +6,18 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from rota.clock import SystemClock
 from rota.domain.claim import Claim
+from rota.domain.outcome import Failed, GivenBack
+from rota.domain.usage import Usage
 from rota.executors.channel import Channel
 from rota.executors.context import Context
-from rota.executors.frames import Answer, Call, Message, Ready, Told, Wrote
+from rota.executors.ended import Ended
+from rota.executors.frames import Answer, Call, Message, Ready, Spent, Told, Wrote
 from rota.executors.lines import Lines, last_of
-from rota.executors.stage import Ended, Spawned
+from rota.executors.stage import Spawned, Stage
 
 GRACE_S = 10.0
 START_S = 60.0
@@ -22,17 +27,20 @@ _clock = SystemClock()
 class Turn:
     """One call: it waits for a process, is made there, and is answered."""
 
-    __slots__ = ("answered", "claim", "context", "memory_bytes", "slice_s", "warm")
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "since", "slice_s", "warm")
 
     def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
         self.claim = claim
         self.context = context
         self.slice_s = slice_s
         self.memory_bytes = memory_bytes
+        self.since = _clock.monotonic()
         self.warm: Warm | None = None
         """Where the call was made, once it was."""
-        self.answered: asyncio.Future[Answer | str | None] = asyncio.get_running_loop().create_future()
-        """A text says why there is no process for it; None says that the process ended without an answer."""
+        self.answered: asyncio.Future[Answer | GivenBack | Failed | str | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+        """A text says why there is no process for it yet; None says that the process ended without an answer."""
 
 
 class Warm:
@@ -45,17 +53,20 @@ class Warm:
         outputs: Sequence[Lines],
         memory_bytes: int | None,
         free: Callable[[Warm], None],
+        apart: Stage | None = None,
     ) -> None:
+        """`apart` is the stage that it is on, if that is its own."""
         self.spawned = spawned
         self.memory_bytes = memory_bytes
         self.born_at = _clock.monotonic()
         self.jobs = 0
         self.fresh_bytes = 0
         """Its size before its first job."""
-        self.rss_bytes = 0
+        self.spent = Spent()
+        """What it had cost when the running call began."""
         self.is_spoilt = False
-        self.is_bare = True
         self._free = free
+        self._apart = apart
         self._outputs = outputs
         self._turn: Turn | None = None
         loop = asyncio.get_running_loop()
@@ -71,16 +82,18 @@ class Warm:
         except TimeoutError:
             return f"its app was not loaded within {START_S:g} s"
         if hello is not None:
-            self.fresh_bytes = hello.rss_bytes
+            self.spent, self.fresh_bytes = hello.spent, hello.spent.rss_bytes
             return hello.error
-        await self.spawned.wait()
+        ended = await self.spawned.wait()
         self._drain()
-        return "its process ended while the app was loaded:\n" + self.last_lines()
+        return "\n".join([f"its process {ended.how} while the app was loaded", *self.last_lines().splitlines()])
 
     def begin(self, turn: Turn) -> None:
         """Makes the call. From now on its time runs."""
         assert self._turn is None, "one at a time"
         turn.context.begun()
+        if self.spent.is_past_peak:
+            self.spawned.begin_anew(self.spent.children_bytes)
         self._channel.send(Call(turn.claim, turn.context.deadline, turn.slice_s))
         self._turn, turn.warm = turn, self
         for output in self._outputs:
@@ -95,6 +108,12 @@ class Warm:
         out, error = self._outputs
         return last_of(out, error)
 
+    def cost(self, ended: Ended) -> Usage:
+        """Of the last call, without which the process would not have ended."""
+        usage, spent = ended.usage, self.spent
+        cpu_s, peak_bytes = max(0.0, usage.cpu_s - spent.cpu_s), max(usage.peak_bytes, spent.rss_bytes)
+        return msgspec.structs.replace(usage, cpu_s=cpu_s, peak_bytes=peak_bytes)
+
     async def stop(self, grace_s: float) -> Ended:
         """Ends the process, and reads on until then: what the function keeps for the next attempt comes last."""
         self.spawned.stop(grace_s)
@@ -107,6 +126,8 @@ class Warm:
         self._channel.close()
         self.spawned.stop(GRACE_S)
         ended = await self.spawned.wait()
+        if self._apart is not None:
+            self._apart.close()
         for output in self._outputs:
             output.close()
         return ended
@@ -130,11 +151,11 @@ class Warm:
         turn = self._ended_turn()
         if turn is None:
             return
-        self.jobs += 1
-        self.rss_bytes, self.is_spoilt, self.is_bare = answer.rss_bytes, answer.is_spoilt, answer.is_bare
         if turn.answered.done():  # Nobody waits any more: it is being stopped.
             self._say_last()
         else:
+            self.jobs += 1
+            self.spent, self.is_spoilt = answer.spent, answer.is_spoilt
             turn.answered.set_result(answer)
             self._free(self)
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
+from rota.domain import suspicion
 from rota.domain.errors import LeaseLost
 from rota.domain.lifecycle import Back, End, Held, Later, Rules, decide
 from rota.domain.outcome import (
@@ -119,13 +120,17 @@ def _finish(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
     if not others:
         return stale, failed
     rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in others])}
-    current = []
+    current, shared = [], []
     for report in others:
         row = rows.pop(report.id, None)
         if row is not None and row.fence == report.fence:
             current.append((row, report))
+            if isinstance(report.outcome, Lost) and report.outcome.shared:
+                shared.append(row)
         else:
             stale.append(report.id)
+    if shared:
+        tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
     return stale, failed + settle(tx, current)
 
 

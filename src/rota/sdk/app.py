@@ -306,10 +306,8 @@ class App:
 
     def alone(self, pool: Pool) -> dict[str, Executor]:
         """How a worker runs functions that may have killed a process: each in one of its own."""
-        from rota.executors.process import ProcessExecutor  # lazy: only in a worker
-
-        functions = {name: job.target for name, job in self.jobs.items() if isinstance(job.target, FunctionTarget)}
-        return {name: ProcessExecutor(pool, target.rules) for name, target in functions.items()}
+        functions = {name: job for name, job in self.jobs.items() if isinstance(job.target, FunctionTarget)}
+        return {name: _isolated(job, pool) for name, job in functions.items()}
 
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
@@ -399,11 +397,14 @@ class App:
 
 
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
+    return _isolated(job, pool) if job.definition.target.get("kind") == kinds.PROCESS else job.target
+
+
+def _isolated(job: Job[..., Any, Any], pool: Pool) -> Executor:
+    """In a process of its own, whether it asks for that or not, and with the limits that it has if it does."""
     from rota.executors.process import ProcessExecutor  # lazy: only in a worker
     from rota.executors.warm import GRACE_S  # lazy: only in a worker
 
     target = job.definition.target
-    if target.get("kind") != kinds.PROCESS:
-        return job.target
     memory, grace_s = target.get("memory_bytes"), target.get("grace_s", GRACE_S)
     return ProcessExecutor(pool, job.target.rules, memory_bytes=memory, grace_s=grace_s)

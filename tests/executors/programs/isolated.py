@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 from rota import App, Context
 
 app = App("isolated")
-_left: list[threading.Event] = []
+LARGE = 200
 
 
 @app.job(isolation="process")
@@ -34,10 +34,47 @@ def crash(began: str, gate: str) -> None:
 
 
 @app.job(isolation="process")
-def leave_thread() -> int:
-    _left.append(threading.Event())
-    threading.Thread(target=_left[-1].wait, daemon=True).start()
+def leave(how: str, written: str) -> int:
+    """What it leaves says where it is: a child, or one that has lost its parent and is in a session of its own."""
+    script = f'echo $$ > "{written}.new"; mv "{written}.new" "{written}"; exec sleep 600'
+    if how == "orphan":
+        subprocess.run(["sh", "-c", 'setsid sh -c "$1" &', "sh", script], check=True)
+    else:
+        subprocess.Popen(["sh", "-c", script])
+    while not Path(written).exists():
+        time.sleep(0.01)  # sleep: a file calls nobody back.
     return os.getpid()
+
+
+@app.job(isolation="process")
+def burn(seconds: float) -> int:
+    """Holds a lot, for so long that it is seen."""
+    kept, until = bytearray(b"x") * (LARGE * 2**20), time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+    del kept
+    return os.getpid()
+
+
+@app.job(isolation="process")
+def burn_in_child(seconds: float) -> int:
+    subprocess.run([sys.executable, "-c", f"from {__name__} import burn; burn.target.function({seconds})"], check=True)
+    return os.getpid()
+
+
+@app.job(isolation="process")
+def burn_and_crash(seconds: float) -> None:
+    kept, until = bytearray(b"x") * (LARGE * 2**20), time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+    os._exit(len(kept) % 2)
+
+
+@app.job(isolation="process")
+def end_stage(began: str, gate: str) -> None:
+    wait_for(began, gate)
+    os.kill(os.getppid(), 9)
+    time.sleep(600)  # sleep: it ends with the stage.
 
 
 @app.job(isolation="process")

@@ -1,0 +1,70 @@
+"""Jobs with `isolation="process"` and commands under a real worker: what becomes of their processes and their stage."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from rota import Status
+from rota.executors import tree
+from rota.executors.stage import PROGRAM
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site, Worker, is_alive
+
+
+def stages(worker: Worker) -> list[int]:
+    """The processes beside the worker's own that start others."""
+    found = [pid for child in worker.children() for pid in tree.children(child)]
+    return [pid for pid in found if PROGRAM in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+
+
+def test_a_process_is_replaced_after_as_many_jobs_as_the_setting_says(file_site: Site) -> None:
+    file_site.worker(recycle_jobs=2)
+    pids = [file_site.enqueue("alone", number).result(PATIENCE_S)[1] for number in range(6)]
+    assert pids[::2] == pids[1::2]
+    assert len(set(pids)) == 3
+
+
+def test_what_a_job_has_left_ends_although_its_worker_goes_on(file_site: Site) -> None:
+    file_site.worker()
+    x = file_site.enqueue("leaves_behind", returns=True)
+    left = file_site.wait_started(x, "left")
+    file_site.wait_for(x, Status.SUCCESS)
+    eventually(lambda: not is_alive(left), what="the end of what was left behind")
+
+
+def test_those_who_die_with_the_stage_are_not_charged(site: Site, tmp_path: Path) -> None:
+    worker = site.worker()
+    x = site.enqueue("alone_async", "soon")
+    script = f"echo $$ >> {tmp_path}/command; while ! test -e {tmp_path}/go; do sleep 0.05; done"
+    y = site.enqueue("shell", script=script)
+    site.wait_started(x)
+    eventually((tmp_path / "command").exists, what="the start of the command")
+    (stage,) = stages(worker)
+    os.kill(stage, signal.SIGKILL)
+    site.wait_started(x, fence=2)
+    eventually(lambda: len((tmp_path / "command").read_text().split()) == 2, what="the second start of the command")
+    site.open("soon")
+    (tmp_path / "go").touch()
+    for one in (x, y):
+        one.result(PATIENCE_S)
+        assert (one.info().attempts, one.info().crashes) == (1, 0)
+        assert [attempt.reason for attempt in one.attempts()] == ["suspected", "completed"]
+
+
+def test_a_command_that_kills_the_stage_every_time_is_a_crash_loop_and_takes_nobody_along(site: Site) -> None:
+    site.worker("--concurrency", "4")
+    innocent = [site.enqueue("alone_async", "soon") for _ in range(2)]
+    for one in innocent:
+        site.wait_started(one)
+    x = site.enqueue("shell", script="kill -9 $PPID; sleep 600")
+    site.wait_for(x, Status.FAILED)
+    info = x.info()
+    assert (info.reason, info.crashes, info.attempts) == ("crash_loop", 3, 0)
+    assert "the stage" in (x.attempts()[-1].error or "")
+    site.open("soon")
+    for one in innocent:
+        assert one.result(PATIENCE_S) == "done"
+        assert one.info().crashes == 0
+        assert len(one.attempts()) <= 2, "apart, they have nothing to do with it"
