@@ -8,7 +8,7 @@ from rota.domain.requirement import Needs, Offers
 from rota.domain.status import Status
 from rota.ops import claim, fleet
 from rota.store import reader
-from tests.support.world import NAMESPACE, World
+from tests.support.world import APP, NAMESPACE, World
 
 
 def declare(world: World, job: str, **needs: object) -> None:
@@ -54,6 +54,24 @@ def test_what_runs_at_once_stays_within_the_resources(world: World) -> None:
     for one in rest:
         world.finish(one)
     assert [one.id for one in world.claim(worker, 10)] == [large]
+
+
+def test_a_worker_takes_as_many_as_it_has_processes_for(world: World) -> None:
+    declare(world, "crunch", isolated=True)
+    declare(world, "think", isolated=True, tags=["eu"])
+    crunches = [world.enqueue(job="crunch") for _ in range(3)]
+    others = [world.enqueue() for _ in range(3)]
+    world.enqueue(job="think")
+    worker = join(world, tags=["eu"])
+
+    def taken(processes: int | None) -> claim.Claimed:
+        return world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], processes)
+
+    none = taken(0)
+    assert ([one.id for one in none.claims], none.has_no_room) == (others, True)
+    assert [one.id for one in taken(2).claims] == crunches[:2]
+    assert [one.id for one in taken(-1).claims] == []
+    assert len(taken(None).claims) == 2, "where nothing bounds them"
 
 
 def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world: World) -> None:

@@ -46,17 +46,17 @@ def test_code_that_is_stopped_can_clean_up(served: Site) -> None:
     assert [id for id, _, _ in served.journal("cleaned")].count(x.id) == 1
 
 
-def test_the_time_for_all_attempts_runs_while_one_waits_for_a_process(served: Site) -> None:
+def test_what_finds_no_process_stays_in_the_queue_for_others(served: Site) -> None:
     holders = [served.enqueue("alone_async", "soon") for _ in range(os.cpu_count() or 2)]
     for holder in holders:
         served.wait_started(holder)
-    x = served.enqueue("alone_in_total")
-    served.wait_for(x, Status.FAILED)
-    assert x.info().reason == "total_timeout"
-    assert {holder.status() for holder in holders} == {Status.RUNNING}
+    waiting = [served.enqueue("alone", number) for number in range(5)]
+    assert served.enqueue("echo", 3).result(PATIENCE_S) == 3, "the worker has looked, and others go on"
+    assert {one.status() for one in waiting} == {Status.QUEUED}
     served.open("soon")
-    for holder in holders:
-        holder.result(PATIENCE_S)
+    for one in (*holders, *waiting):
+        one.result(PATIENCE_S)
+    assert {len(one.attempts()) for one in waiting} == {1}, "none was taken too early"
 
 
 def test_an_async_function_in_a_process_is_cancelled(served: Site) -> None:

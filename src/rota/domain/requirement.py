@@ -33,6 +33,8 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     affinity: str = ""
     """The argument by whose value it prefers the worker that had it last."""
     affinity_wait_s: float = AFFINITY_WAIT_S
+    isolated: bool = False
+    """Whether it runs in a process of its own: a worker takes only as many as it has processes for."""
 
 
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -131,6 +133,10 @@ def affinity(requirements: str) -> tuple[str, float] | None:
     """The argument whose value binds to a worker, and for how many seconds; None if there is none."""
     wanted = _needs(requirements)
     return (wanted.affinity, wanted.affinity_wait_s) if wanted.affinity else None
+
+
+def is_isolated(requirements: str) -> bool:
+    return _needs(requirements).isolated
 
 
 def compete(one: str, other: str) -> bool:

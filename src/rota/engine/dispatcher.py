@@ -43,12 +43,14 @@ class Dispatcher:
         pace: Pace,
         poll_s: float,
         clock: Clock,
+        processes: Callable[[], int | None] = lambda: None,
     ) -> None:
+        """`processes` says for how many more jobs there is a process of their own, if that bounds them."""
         self._bridge = bridge
         self._clock = clock
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
-        self._free, self._start = free, start
+        self._free, self._start, self._processes = free, start, processes
         self._outcomes = outcomes
         self._pace = pace
         self._poll_s = poll_s
@@ -151,8 +153,8 @@ class Dispatcher:
         self.claiming_since = self._clock.monotonic()
         try:
             if not reports:
-                return await self._bridge.transact(claim.claim, *where, free, marks)
-            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks)
+                return await self._bridge.transact(claim.claim, *where, free, marks, self._processes())
+            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks, self._processes())
         except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
             self._outcomes.take_back(None)
             self.is_in_doubt = True

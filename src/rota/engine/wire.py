@@ -82,8 +82,8 @@ Success = tuple[str, int, str]
 Reports = tuple[list[Success], list[Report]]
 Attempts = list[tuple[str, int]]
 VERBS: dict[str, Verb] = {
-    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark]], Claimed),
-    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark]], Turned),
+    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark], int | None], Claimed),
+    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark], int | None], Turned),
     "finish": Verb(finish.finish, tuple[Reports], list[str]),
     "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),

@@ -53,14 +53,19 @@ def claim(
     queues: Sequence[str] | None,
     slots: int,
     marks: Sequence[Mark] = (),
+    processes: int | None = None,
 ) -> Claimed:
     """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease.
+
+    At most `processes` of them are of jobs that run in a process of their own; None if nothing bounds them.
 
     Lanes are read from behind the claimer's `marks`. On PostgreSQL taken rows stay in the index until they are
     vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
     committed late is below the mark: a claim without marks finds it.
     """
     lanes = _lanes(tx, worker, namespace, app, queues, marks)
+    if processes is not None:
+        lanes = [_within(lane, processes) if requirement.is_isolated(lane.requirements) else lane for lane in lanes]
     lanes, probing = _guarded(tx, namespace, lanes)
     waiting = {lane.id: lane.head for lane in lanes if lane.head is not None and lane.room != 0}
     _keep_room(tx.now, lanes, waiting)
@@ -94,6 +99,10 @@ class _Lane(msgspec.Struct, frozen=True):
     room: int | None
     fits: bool
     requirements: str
+
+
+def _within(lane: _Lane, most: int) -> _Lane:
+    return replace(lane, room=max(0, most if lane.room is None else min(most, lane.room)))
 
 
 def _keep_room(now: int, lanes: Sequence[_Lane], waiting: dict[int, int]) -> None:

@@ -31,7 +31,8 @@ def turn(
     queues: Sequence[str] | None,
     slots: int,
     marks: Sequence[Mark],
+    processes: int | None = None,
 ) -> Turned:
     """`finish`, then `claim`; both or neither."""
     stale = finish.finish(tx, reports)
-    return Turned(stale, claim.claim(tx, worker, namespace, app, queues, slots, marks))
+    return Turned(stale, claim.claim(tx, worker, namespace, app, queues, slots, marks, processes))

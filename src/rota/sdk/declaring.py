@@ -37,9 +37,9 @@ def rules(options: Mapping[str, Any], relies_on: tuple[Breaker, ...] = ()) -> Ru
     )
 
 
-def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker]) -> Needs:
+def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker], *, is_isolated: bool) -> Needs:
     """What a job needs of the worker that takes it."""
-    return needs(
+    found = needs(
         options.get("pool"),
         options.get("requires", ()),
         options.get("resources") or {},
@@ -47,6 +47,7 @@ def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker]) -> Needs:
         options.get("affinity"),
         options.get("affinity_wait"),
     )
+    return msgspec.structs.replace(found, isolated=True) if is_isolated else found
 
 
 def check_affinity(argument: str | None, signature: Signature, job: str) -> None:
