@@ -138,6 +138,16 @@ def test_outcomes_that_end_an_execution(
     assert world.claim(world.join()) == []
 
 
+def test_what_was_in_the_way_of_an_attempt_that_was_given_back_is_kept(world: World) -> None:
+    _, attempt = world.start()
+    world.finish(attempt, GivenBack(Reason.NOT_BEGUN, 5, ERROR))
+    row, (kept,) = world.execution(attempt.id), world.attempts(attempt.id)
+    assert (row.status, row.attempts, row.due_at) == (Status.SCHEDULED, 0, world.clock.now() + 5 * SECOND)
+    assert (kept.status, kept.reason) == ("given_back", "not_begun")
+    assert kept.error is not None
+    assert ERROR.message in str(kept.error)
+
+
 def test_what_is_given_back_keeps_its_place_in_the_line(world: World) -> None:
     first = world.enqueue()
     worker = world.join()

@@ -9,12 +9,13 @@ import pytest
 from rota.domain import suspicion
 from rota.domain.claim import Claim
 from rota.domain.note import State
+from rota.domain.outcome import Lost
 from rota.domain.status import Reason, Status
 from rota.ops import fleet, notes
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import WorkerRow
-from tests.support.world import NAMESPACE, RecordingBus, World
+from tests.support.world import ERROR, NAMESPACE, RecordingBus, World
 
 SECOND = 1_000_000
 
@@ -119,6 +120,16 @@ def test_whoever_was_there_three_times_runs_alone(world: World) -> None:
         claims = world.claim(worker)
         assert [one.is_suspect for one in claims] == [times >= suspicion.ALONE] * 2
         world.store.transact(partial(fleet.declare_dead, whole_node=True), worker, "gone")
+
+
+def test_those_whom_a_worker_reports_as_dead_together_run_alone(world: World) -> None:
+    _, (one, other, crashed) = holding(world, 3)
+    for attempt in (one, other):
+        world.finish(attempt, Lost(ERROR, shared=True))
+    world.finish(crashed, Lost(ERROR))
+    again = {claim.id: claim.is_suspect for claim in world.claim(world.join())}
+    assert again == {one.id: True, other.id: True, crashed.id: False}
+    assert [world.execution(attempt.id).crashes for attempt in (one, other, crashed)] == [0, 0, 1]
 
 
 def test_a_checkpoint_and_a_suspicion_do_not_forget_each_other(world: World) -> None:

@@ -6,8 +6,10 @@ import os
 import signal
 from pathlib import Path
 
-from rota import Status
+from rota import App, Status
+from rota.domain.lifecycle import Rules
 from rota.executors import tree
+from rota.executors.process import Pool, ProcessExecutor
 from rota.executors.stage import PROGRAM
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, Worker, is_alive
@@ -68,3 +70,22 @@ def test_a_command_that_kills_the_stage_every_time_is_a_crash_loop_and_takes_nob
         assert one.result(PATIENCE_S) == "done"
         assert one.info().crashes == 0
         assert len(one.attempts()) <= 2, "apart, they have nothing to do with it"
+
+
+def test_a_suspect_keeps_the_limits_of_its_job() -> None:
+    app = App("limits", url="sqlite:///unused.db")
+
+    @app.job(isolation="process", memory="200MB", grace="3s")
+    def limited() -> None: ...
+
+    @app.job
+    def free() -> None: ...
+
+    pool = Pool(["unused"], is_apart=True)
+    alone, wanted = app.alone(pool), app.targets(pool)["limited"]
+    assert isinstance(wanted, ProcessExecutor)
+    for name, executor in {"limited": wanted, "free": ProcessExecutor(pool, Rules())}.items():
+        found = alone[name]
+        assert isinstance(found, ProcessExecutor)
+        assert (found.memory_bytes, found.grace_s) == (executor.memory_bytes, executor.grace_s)
+    assert wanted.memory_bytes == 200 * 2**20

@@ -237,14 +237,14 @@ class ProcessExecutor:
         completions: Completions | None = None,
     ) -> None:
         self.pool = pool
-        self._memory_bytes = memory_bytes
+        self.memory_bytes = memory_bytes
         self.rules = rules
         self.completions = completions
         self.grace_s = grace_s
         self.begins_later = True
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
-        turn = Turn(claim, context, self.rules.slice_s, self._memory_bytes)
+        turn = Turn(claim, context, self.rules.slice_s, self.memory_bytes)
         self.pool.admit(turn)
         try:
             answer = await turn.answered
@@ -281,7 +281,7 @@ class ProcessExecutor:
         context.usage = warm.cost(ended)
         last = warm.last_lines()
         if ended.out_of_memory:
-            limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self._memory_bytes or 0, ended.peak_bytes))
+            limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self.memory_bytes or 0, ended.peak_bytes))
             error = payload.error("OutOfMemory", f"the process had {peak}, and {limit} are allowed", last)
             return Failed(error, Reason.OUT_OF_MEMORY)
         if ended.error:
@@ -298,7 +298,8 @@ def _later(claim: Claim, why: str) -> GivenBack:
     """Nothing has run, and that is no fault of the job: it may be better soon, as in the middle of a deploy."""
     delay_s = min(LONGEST_DELAY_S, DELAY_S * 2 ** min(claim.fence - 1, 10))
     error = _not_started(why)
-    log.warning("job %s goes back to the queue for %g s: %s\n%s", claim.job, delay_s, error.message, error.traceback)
+    said = f"{error.message}\n{error.traceback}".rstrip()
+    log.warning("job %s goes back to the queue for %g s: %s", claim.job, delay_s, said)
     return GivenBack(Reason.NOT_BEGUN, delay_s, error)
 
 
