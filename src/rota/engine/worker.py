@@ -186,7 +186,7 @@ class Worker:
                 self._run_in_thread(running, target, args, kwargs)
         else:
             running.task = self._loop.create_task(self._run_elsewhere(running, target))
-            if isinstance(target, ProcessExecutor):
+            if isinstance(target, ProcessExecutor) and target.pool in self._pools:
                 self._isolated[target.pool] += 1
         self._running[claim.id] = running
         if isinstance(target, FunctionTarget) or not target.begins_later:
