@@ -21,7 +21,7 @@ from tests.kill.journal import Word
 
 OF_JOBS = {f"{Boom.__module__}.{Boom.__qualname__}", "Timeout", "ResultError", "WorkerLost"}
 """Errors that the jobs have by design, or with the death of a whole worker."""
-OF_DEATHS = {"Signal", "Crashed", "ProcessError", "NotStarted"}
+OF_DEATHS = {"Signal", "Crashed", "ProcessError", "NotStarted", "StageLost"}
 """Errors that only a killed process explains."""
 STOP_S = 5.0
 """So long after the recorded end of an attempt that was stopped its last effect may come in."""
