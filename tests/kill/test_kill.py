@@ -51,7 +51,7 @@ def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path, database
 
 
 def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: str) -> None:
-    """It comes back, and reports, while the next holder is still at work: the worst moment for an old outcome."""
+    """It comes back while the next holder is still at work, and is gone by itself before its supervisor wakes up."""
     with (
         Fleet(tmp_path, url, lease_s=LEASE_S, poll_s=0.2) as fleet,
         enqueued(fleet, 2 * LEASE_S, 5 * LEASE_S) as handle,
@@ -63,14 +63,14 @@ def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: st
         wait_until(lambda: (2, Answer.DONE) in charges(fleet), START_S, "the next holder to act")
         wait_until(lambda: time.monotonic() >= stopped_at + 3 * LEASE_S, START_S, "three leases to pass")
         child.signal(signal.SIGCONT)
-        wait_until(lambda: (1, Answer.STALE) in charges(fleet), START_S, "the old holder to act on its lost lease")
+        wait_until(child.is_gone, START_S, "the old holder to let go by itself")
         sleeper.process.signal(signal.SIGCONT)
-        wait_until(child.is_gone, START_S, "the supervisor to kill the child that outlived its lease")
         child.close()
         assert handle.result(timeout=START_S) == 2
         drain(sleeper, other)
 
-    assert charges(fleet) == [(2, Answer.DONE), (1, Answer.STALE)]
+    # It may have come as far as its effect before it looked at its lease.
+    assert charges(fleet) in ([(2, Answer.DONE)], [(2, Answer.DONE), (1, Answer.STALE)])
     assert [(one.fence, one.status) for one in history(fleet, handle)] == [(1, "lost"), (2, "success")]
     assert problems(fleet, handle) == []
 
