@@ -78,8 +78,7 @@ async def computing(ctx: Context, ticket: str, seconds: float) -> int:
 async def patient(ctx: Context, ticket: str, gate: str) -> int:
     """Waits at its gate for as long as it takes, and holds up nobody."""
     tell(ctx, "start")
-    while not Path(gate).exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+    await pass_through(gate)
     tell(ctx, CHARGE)
     return ctx.fence
 
@@ -100,8 +99,7 @@ async def unleashed(ctx: Context, ticket: str, gate: str) -> int:
     """Takes back, for its whole process, the wish to be killed by the kernel when the parent dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
     tell(ctx, "start")
-    while not Path(gate).exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+    await pass_through(gate)
     tell(ctx, CHARGE)
     return ctx.fence
 
@@ -162,6 +160,12 @@ command("remaining", "remain", retry=PATIENT)
 
 def tell(ctx: Context, kind: str) -> None:
     send(Effect(ctx.id, ctx.fence, kind, fenced=kind == CHARGE, pid=os.getpid()))
+
+
+async def pass_through(gate: str) -> None:
+    """`wait_at`, for a job that holds up nobody."""
+    while not Path(gate).exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
 
 
 def wait_at(gate: str) -> None:

@@ -158,6 +158,20 @@ def test_logs_and_notes_go_with_their_executions(world: World) -> None:
     assert telling.told(world, claims[2].id) == (1, None, None, "1")
 
 
+def lines_removed(world: World, ids: list[str]) -> list[int]:
+    """How many lines of these executions go with each step of a sweep."""
+    begun = begin(world.store)
+    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
+    assert sweep is not None
+    after: str | None = sweep.after
+    steps = []
+    while after is not None:
+        before = lines_left(world, ids)
+        after = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000).after
+        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
+    return steps
+
+
 def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "MOST_LINES", 10)
     ids = world.enqueue_many(6)
@@ -166,17 +180,7 @@ def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, m
         telling.write_apart(world, telling.some_lines(attempt, count))
         world.finish(attempt)
     world.clock.advance(31 * DAY_S)
-    begun = begin(world.store)
-    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
-    assert sweep is not None
-    after: str | None = sweep.after
-    steps = []
-    while after is not None:
-        before = lines_left(world, ids)
-        step = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000)
-        after = step.after
-        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
-    assert steps == [10, 1, 10, 10, 10, 5, 10]
+    assert lines_removed(world, ids) == [10, 1, 10, 10, 10, 5, 10]
     assert world.executions() == []
     assert summary(world.store)[0].executions == 6
 
@@ -190,16 +194,7 @@ def test_lines_are_counted_however_many_are_in_a_piece(world: World, monkeypatch
             telling.write(world, telling.some_lines(attempt, count, 1 + sum(counts[:number])))
         world.finish(attempt)
     world.clock.advance(31 * DAY_S)
-    begun = begin(world.store)
-    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
-    assert sweep is not None
-    after: str | None = sweep.after
-    steps = []
-    while after is not None:
-        before = lines_left(world, ids)
-        after = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000).after
-        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
-    assert steps == [8 + 9, 2 + 30, 0, 25, 4 + 4, 3]
+    assert lines_removed(world, ids) == [8 + 9, 2 + 30, 0, 25, 4 + 4, 3]
     assert world.executions() == []
 
 
