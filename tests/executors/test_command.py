@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from rota.executors.context import Context
 from rota.executors.lines import MOST_LAST, MOST_LINE
 from rota.executors.port import Executor
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("closed")
 
 FAMILY = str(Path(__file__).with_name("programs") / "family.py")
 
@@ -55,14 +56,6 @@ def claim_of(arguments: dict[str, Any]) -> Claim:
     return Claim(
         "an-id", 0, 0, 4, 2, 0, 0, 0, "jobs.it", msgspec.json.encode(arguments).decode(), None, run_at=0, created_at=0
     )
-
-
-@pytest.fixture(autouse=True)
-async def closed() -> AsyncIterator[None]:
-    yield
-    on = stage.shared()
-    on.close()
-    await on.closed()
 
 
 async def attempt(command: Command, deadline: int | None = None, **arguments: Any) -> tuple[Outcome, Listening]:

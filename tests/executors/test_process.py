@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from rota.domain.lifecycle import Rules
 from rota.domain.note import State
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors import stage
 from rota.executors.context import Context
 from rota.executors.process import Pool, ProcessExecutor, Recycling
 from rota.executors.warm import Warm
@@ -26,6 +25,8 @@ from tests.executors.programs.isolated import LARGE
 from tests.executors.test_command import claim_of
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import is_alive
+
+pytestmark = pytest.mark.usefixtures("closed")
 
 ARGV = [sys.executable, "-m", "rota.cli.body", "tests.executors.programs.isolated:app"]
 
@@ -44,14 +45,6 @@ class Heard:
 
     def state(self, state: State) -> None:
         raise AssertionError("nothing is told of the state")
-
-
-@pytest.fixture(autouse=True)
-async def closed() -> AsyncIterator[None]:
-    yield
-    on = stage.shared()
-    on.close()
-    await on.closed()
 
 
 def job(name: str, **arguments: Any) -> Claim:
