@@ -26,7 +26,7 @@ def test_whatever_signal_kills_a_worker_process_its_work_is_started_again(site: 
 def test_a_copy_that_a_job_makes_of_its_process_ends_with_the_job(served: Site, job: str) -> None:
     copy, original = served.enqueue(job).result(PATIENCE_S)
     assert copy > 0
-    assert is_alive(original)
+    assert job == "alone_forks" or is_alive(original), "only a process of its own is replaced, at any time from now"
     eventually(lambda: not is_alive(copy), what="the end of the copy")
     numbers = range(20)
     executions = [served.enqueue(name, number) for number in numbers for name in ("alone", "echo_async", "echo")]
