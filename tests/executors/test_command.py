@@ -14,7 +14,7 @@ import pytest
 
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
-from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
+from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import stage, tree
 from rota.executors.command import Command, CommandExecutor, filled, parameters
@@ -260,15 +260,20 @@ async def test_what_cannot_be_started_fails_for_good_and_says_why(command: Comma
     assert words in failed.error.message
 
 
-async def test_without_descriptors_in_the_worker_a_command_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_descriptors_a_command_burns_no_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail(flags: int) -> tuple[int, int]:
         raise OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pipe2", fail)
-        failed = await failure(Command(argv=["true"]))
-    assert (failed.error.type, failed.permanent) == ("NotStarted", False)
-    assert "Too many open files" in failed.error.message
+        claim = claim_of({})
+        outcome = await CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None))
+    assert isinstance(outcome, GivenBack)
+    assert outcome.delay_s
+    assert outcome.error is not None
+    assert "Too many open files" in outcome.error.message
 
 
 @pytest.mark.parametrize("is_suspect", [False, True])

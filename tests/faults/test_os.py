@@ -141,7 +141,7 @@ def test_fork_fails_in_the_supervisor(trial: Trial) -> None:
 
 
 def test_fork_fails_in_a_worker_process(trial: Trial) -> None:
-    """A command that cannot be started has failed, and is tried again."""
+    """A command for which there is no process is made later, and no attempt is burned."""
     worker, x = _at_work(trial)
     with no_more_processes(trial.child(worker).pid):
         y = trial.enqueue("forking")

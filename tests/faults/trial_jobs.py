@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rota import App, Context, Fixed
+from rota import App, Context
 from tests.faults.trial_command import LEFT
 from tests.kill.effects import ADDRESS, Effect, send
 from tests.kill.jobs import CHARGE, PATIENT
@@ -152,7 +152,7 @@ def command(name: str, *words: str, **options: Any) -> None:
 
 
 command("shouting", "shout", "100", retry=PATIENT)
-command("forking", "charge", retry=Fixed(attempts=9, delay=0.2))
+command("forking", "charge")
 command("stubborn", "ignore", retry=None, grace="0.2s")
 command("parent", "leave", retry=PATIENT)
 command("remaining", "remain", retry=PATIENT)

@@ -15,7 +15,7 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
+from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
@@ -23,6 +23,7 @@ from rota.executors.context import Completions, Context
 from rota.executors.ended import Ended
 from rota.executors.lines import Lines, last_of
 from rota.executors.stage import Refused, Stage
+from rota.executors.unbegun import unbegun
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 KILL_S = 5.0
@@ -130,9 +131,9 @@ class CommandExecutor:
             with _lines("stdout", context, kept) as out, _lines("stderr", context) as err:
                 ended = await self._ended(on, argv, environment, directory, out, err, context)
         except Refused as refused:
-            return _not_started(refused, argv[0], directory)
+            return _not_started(claim, refused, argv[0], directory)
         except OSError as error:
-            return _not_started(Refused("descriptors", error.errno or 0), argv[0], directory)
+            return _not_started(claim, Refused("descriptors", error.errno or 0), argv[0], directory)
         finally:
             if on is not self._stage:
                 on.close()
@@ -198,14 +199,15 @@ class CommandExecutor:
             return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
 
 
-def _not_started(refused: Refused, program: str, directory: str | None) -> Failed:
+def _not_started(claim: Claim, refused: Refused, program: str, directory: str | None) -> Failed | GivenBack:
     match refused.step:
         case "program":
             what = f"the program {program!r} cannot be started"
         case "directory":
             what = f"the directory {directory!r} cannot be entered"
         case _:
-            what = "no process could be started for the command"
+            error = payload.error("NotStarted", f"no process could be started for the command: {refused}")
+            return unbegun(claim, error)
     return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
 

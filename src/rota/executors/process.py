@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 from collections import deque
@@ -31,6 +30,7 @@ from rota.executors.ended import Ended
 from rota.executors.frames import Answer
 from rota.executors.lines import Lines
 from rota.executors.stage import Refused, Spawned, Stage
+from rota.executors.unbegun import unbegun
 from rota.executors.warm import GRACE_S, Turn, Warm
 
 KEPT_SHARE = 4
@@ -40,10 +40,6 @@ FIRST_FD = 3
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process, before somebody else may have it."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
-DELAY_S = 5.0
-LONGEST_DELAY_S = 300.0
-"""A call for which no process could be started is made again after so long: at first, and at the most."""
-log = logging.getLogger("rota.engine")
 _clock = SystemClock()
 
 
@@ -260,7 +256,7 @@ class ProcessExecutor:
             outcome: Outcome = answer.outcome
             return outcome
         if isinstance(answer, str):
-            return _later(claim, answer)
+            return unbegun(claim, _not_started(answer))
         assert turn.warm is not None
         try:
             return self._crashed(turn.warm, await turn.warm.end(), context)
@@ -292,15 +288,6 @@ class ProcessExecutor:
 
     def abandon(self) -> None:
         stage.shared().abandon()
-
-
-def _later(claim: Claim, why: str) -> GivenBack:
-    """Nothing has run, and that is no fault of the job: it may be better soon, as in the middle of a deploy."""
-    delay_s = min(LONGEST_DELAY_S, DELAY_S * 2 ** min(claim.fence - 1, 10))
-    error = _not_started(why)
-    said = f"{error.message}\n{error.traceback}".rstrip()
-    log.warning("job %s goes back to the queue for %g s: %s", claim.job, delay_s, said)
-    return GivenBack(Reason.NOT_BEGUN, delay_s, error)
 
 
 def _not_started(why: str) -> Error:
