@@ -155,7 +155,8 @@ class PostgresServer:
     def create_database(self, name: str = "", template: str = "template0") -> str:
         """The URL of a new database, empty or a copy of `template`, which nobody may be connected to."""
         name = name or f"test_{os.getpid()}_{next(self._names)}"
-        command = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}")
+        # Copying the files takes half as long as writing each page to the log, which is the default.
+        command = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy")
         self.execute(command.format(*map(sql.Identifier, (name, USER, template))))
         return self.url(name)
 
