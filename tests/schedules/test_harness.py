@@ -122,7 +122,7 @@ def test_several_expressions_are_several_schedules(app: App) -> None:
     assert ran == [3600, 9000]
 
 
-def test_a_calendar_is_left_out(app: App) -> None:
+def test_a_calendar_is_left_out(app: App, caplog: pytest.LogCaptureFixture) -> None:
     ran: list[float] = []
 
     @app.job(cron="0 0 * * *", calendars=["holidays"])
@@ -130,6 +130,7 @@ def test_a_calendar_is_left_out(app: App) -> None:
         ran.append(since_start(ctx.scheduled_for) / 86_400)
 
     with harness(app) as rota:
+        assert "no calendar 'holidays'" in caplog.text
         app.calendar("holidays", [NOON.date() + timedelta(days=1), "2026-01-04"])
         rota.advance("4d")
     assert ran == [2, 4]

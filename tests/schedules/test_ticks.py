@@ -203,11 +203,23 @@ def test_excluded_dates_are_those_of_the_schedules_zone(table: Timetable) -> Non
 
 def test_a_calendar_applies_and_so_does_its_change(table: Timetable) -> None:
     table.calendar("holidays", "2026-01-02", "2026-01-03")
-    table.put(every(DAY_S), calendars=("holidays", "nobody_has_made_this_one"))
+    table.put(every(DAY_S), calendars=("holidays",))
     table.go_to(DAY_S)
     table.calendar("holidays", "2026-01-04")
     table.visit(2 * DAY_S, 3 * DAY_S)
     assert [entry.outcome for entry in table.ledger()] == ["excluded", "fired", "excluded"]
+
+
+def test_a_calendar_that_nobody_has_set_is_refused_at_run_time_and_leaves_nothing_out_of_what_is_declared(
+    table: Timetable,
+) -> None:
+    with pytest.raises(DefinitionError, match=r"no calendar 'holidays'.*app\.calendar"):
+        table.put(every(DAY_S), calendars=("holidays",))
+    table.declare(s=spec(every(DAY_S), calendars=("holidays",)))
+    table.visit(DAY_S)
+    table.calendar("holidays", "2026-01-03")
+    table.visit(2 * DAY_S)
+    assert [entry.outcome for entry in table.ledger()] == ["fired", "excluded"]
 
 
 def test_missed_ticks_on_excluded_dates_are_told_apart(table: Timetable) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import msgspec
@@ -71,6 +71,8 @@ def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> 
             f"schedule {name!r} is declared in the code of {app!r}: change it there, or choose a name"
         )
     _refuse_what_is_over(spec, tx.now)
+    if unset := unset_calendars(tx, namespace, [spec]):
+        raise DefinitionError(f"calendars: there is no calendar {unset[0]!r}; set it with app.calendar() first")
     _put(tx, namespace, app, [(name, spec)], RUN_TIME)
     audit(tx, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
     return True
@@ -118,6 +120,12 @@ def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: 
     text = msgspec.json.encode([day.isoformat() for day in dates]).decode()
     tx.run("set_calendar", namespace=namespace, name=name, days=text)
     audit(tx, actor, "calendar.set", name, after={"days": len(dates)})
+
+
+def unset_calendars(tx: Tx, namespace: str, specs: Iterable[Spec]) -> list[str]:
+    """Those that the schedules are to heed, and that nobody has set: no date is left out for them."""
+    wanted = sorted({name for spec in specs for name in spec.calendars})
+    return [name for name in wanted if tx.one("calendar_days", namespace=namespace, name=name) is None]
 
 
 def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:

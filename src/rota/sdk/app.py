@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -40,6 +41,7 @@ from rota.store.postgres_url import shown
 if TYPE_CHECKING:
     from rota.executors.process import Pool
 
+log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
 T = TypeVar("T")
 Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
@@ -293,8 +295,14 @@ class App:
     def declare_schedules(self) -> list[str]:
         """Makes the declared schedules in the database those that the code has; a worker does so when it starts."""
         self.check()
-        store = self.connection.store()
-        return store.transact(schedule.declare, self.settings.namespace, self.name, list(self._schedules.items()))
+        store, namespace = self.connection.store(), self.settings.namespace
+        done = store.transact(schedule.declare, namespace, self.name, list(self._schedules.items()))
+        if any(spec.calendars for spec in self._schedules.values()):
+            for name in store.transact(schedule.unset_calendars, namespace, list(self._schedules.values())):
+                log.warning(
+                    "there is no calendar %r: no date is left out until app.calendar(%r, …) sets it", name, name
+                )
+        return done
 
     def handle(self, id: str) -> Handle[Any]:
         """A handle on an execution whose id is known."""
