@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kill.effects import ADDRESS, FILE
-from tests.kill.processes import MARK, Process, children_of, marked, parent_of, wait_until
+from tests.kill.processes import MARK, Process, children_of, described, marked, parent_of, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOM = "tests.kill"
@@ -109,6 +109,8 @@ class Fleet:
             program.close()
         try:
             wait_until(lambda: not marked(self.mark), DEATH_S, "the processes of this run to be gone")
+        except TimeoutError as error:
+            raise TimeoutError("\n".join([str(error), *map(described, marked(self.mark))])) from None
         finally:
             self._end_the_rest()
 

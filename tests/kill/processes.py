@@ -78,6 +78,21 @@ def marked(mark: str) -> list[int]:
     return found
 
 
+def described(pid: int) -> str:
+    """What is known of a process, for somebody who wonders why it is there."""
+    known = [str(pid)]
+    with contextlib.suppress(OSError):
+        words = (PROC / f"{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        status = (PROC / f"{pid}/status").read_text()
+        wanted = ("State", "PPid", "NSsid", "SigPnd", "ShdPnd", "SigBlk")
+        limits = (PROC / f"{pid}/limits").read_text()
+        lines = [line for line in status.splitlines() if line.startswith(wanted)]
+        lines += [line for line in limits.splitlines() if "realtime timeout" in line]
+        known += [" ".join(line.split()) for line in lines]
+        known.append(words.strip())
+    return ", ".join(known)
+
+
 def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     """Other processes cannot call us back: look often, and give up with words."""
     give_up_at = time.monotonic() + timeout_s
