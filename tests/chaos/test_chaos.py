@@ -21,7 +21,7 @@ MINUTES = float(os.environ.get("ROTA_CHAOS_MINUTES", "0.35"))
 @pytest.mark.parametrize("database", DATABASES)
 def test_what_was_accepted_survives_a_storm(tmp_path: Path, database: str) -> None:
     seed = int(os.environ.get("ROTA_CHAOS_SEED", random.randrange(1_000_000)))
-    plan = Plan(database=database, minutes=MINUTES, seed=seed, kills=10, lease_s=2.0, cheap=0.1, even=0.5)
+    plan = Plan(database=database, minutes=MINUTES, seed=seed, kills=5, lease_s=2.0, cheap=0.1, even=0.5)
     report = Run(plan, tmp_path).run()
     print(table(report))
     assert not report.problems, table(report)
