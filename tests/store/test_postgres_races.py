@@ -16,7 +16,7 @@ from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.retry import Fixed
 from rota.domain.status import Reason, Status
 from rota.domain.unique import Unique
-from rota.ops import claim, control, define, enqueue, finish, fleet, pausing, upkeep
+from rota.ops import claim, control, define, ending, enqueue, finish, fleet, pausing, upkeep
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
 from rota.store import reader
@@ -97,6 +97,59 @@ def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: W
     assert taken.result().claims == []
     assert resumed.result(PATIENCE_S)
     assert world.status(id) is Status.QUEUED
+
+
+def put_aside(world: World, **options: Any) -> str:
+    """An execution of a paused job, which a worker has come upon."""
+    id, worker = world.enqueue(**options), world.join()
+    world.store.transact(pausing.pause, NAMESPACE, APP, "send", "test")
+    assert world.claim(worker) == []
+    assert world.status(id) is Status.WAITING
+    return id
+
+
+def test_what_is_cancelled_while_its_job_is_resumed_does_not_come_back(arena: Arena, world: World) -> None:
+    id = put_aside(world)
+    with arena.held_open(stop, id) as stopped:
+        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
+        arena.wait_until_blocked(resumed)
+    assert stopped.result() is Status.CANCELLED
+    assert resumed.result(PATIENCE_S)
+    assert arena.place(id) == ["cancelled"]
+    assert world.claim(world.join()) == []
+
+
+def test_what_is_taken_up_again_can_be_cancelled_at_that_moment(arena: Arena, world: World) -> None:
+    id = put_aside(world)
+    with arena.held_open(pausing.resume, NAMESPACE, APP, "send", "test"):
+        stopped = arena.start(stop, id)
+        arena.wait_until_blocked(stopped)
+    assert stopped.result(PATIENCE_S) is Status.CANCELLED
+    assert arena.place(id) == ["cancelled"]
+
+
+def test_what_misses_its_start_while_its_job_is_resumed_does_not_come_back(arena: Arena, world: World) -> None:
+    id = put_aside(world, start_within_s=5.0)
+    world.clock.advance(10)
+    with arena.held_open(upkeep.expire) as expired:
+        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
+        arena.wait_until_blocked(resumed)
+    assert expired.result() == 1
+    assert resumed.result(PATIENCE_S)
+    assert arena.place(id) == ["skipped"]
+
+
+def test_an_end_that_is_there_already_is_no_hindrance(arena: Arena, world: World) -> None:
+    """Nothing must come back after its end. If ever something does, it goes again and takes nobody with it."""
+    ids, worker = world.enqueue_many(3), world.join()
+    for id in ids[:2]:
+        world.cancel(id)
+        arena.haunt(id)
+    assert world.store.transact(ending.end_pending, ids[:1], Status.SKIPPED, Reason.START_DEADLINE)
+    assert {claimed.id for claimed in world.claim(worker)} == set(ids[1:])
+    reports = [Finished(id, 1, Failed(ERROR), NO_RETRY) for id in ids[1:]]
+    assert world.store.transact(finish.finish, reports) == []
+    assert [arena.place(id) for id in ids] == [["cancelled"], ["cancelled"], ["failed"]]
 
 
 # Keys.

@@ -128,7 +128,14 @@ class Completer:
             problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
             failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
             bare = Finished(report.id, report.fence, failed, written=report.written)
+        try:
             return await self._bridge.transact(finish.finish, [bare])
+        except StoreUnavailable:
+            raise
+        except Exception:
+            # Others must not wait for what will never be taken. It stays as it is until this worker has ended.
+            log.exception("the end of execution %s was refused for good, and is given up", report.id)
+            return [report.id]
 
 
 def _as_it_is(report: Finished) -> Finished:

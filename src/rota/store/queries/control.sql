@@ -16,9 +16,11 @@ WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM schedu
 SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r
 
 -- name: end_pending
+-- What has ended already has only its place to lose.
 INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, finished_at)
 SELECT id, fence, 1, :status, :reason, attempts, crashes, :now
-FROM EACH(:rows, id uuid, fence bigint, attempts int, crashes int) e;
+FROM EACH(:rows, id uuid, fence bigint, attempts int, crashes int) e
+WHERE (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence AND f.final = 1) = 0;
 DELETE FROM scheduled WHERE id AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid);
 DELETE FROM ready WHERE id AMONG(:ids, uuid)

@@ -74,15 +74,29 @@ DELETE FROM running WHERE id AMONG(:ids, uuid)
 SELECT DISTINCT w.lane FROM waiting w JOIN lane l ON l.id = w.lane
 WHERE w.waits_for = :waits_for AND l.namespace = :namespace
 
--- name: take_up
+-- name: take_up @sqlite
 -- To the place that each had.
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
-SELECT w.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - w.priority * CAST(60000000 AS bigint) END, w.id,
-       w.fence, w.attempts, w.crashes, w.first_start_at
+SELECT w.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - w.priority * 60000000 END, w.id, w.fence, w.attempts,
+       w.crashes, w.first_start_at
 FROM waiting w JOIN execution x ON x.id = w.id JOIN lane l ON l.id = w.lane
 JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE w.waits_for = :waits_for AND l.namespace = :namespace;
 DELETE FROM waiting WHERE waits_for = :waits_for AND lane IN (SELECT l.id FROM lane l WHERE l.namespace = :namespace)
+
+-- name: take_up @postgres
+-- To the place that each had. What somebody ends or moves at the same moment is not there any more when it is our turn.
+WITH aside AS MATERIALIZED (
+    SELECT w.id FROM waiting w JOIN lane l ON l.id = w.lane
+    WHERE w.waits_for = :waits_for AND l.namespace = :namespace ORDER BY w.id FOR UPDATE OF w),
+gone AS (
+    DELETE FROM waiting w USING aside WHERE w.id = aside.id
+    RETURNING w.id, w.lane, w.priority, w.fence, w.attempts, w.crashes, w.first_start_at)
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
+SELECT g.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - g.priority * CAST(60000000 AS bigint) END, g.id,
+       g.fence, g.attempts, g.crashes, g.first_start_at
+FROM gone g JOIN execution x ON x.id = g.id JOIN lane l ON l.id = g.lane
+JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 
 -- name: jobs_that_pause
 SELECT x.id, j.namespace, j.app, j.name, j.failures FROM execution x

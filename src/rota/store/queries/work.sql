@@ -100,10 +100,12 @@ ended AS (
 SELECT id FROM e WHERE id NOT IN (SELECT id FROM gone)
 
 -- name: finish
+-- What has ended already has only its place to lose.
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, finished_at)
 SELECT id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, :now
-FROM EACH(:ended, id uuid, fence bigint, final int, status text, reason text, attempts int, crashes int, worker bigint, started_at bigint, result text, error text, usage text) e;
+FROM EACH(:ended, id uuid, fence bigint, final int, status text, reason text, attempts int, crashes int, worker bigint, started_at bigint, result text, error text, usage text) e
+WHERE (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence AND f.final = 1) = 0;
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: return_ready
@@ -120,4 +122,4 @@ CROSS JOIN execution x ON x.id = e.id
 -- name: bury
 INSERT INTO dead (id, namespace, app, job, queue, reason, failed_at)
 SELECT x.id, x.namespace, x.app, x.job, x.queue, e.reason, :now
-FROM EACH(:rows, id uuid, reason text) e CROSS JOIN execution x ON x.id = e.id
+FROM EACH(:rows, id uuid, reason text) e CROSS JOIN execution x ON x.id = e.id WHERE true ON CONFLICT DO NOTHING

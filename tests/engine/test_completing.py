@@ -1,0 +1,58 @@
+"""Outcomes on their way to the store: one that it will never take does not keep the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.outcome import Succeeded
+from rota.engine.bridge import Bridge
+from rota.engine.completer import Completer
+from rota.ops.finish import Finished
+
+
+class Picky:
+    """A store that refuses every batch with one of these in it."""
+
+    def __init__(self, refused: set[str]) -> None:
+        self.refused = refused
+        self.away = 0
+        self.taken: list[str] = []
+
+    async def transact(self, op: Callable[..., Any], reports: list[Finished]) -> list[str]:
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailable("away")
+        if self.refused & {report.id for report in reports}:
+            raise StoreError("duplicate key")
+        self.taken += [report.id for report in reports]
+        return []
+
+
+async def test_what_the_store_always_refuses_is_given_up_and_the_others_are_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Picky({"b"})
+    completer = Completer(cast("Bridge", store))
+    for id in "abc":
+        completer.add(Finished(id, 1, Succeeded("1")))
+    await completer.step()
+    assert store.taken == ["a", "c"]
+    assert completer.is_empty
+    assert "execution b was refused for good" in caplog.text
+
+
+async def test_what_a_store_that_is_away_did_not_take_is_kept() -> None:
+    store = Picky({"b"})
+    completer = Completer(cast("Bridge", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    store.away = 1
+    with pytest.raises(StoreUnavailable):
+        await completer.step()
+    assert completer.held() == ["a"]
+    await completer.step()
+    assert store.taken == ["a"]
+    assert completer.is_empty
