@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
 from rota.engine.node import Place
+from rota.ops.fleet import Newcomer
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,4 +40,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             lease_s=self.lease_s,
             poll_s=self.poll_s,
             grace_s=self.grace_s,
+        )
+
+    def newcomer(self, namespace: str, app: str, pid: int) -> Newcomer:
+        """What the store is told of one child."""
+        host = socket.gethostname()
+        return Newcomer(
+            namespace=namespace,
+            app=app,
+            name=f"{host}:{pid}",
+            host=host,
+            pid=pid,
+            version=self.version,
+            queues=None if self.queues is None else list(self.queues),
+            concurrency=self.concurrency,
+            offers=self.offers,
+            supervisor=f"{host}:{os.getpid()}",
+            least=self.processes.least,
+            most=self.processes.most,
         )
