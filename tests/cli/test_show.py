@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from rota.domain.job import Definition
 from rota.domain.outcome import Succeeded
+from rota.domain.requirement import Needs
 from tests.cli.shell import Seed, Shell
 
 
@@ -66,6 +68,26 @@ def test_it_says_why_it_is_not_running(shell: Shell, seed: Seed) -> None:
     shell.ok("cancel", first)
     assert why(shell, first).startswith("asked to stop ")
     assert worker != live
+
+
+def test_a_paused_job_says_by_whom_and_why(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.enqueue()
+    shell.ok("jobs", "pause", "send", "--note", "no stamps")
+    assert "(no stamps): `rota jobs resume send`; next in line" in why(shell, id)
+    assert seed.claim(seed.join()) == []
+    row = shell.ok("show", id, "--json").rows
+    assert row["status"] == "waiting"
+    assert row["why"].startswith("job shop.send is paused by cli")
+    assert row["why"].endswith(" (no stamps): `rota jobs resume send`")
+
+
+def test_without_any_worker_it_says_what_is_needed(shell: Shell, seed: Seed) -> None:
+    seed.define("shop", Definition(name="train", needs=Needs(pool="cards", resources={"gpu": 1.0})))
+    (id,) = seed.enqueue("train")
+    told = why(shell, id)
+    assert "serves queue mail, and it needs pool cards, 1 gpu: start one with `rota worker --pool`" in told
+    seed.join(queues=["mail"])
+    assert "no live worker has what it needs (pool cards, 1 gpu)" in why(shell, id)
 
 
 def test_a_lease_that_ran_out_is_told(shell: Shell, seed: Seed) -> None:

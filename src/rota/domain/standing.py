@@ -34,6 +34,10 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     lease_until: int | None
     circuits: str | None = None
     """Open breakers of the namespace, as JSON: the name, and when one may try."""
+    job: str = ""
+    job_paused_at: int | None = None
+    job_paused_by: str | None = None
+    job_paused_note: str | None = None
 
 
 def why(standing: Standing, now: int) -> str:
@@ -42,7 +46,7 @@ def why(standing: Standing, now: int) -> str:
         case Status.SCHEDULED | Status.RETRYING:
             return _later(standing, now)
         case Status.WAITING:
-            return f"waits for {standing.reason or 'a limit or another execution'}"
+            return _paused(standing) or f"waits for {standing.reason or 'a limit or another execution'}"
         case Status.QUEUED:
             return _queued(standing, now)
         case Status.RUNNING:
@@ -71,17 +75,29 @@ def _queued(standing: Standing, now: int) -> str:
 
 def _blocked(standing: Standing) -> str:
     if standing.paused_at is not None:
-        by = f" by {standing.paused_by}" if standing.paused_by else ""
-        note = f" ({standing.paused_note})" if standing.paused_note else ""
-        return f"queue {standing.queue} is paused{by}{note}: `rota queues resume {standing.queue}`"
+        why = _by(standing.paused_by, standing.paused_note)
+        return f"queue {standing.queue} is paused{why}: `rota queues resume {standing.queue}`"
+    if standing.job_paused_at is not None:
+        return _paused(standing)
+    wanted = requirement.words(standing.requirements or "")
+    start = "start one with `rota worker --pool`, `--tag` or `--resource`" if wanted else "start one with `rota worker`"
     if not standing.live_workers:
-        return f"no live worker of app {standing.app} serves queue {standing.queue}: start one with `rota worker`"
+        needed = f", and it needs {wanted}" if wanted else ""
+        return f"no live worker of app {standing.app} serves queue {standing.queue}{needed}: {start}"
     if not _fits(standing):
-        wanted = requirement.words(standing.requirements or "")
-        return (
-            f"no live worker has what it needs ({wanted}): start one with `rota worker --pool`, `--tag` or `--resource`"
-        )
+        return f"no live worker has what it needs ({wanted}): {start}"
     return ""
+
+
+def _paused(standing: Standing) -> str:
+    if standing.job_paused_at is None:
+        return ""
+    why = _by(standing.job_paused_by, standing.job_paused_note)
+    return f"job {standing.app}.{standing.job} is paused{why}: `rota jobs resume {standing.job}`"
+
+
+def _by(actor: str | None, note: str | None) -> str:
+    return (f" by {actor}" if actor else "") + (f" ({note})" if note else "")
 
 
 def _relies(standing: Standing, now: int) -> str:

@@ -113,8 +113,10 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
             WHERE m.id = s.id LIMIT :most) counted) AS ahead,
        s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until,
        (SELECT CAST(LISTING(PAIR(b.name, b.retry_at)) AS text) || '' FROM breaker b
-        WHERE b.namespace = s.namespace AND b.opened_at IS NOT NULL) AS circuits
+        WHERE b.namespace = s.namespace AND b.opened_at IS NOT NULL) AS circuits,
+       s.job, j.paused_at AS job_paused_at, j.paused_by AS job_paused_by, j.paused_note AS job_paused_note
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
+LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace
 
 -- name: stranded
