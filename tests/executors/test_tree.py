@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from rota.executors import tree
 from tests.support.waiting import eventually
 
 FAMILY = str(Path(__file__).with_name("programs") / "family.py")
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -94,6 +96,17 @@ def test_the_marked_are_found_and_killed_wherever_they_are(
     eventually(lambda: not any(is_there(process) for process in (*left, wiped)))
 
 
+def test_the_marked_of_another_container_are_not_ours(start: Start) -> None:
+    """There the number that the mark names belongs to another process."""
+    if not shutil.which("unshare") or subprocess.run([*CONTAINER, "true"], check=False).returncode:
+        pytest.skip("no namespace of processes can be made here")
+    stage = present(os.getpid())
+    marked = ("prlimit", f"--rttime={tree.mark_for(stage.pid, 7)}:", "sleep", "1000")
+    ours, container = start(*marked), start(*CONTAINER, *marked)
+    eventually(lambda: any(tree.mark(pid) for pid in tree.children(container.pid)))
+    assert eventually(lambda: tree.marked(stage)) == [present(ours.pid)]
+
+
 def test_a_mark_that_means_something_else_is_none(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tree.mark(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
     monkeypatch.setattr(tree, "has_limits", False)
@@ -130,6 +143,29 @@ def test_what_starts_others_all_the_time_is_killed(start: Start) -> None:
     tree.kill(find)
     shell.wait()
     eventually(lambda: not any(is_there(process) for process in seen.values()))
+
+
+def test_what_hides_from_a_look_is_found_by_one_of_the_next(start: Start) -> None:
+    """As something does that forks and ends all the time: a look may fall between two of its processes."""
+    first, last = (present(start("sleep", "1000").pid) for _ in range(2))
+    seen = iter([[first], [], [], [last], [], [], [], [first, last]])
+    assert tree.kill(lambda: next(seen), quiet=3) == 2
+    assert next(seen) == [first, last]
+    eventually(lambda: not is_there(first) and not is_there(last))
+
+
+def test_those_without_a_mark_are_remembered_as_long_as_they_live(start: Start) -> None:
+    bare: set[tuple[int, int]] = {(2**22 + 1, 5)}
+    sleep, parent = present(start("sleep", "1000").pid), present(os.getppid())
+    list(tree.strays(bare))
+    assert (2**22 + 1, 5) not in bare
+    assert (sleep.pid, sleep.start) not in bare, "it may be about to put one on"
+    assert (parent.pid, parent.start) in bare or tree._now() < parent.start + tree._GROWN_TICKS
+
+
+def test_a_stage_that_is_not_shown_to_us_is_not_gone() -> None:
+    assert tree._is_hidden(1) == (os.getuid() != 0)
+    assert not tree._is_hidden(2**22 + 1)
 
 
 def test_the_memory_of_a_tree_is_that_of_its_processes(start: Start) -> None:

@@ -18,9 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
-import socket
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -39,6 +37,7 @@ from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
 from rota.engine.process import ChildProcess, ending
+from rota.engine.strays import Strays, end_strays
 from rota.engine.upkeep import Upkeep
 from rota.ops import finish, fleet
 from rota.ops.upkeep import Served
@@ -84,6 +83,7 @@ class Supervisor:
             waits=self._has_work,
             let_go=self._let_one_go,
         )
+        self._strays = Strays()
         self._stopping = asyncio.Event()
         self._store: Store | None = None
         self._url = ""
@@ -122,6 +122,7 @@ class Supervisor:
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
+            await end_strays()
             if self._store is not None:
                 self._store.close()
 
@@ -155,7 +156,7 @@ class Supervisor:
         self._usable.set()
         try:
             watch = Loop("store watch", self._look_at_store)
-            loops = (self._heart.loop, self._heart.watch, upkeep.loop, watch, janitor.loop)
+            loops = (self._heart.loop, self._heart.watch, upkeep.loop, watch, janitor.loop, self._strays.loop)
             await asyncio.gather(*(one.run() for one in loops))
         finally:
             janitor.close()
@@ -216,6 +217,9 @@ class Supervisor:
             if hello.error:
                 return await self._refused(child, hello.error), None
             worker = await self._join(child, hello)
+            if worker is None:
+                await self._end_at_once([child])
+                return tether.DRAINED, None
         except BaseException:
             await self._end_at_once([child])
             raise
@@ -291,6 +295,8 @@ class Supervisor:
             leaving.cancel()
             stop.cancel()
         code = await end
+        if code < 0:
+            self._strays.look_soon()
         # The next child need not wait for this: if the store is away, it should be ready when the store is back.
         self._keep(self._bury(worker, child, desk, code))
         return code
@@ -314,25 +320,13 @@ class Supervisor:
         self._ours.discard(worker)
         return code
 
-    async def _join(self, child: ChildProcess, hello: Hello) -> int:
-        await self._open(hello)
-        host = socket.gethostname()
-        newcomer = fleet.Newcomer(
-            namespace=hello.namespace,
-            app=hello.app,
-            name=f"{host}:{child.pid}",
-            host=host,
-            pid=child.pid,
-            version=self._plan.version,
-            queues=None if self._plan.queues is None else list(self._plan.queues),
-            concurrency=self._plan.concurrency,
-            offers=self._plan.offers,
-            supervisor=f"{host}:{os.getpid()}",
-            least=self._plan.processes.least,
-            most=self._plan.processes.most,
-        )
+    async def _join(self, child: ChildProcess, hello: Hello) -> int | None:
+        """Its number; None if we are to stop before the store has one for it."""
+        if not await self._open(hello):
+            return None
+        newcomer = self._plan.newcomer(hello.namespace, hello.app, child.pid)
         backoff_s = FIRST_BACKOFF_S
-        while True:
+        while not self._stopping.is_set():
             joined_at = self._clock.monotonic()
             try:
                 worker = await self._bridge.transact(fleet.join, newcomer, self._plan.lease_s)
@@ -344,11 +338,14 @@ class Supervisor:
             else:
                 self._heart.add(worker, joined_at)
                 return worker
+        return None
 
-    async def _open(self, hello: Hello) -> None:
+    async def _open(self, hello: Hello) -> bool:
         """The first child says where the store is. If that is away, a worker has nothing better to do than to wait."""
         async with self._opening:
             while self._store is None:
+                if self._stopping.is_set():
+                    return False
                 try:
                     self._store = await asyncio.to_thread(self._open_store, hello.url)
                 except StoreUnavailable as error:
@@ -359,6 +356,7 @@ class Supervisor:
             self._served = Served(hello.namespace, hello.app, queues)
             self._opened.set()
         await self._usable.wait()
+        return True
 
     async def _report_blocked(self, child: ChildProcess) -> None:
         """One attempt held the event loop beyond its time: that has ended so; the rest was not its fault."""

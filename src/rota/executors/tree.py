@@ -14,7 +14,7 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 MARK = "ROTA_STAGE_ID"
@@ -25,6 +25,9 @@ _ID_BITS = 40
 _LIMIT = b"Max realtime timeout"
 MOST_ROUNDS = 50
 _PAGE = os.sysconf("SC_PAGESIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_GROWN_TICKS = 10 * _TICKS_PER_S
+"""A process that is older than that runs its program, and has the mark that it will ever have."""
 
 
 def _is_limit_free() -> bool:
@@ -59,18 +62,21 @@ class Process(NamedTuple):
 
 def read(pid: int) -> Process | None:
     """The process with this number, if there is one."""
-    data = _content(f"/proc/{pid}/stat")
+    data = _record(f"/proc/{pid}/stat")
     if not data:
         return None
     # The name stands in brackets and may hold anything, brackets and spaces included.
-    fields = data[data.rindex(b")") + 2 :].split()
+    fields = data[data.rindex(b")") + 2 :].split(maxsplit=20)
     return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0].decode())
 
 
 def everyone() -> dict[int, Process]:
     """All processes, by number. Those that come or go meanwhile may be missing."""
-    found = (read(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return {process.pid: process for process in found if process is not None}
+    return {process.pid: process for process in map(read, _numbers()) if process is not None}
+
+
+def _numbers() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def descendants(pid: int, among: Mapping[int, Process] | None = None) -> list[Process]:
@@ -132,44 +138,80 @@ def put_on(mark: int, env: dict[str, str]) -> dict[str, str]:
 def mark(pid: int) -> int:
     """The mark that a process carries; 0 if it has none, or has ended."""
     if has_limits:
-        words = _content(f"/proc/{pid}/limits").partition(_LIMIT)[2].split(maxsplit=1)
+        words = _record(f"/proc/{pid}/limits").partition(_LIMIT)[2].split(maxsplit=1)
     else:
         words = (b"\0" + _content(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())[2].split(b"\0", maxsplit=1)
     number = int(words[0]) if words and words[0].isdigit() else 0
     return number if number >> _SIGN_BIT == 1 else 0
 
 
-def marked(stage: Process, among: Mapping[int, Process] | None = None) -> list[Process]:
+def marked(stage: Process) -> list[Process]:
     """Every process with a mark of this stage, and their descendants; not the one that asks."""
-    among = everyone() if among is None else among
-    return _with_descendants(
-        [process for process, pid, _ in _marks(among) if pid == stage.pid and process.start >= stage.start], among
-    )
+    among = everyone()
+    living = (process for process in among.values() if not process.is_dead and process.start >= stage.start)
+    ours = [process for process in living if _parts(mark(process.pid))[0] == stage.pid]
+    here = _namespace(os.getpid())
+    return _with_descendants([process for process in ours if _namespace(process.pid) == here], among)
 
 
-def strays(among: Mapping[int, Process] | None = None) -> list[Process]:
+def strays(bare: set[tuple[int, int]] | None = None) -> Iterator[Process]:
     """Every process with a mark of a stage that is gone, and their descendants. Other containers have other numbers.
 
     A worker process marks what its own jobs start, with the id 0. Of that, what made a session of its own may go on.
+
+    The newest come first, each as soon as it is found: it may be about to start its successor and to end. `bare` is
+    kept from look to look: those that carry no mark, and need not be asked again, for a mark is inherited, or put on
+    in the first moments of a process.
     """
-    among = everyone() if among is None else among
-    marks = [(process, pid) for process, pid, id in _marks(among) if id or process.session == pid]
-    lost = [process for process, pid in marks if not _was_before(pid, process)]
-    here = _namespace(os.getpid())
-    return _with_descendants([process for process in lost if _namespace(process.pid) == here], among)
+    bare = set() if bare is None else bare
+    here, grown = _namespace(os.getpid()), _now() - _GROWN_TICKS
+    among: dict[int, Process] = {}
+    lost: list[Process] = []
+    for process in map(read, sorted(_numbers(), reverse=True)):
+        if process is None:
+            continue
+        among[process.pid] = process
+        if process.is_dead or (process.pid, process.start) in bare:
+            continue
+        stage, id = _parts(mark(process.pid))
+        if not stage:
+            if process.start < grown:
+                bare.add((process.pid, process.start))
+        elif (id or process.session == stage) and not _was_before(stage, process) and _namespace(process.pid) == here:
+            lost.append(process)
+            if process.pid != os.getpid():
+                yield process
+    bare.intersection_update([(process.pid, process.start) for process in among.values()])
+    yield from _with_descendants(lost, among)
 
 
-def _marks(among: Mapping[int, Process]) -> list[tuple[Process, int, int]]:
-    """The living that carry a mark, and the stage and the command of each."""
-    marks = [(process, mark(process.pid)) for process in among.values() if not process.is_dead]
-    parts = 1 << _ID_BITS
-    return [(process, *divmod(number ^ 1 << _SIGN_BIT, parts)) for process, number in marks if number]
+def _parts(number: int) -> tuple[int, int]:
+    """The stage and the command that a mark names; two zeros if it is none."""
+    return divmod(number ^ 1 << _SIGN_BIT, 1 << _ID_BITS) if number else (0, 0)
+
+
+def _now() -> int:
+    """In ticks since the machine started; some containers count from their own start, and say less."""
+    return int(float((_content("/proc/uptime").split() or [b"0"])[0]) * _TICKS_PER_S)
 
 
 def _was_before(pid: int, process: Process) -> bool:
     """Whether the living process with this number may have started the other."""
     found = read(pid)
-    return found is not None and not found.is_dead and found.start <= process.start
+    if found is None:
+        return _is_hidden(pid)
+    return not found.is_dead and found.start <= process.start
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process all the same: some systems show nobody those of others."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False  # It has come just now, and started nothing that we have seen.
 
 
 def _namespace(pid: int) -> int:
@@ -225,29 +267,48 @@ def send_all(processes: Iterable[Process], number: int) -> None:
             send(process, number)
 
 
-def kill(find: Callable[[], Iterable[Process]]) -> int:
+def kill(find: Callable[[], Iterable[Process]], quiet: int = 1) -> int:
     """Kills all that `find` finds, what is started meanwhile included; returns how many there were.
 
-    First everything is stopped, again and again until nothing new appears: what stands still starts nothing.
+    First everything is stopped, again and again until nothing new appears, so many looks in a row as `quiet` says: what
+    stands still starts nothing, but what passes itself on from process to process may be between two of them in a look.
     """
     found: dict[tuple[int, int], Process] = {}
+    nothing = 0
     for _ in range(MOST_ROUNDS):
-        new = [each for each in find() if not each.is_dead and (each.pid, each.start) not in found]
-        if not new:
+        is_new = False
+        for process in find():
+            if not process.is_dead and (process.pid, process.start) not in found:
+                is_new = True
+                found[process.pid, process.start] = process
+                send(process, signal.SIGSTOP)
+        nothing = 0 if is_new else nothing + 1
+        if nothing >= quiet:
             break
-        for process in new:
-            found[process.pid, process.start] = process
-            send(process, signal.SIGSTOP)
     for process in found.values():
         send(process, signal.SIGKILL)
     return len(found)
+
+
+def _record(path: str) -> bytes:
+    """The content of a small file that the kernel gives out in one piece."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""  # It has ended, or is somebody else's.
+    try:
+        return os.read(fd, 16384)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _content(path: str) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return b""  # It has ended, or is somebody else's.
+        return b""
     try:
         pieces = []
         while piece := os.read(fd, 65536):
