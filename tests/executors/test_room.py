@@ -8,29 +8,43 @@ import sys
 import pytest
 
 BEFORE = """
-import os, subprocess
+import os, resource, signal, subprocess
 from rota.executors.room import Room
 room, kept, said = Room(), [], os.dup(1)
-assert room.tidied()
+first = signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(resource.RLIMIT_NOFILE)
+assert not room.tidied()
 """
 AFTER = """
-os.write(said, str(room.tidied()).encode())
+found = room.tidied()
+assert found or (signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(resource.RLIMIT_NOFILE)) == first
+os.write(said, found.encode())
 [one.kill() for one in kept]
 """
+LOWER = "resource.setrlimit(resource.RLIMIT_NOFILE, (16, {hard}))"
+
+
+def found(leaves: str) -> str:
+    program = BEFORE + leaves + AFTER
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
 
 
 @pytest.mark.parametrize(
-    ("leaves", "is_tidy"),
+    ("leaves", "what"),
     [
-        ("kept.append(subprocess.Popen(['sleep', '600']))", False),
-        ("kept.append(subprocess.Popen(['true']))", False),
-        ("subprocess.run(['sh', '-c', 'sleep 5 > /dev/null 2>&1 &'])", False),
-        ("subprocess.run(['true'])", True),
-        ("os.chdir('/'); os.umask(0)", True),
-        ("os.close(1); os.open(os.devnull, os.O_WRONLY)", False),
+        ("kept.append(subprocess.Popen(['sleep', '600']))", "processes"),
+        ("kept.append(subprocess.Popen(['true']))", "processes"),
+        ("subprocess.run(['sh', '-c', 'sleep 5 > /dev/null 2>&1 &'])", "processes"),
+        ("subprocess.run(['true'])", ""),
+        ("os.chdir('/'); os.umask(0)", ""),
+        ("os.close(1); os.open(os.devnull, os.O_WRONLY)", "another standard output or error"),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])", ""),
+        (LOWER.format(hard="first[1][1]"), ""),
     ],
 )
-def test_what_jobs_leave_behind_is_noticed(leaves: str, is_tidy: bool) -> None:
-    program = BEFORE + leaves + AFTER
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == str(is_tidy)
+def test_what_jobs_leave_behind_is_put_back_or_noticed(leaves: str, what: str) -> None:
+    assert found(leaves) == what
+
+
+def test_a_limit_that_nobody_can_lift_again_is_noticed() -> None:
+    assert found(LOWER.format(hard=16)) in ("lower limits", ""), "whoever has the right to has lifted it"

@@ -1,36 +1,41 @@
 """The inside of a process that runs one job at a time: takes a call, runs the function, answers.
 
 The function has the main thread, so that a signal reaches it wherever it is. Asked to stop (SIGTERM) it gets an
-exception there, as an async one is cancelled; what it does not heed ends with the process.
+exception there, as an async one is cancelled; what it does not heed ends with the process. A SIGTERM that the worker
+has not announced is somebody else's, who has told the worker too or has no say in it: the function goes on.
+
+Only this process speaks to the worker. A copy that the job has forked shares the connection, and two that write to it
+at once would be understood by nobody; or it has closed it, and another file has its number.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
 from rota.domain import payload
+from rota.domain.errors import UsageError
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Outcome
 from rota.domain.status import Reason
 from rota.executors import frames
 from rota.executors.context import Context
 from rota.executors.forked import Original
-from rota.executors.frames import Answer, Call, Caller, Message, Ready, Told, Wrote
+from rota.executors.frames import STOPPED, Answer, Call, Caller, Message, Ready, Told, Wrote
 from rota.executors.function import FunctionTarget
 from rota.executors.lines import MOST_LINE
 from rota.executors.meter import Meter
 from rota.executors.room import Room
 
-STOPPED = 79
-"""The exit code of a process that was asked to stop, and did."""
 LAST_TASKS_S = 1.0
 """How long tasks that a function has left behind may take to end."""
 _NOT_COMMITTED = Failed(
@@ -67,13 +72,17 @@ class Body:
     def serve(self) -> int:
         """Returns the exit code."""
         while self._listens() and (message := self._caller.next()) is not None:
-            assert isinstance(message, Call)
+            if not isinstance(message, Call):
+                return STOPPED
             self._meter.begin()
             outcome, written = self._run(message)
             self._original.end_copy()
             usage = self._meter.end()
-            is_spoilt = not self._room.tidied() or self._is_asked
-            self._say(Answer(outcome, usage, self._meter.spent, written, is_spoilt))
+            spoilt = self._room.tidied()
+            try:
+                self._say(Answer(outcome, usage, self._meter.spent, written, spoilt))
+            except OSError:
+                return STOPPED  # The connection is gone: the job has closed it, or so has the worker.
             if self._is_asked:
                 return STOPPED
         return 0
@@ -104,14 +113,24 @@ class Body:
         return (_NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
-        """What `ctx.log` and loggers say; what is printed goes through the pipes."""
-        self._say(Wrote(stream, payload.clean(text, MOST_LINE)))
+        """What `ctx.log` says; what is printed or logged goes through the pipes, and so does all that a copy says."""
+        text = payload.clean(text, MOST_LINE)
+        if not self._original.is_copied:
+            self._say(Wrote(stream, text))
+        else:
+            with contextlib.suppress(OSError, ValueError):  # As with what is logged, it may lead nowhere.
+                sys.stderr.write(f"{text}\n")
+                sys.stderr.flush()
 
     def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
         for text in texts:
             self.line(id, fence, stream, text)
 
     def state(self, state: State) -> None:
+        if self._original.is_copied:
+            raise UsageError(
+                "a process that a job has forked cannot tell of its progress or keep a checkpoint: the job itself can"
+            )
         self._say(Told(state))
 
     def _say(self, message: Message) -> None:
@@ -152,6 +171,11 @@ class Body:
                 self._loop = None  # That one is never run again.
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self._original.is_copied:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        if not self._caller.is_told_to_stop():
+            return
         self._is_asked = True
         if self._context is None and not self._is_speaking:
             os._exit(STOPPED)

@@ -6,6 +6,7 @@ Not asyncio's streams: what is heard is acted upon in the same turn of the event
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 
@@ -13,6 +14,9 @@ import msgspec
 
 from rota.executors import frames
 from rota.executors.frames import Inbox, Message
+
+log = logging.getLogger("rota.engine")
+_NO_MESSAGE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Channel:
@@ -26,6 +30,8 @@ class Channel:
         self._unsent = bytearray()
         self._loop = asyncio.get_running_loop()
         self.is_open = True
+        self.problem = ""
+        """Why nothing more is heard, if that is not because the other side has hung up."""
         end.setblocking(False)
         self._loop.add_reader(end, self._read)
 
@@ -49,13 +55,17 @@ class Channel:
     def _read(self) -> None:
         try:
             piece = self._end.recv(frames.PIECE)
-            messages = self._inbox.completed(piece)
         except BlockingIOError:
             return
-        except (OSError, msgspec.DecodeError):
-            piece, messages = b"", []
-        for message in messages:
-            self._heard(message)
+        except OSError:
+            piece = b""
+        try:
+            for message in self._inbox.completed(piece):
+                self._heard(message)
+        except Exception as error:  # There are many ways to be no message. What comes after it would not be understood.
+            is_ours = not isinstance(error, _NO_MESSAGE)
+            log.warning("a process with jobs has to end for what came from it: %s", error, exc_info=is_ours)
+            self.problem, piece = str(error) or type(error).__name__, b""
         if not piece and self.is_open:
             self.close()
             self._ended()

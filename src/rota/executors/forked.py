@@ -20,6 +20,11 @@ class Original:
     def __init__(self) -> None:
         self._copies = _copies
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether this process is a copy of the original."""
+        return _copies != self._copies
+
     def end_copy(self) -> None:
         """Ends this process if it is a copy of the original."""
         if _copies != self._copies:

@@ -1,4 +1,8 @@
-"""What a worker and a process with a job's code say to each other: whole messages, each with its length before it."""
+"""What a worker and a process with a job's code say to each other: whole messages, each with its length before it.
+
+The process has its end at a low descriptor, where whatever it runs can write by mistake. What is none of these messages
+is known as such at once, so that nobody waits for the rest of it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,12 @@ from rota.domain.usage import Usage
 
 MOST_BYTES = 64 * 1024 * 1024
 PIECE = 1 << 16
-_LENGTH = struct.Struct("!I")
+_HEAD = struct.Struct("!BI")
+_FIRST = 0xC1
+"""Each message begins with it, and next to nothing else does: neither text in UTF-8 nor a value of msgpack."""
 MOST_LENGTH = 2**32 - 1
+STOPPED = 79
+"""The exit code of a process that was asked to stop, and did."""
 
 
 class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -25,6 +33,10 @@ class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
     claim: Claim
     deadline: int | None
     slice_s: float | None = None
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """To the process: the SIGTERM that follows is meant. Nothing comes after it."""
 
 
 class Spent(msgspec.Struct, frozen=True, array_like=True):
@@ -61,23 +73,26 @@ class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: what became of the call, what that cost, and what all calls have cost by now.
 
-    With `is_spoilt` the next call is better made in another one.
+    If it is `spoilt`, by what that says, the next call is better made in another one.
     """
 
     outcome: Outcome
     usage: Usage
     spent: Spent
     written: str | None = None
-    is_spoilt: bool = False
+    spoilt: str = ""
 
 
-Message = Call | Ready | Told | Wrote | Answer
+Message = Call | Stop | Ready | Told | Wrote | Answer
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
 def encode(message: Message) -> bytes:
     body = msgspec.msgpack.encode(message)
-    return _LENGTH.pack(len(body)) + body
+    return _HEAD.pack(_FIRST, len(body)) + body
+
+
+_STOP = encode(Stop())
 
 
 def send(end: socket.socket, message: Message) -> None:
@@ -102,7 +117,7 @@ class Inbox:
         found: list[Message] = []
         at = 0
         while (end := self._end(piece, at)) <= len(piece):
-            found.append(_decoder.decode(memoryview(piece)[at + _LENGTH.size : end]))
+            found.append(_decoder.decode(memoryview(piece)[at + _HEAD.size : end]))
             at = end
         self._rest += piece[at:]
         self._wanted = end - at
@@ -110,10 +125,12 @@ class Inbox:
 
     def _end(self, piece: bytes, at: int) -> int:
         """Where the message ends that begins there, as far as that is known."""
-        body = at + _LENGTH.size
+        body = at + _HEAD.size
+        if at < len(piece) and piece[at] != _FIRST:
+            raise msgspec.DecodeError("no message begins like that")
         if len(piece) < body:
             return body
-        (length,) = _LENGTH.unpack_from(piece, at)
+        _, length = _HEAD.unpack_from(piece, at)
         if length > self._most_bytes:
             raise msgspec.DecodeError(f"a message of {length:,} bytes")
         return body + int(length)
@@ -135,3 +152,15 @@ class Caller:
                 return None
             self._heard.extend(self._inbox.completed(piece))
         return self._heard.popleft()
+
+    def is_told_to_stop(self) -> bool:
+        """Whether that was said last, or nobody is there who could. Takes nothing, and may interrupt `next`."""
+        if self._heard:
+            return isinstance(self._heard[-1], Stop)
+        try:
+            ahead = self._end.recv(PIECE, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return not ahead or ahead.endswith(_STOP) or len(ahead) == PIECE  # What is so long has an end that is not seen.

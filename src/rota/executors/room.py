@@ -8,11 +8,23 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
 
+from rota.executors.lingering import Lingering
+
 _STREAMS = (1, 2)
 _PR_SET_CHILD_SUBREAPER = 36
+_LIMITS = (
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_AS,
+    resource.RLIMIT_DATA,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_NOFILE,
+    resource.RLIMIT_NPROC,
+)
+"""Those by which work fails that is innocent of them. To ask for one costs half a microsecond for each job."""
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
@@ -25,19 +37,40 @@ class Room:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._directory = _directory()
+        self._signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._limits = list(map(resource.getrlimit, _LIMITS))
+        self._lingering = Lingering()
         _adopt()
 
-    def tidied(self) -> bool:
-        """Puts everything back; False if that cannot be done, or a job has left processes, which only end with this."""
+    def tidied(self) -> str:
+        """Puts everything back; returns what is not as it was, if that can only end with this process."""
         for timer in _TIMERS:
             signal.setitimer(timer, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
         os.umask(self._mask)
         if sys.stdout is not self._out or sys.stderr is not self._err:
             _flush(sys.stdout, sys.stderr)
             sys.stdout, sys.stderr = self._out, self._err
         _flush(self._out, self._err)
-        is_open = not self._out.closed and not self._err.closed and _places() == self._streams
-        return is_open and self._is_back() and not _has_children()
+        if self._out.closed or self._err.closed or _places() != self._streams:
+            return "another standard output or error"
+        if not self._is_back():
+            return "another directory"
+        if not self._has_limits():
+            return "lower limits"
+        if _has_children():
+            return "processes"
+        busy = self._lingering.busy()
+        return f"threads ({', '.join(busy)})" if busy else ""
+
+    def _has_limits(self) -> bool:
+        for which, limit in zip(_LIMITS, self._limits, strict=True):
+            if resource.getrlimit(which) != limit:
+                try:
+                    resource.setrlimit(which, limit)
+                except (OSError, ValueError):
+                    return False
+        return True
 
     def _is_back(self) -> bool:
         if _directory() == self._directory:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from rota.clock import SystemClock
+from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.outcome import Failed, GivenBack
+from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors.channel import Channel
 from rota.executors.context import Context
 from rota.executors.ended import Ended
-from rota.executors.frames import Answer, Call, Message, Ready, Spent, Told, Wrote
+from rota.executors.frames import Answer, Call, Message, Ready, Spent, Stop, Told, Wrote
 from rota.executors.lines import Lines, last_of
 from rota.executors.stage import Spawned, Stage
 
+log = logging.getLogger("rota.engine")
 GRACE_S = 10.0
 START_S = 60.0
 _clock = SystemClock()
+_spoilers: set[str] = set()
+"""Jobs of which it was said that they need a process each."""
 
 
 class Turn:
@@ -64,7 +70,8 @@ class Warm:
         """Its size before its first job."""
         self.spent = Spent()
         """What it had cost when the running call began."""
-        self.is_spoilt = False
+        self.spoilt = ""
+        """What the last call has left there, so that no other is made."""
         self._free = free
         self._apart = apart
         self._outputs = outputs
@@ -74,8 +81,8 @@ class Warm:
         self._last_word: asyncio.Future[None] = loop.create_future()
         self._channel = Channel(end, self._hear, self._miss)
 
-    async def greet(self) -> str:
-        """Waits until the app is loaded; returns why it is not, if so."""
+    async def greet(self) -> str | Failed:
+        """Waits until the app is loaded; returns why it is not, if so. A failure if it never can be."""
         try:
             async with asyncio.timeout(START_S):
                 hello = await self._greeting
@@ -83,9 +90,12 @@ class Warm:
             return f"its app was not loaded within {START_S:g} s"
         if hello is not None:
             self.spent, self.fresh_bytes = hello.spent, hello.spent.rss_bytes
-            return hello.error
+            is_too_large = not hello.error and self.fresh_bytes > (self.memory_bytes or self.fresh_bytes)
+            return _too_large(self.fresh_bytes, self.memory_bytes) if is_too_large else hello.error
         ended = await self.spawned.wait()
         self._drain()
+        if ended.out_of_memory:
+            return _too_large(ended.peak_bytes, self.memory_bytes, self.last_lines())
         return "\n".join([f"its process {ended.how} while the app was loaded", *self.last_lines().splitlines()])
 
     def begin(self, turn: Turn) -> None:
@@ -104,6 +114,15 @@ class Warm:
     def has_ended(self) -> bool:
         return self.spawned.has_ended or not self._channel.is_open
 
+    @property
+    def is_spoilt(self) -> bool:
+        return bool(self.spoilt)
+
+    @property
+    def problem(self) -> str:
+        """What was not understood of what it said, if anything: that is why it had to end."""
+        return self._channel.problem
+
     def last_lines(self) -> str:
         out, error = self._outputs
         return last_of(out, error)
@@ -116,6 +135,7 @@ class Warm:
 
     async def stop(self, grace_s: float) -> Ended:
         """Ends the process, and reads on until then: what the function keeps for the next attempt comes last."""
+        self._channel.send(Stop())
         self.spawned.stop(grace_s)
         ended = await self.spawned.wait()
         await asyncio.shield(self._last_word)
@@ -155,7 +175,10 @@ class Warm:
             self._say_last()
         else:
             self.jobs += 1
-            self.spent, self.is_spoilt = answer.spent, answer.is_spoilt
+            self.spent, self.spoilt = answer.spent, answer.spoilt
+            if self.spoilt and turn.claim.job not in _spoilers:
+                _spoilers.add(turn.claim.job)
+                log.info("job %s leaves %s: a process that ran it is not used again", turn.claim.job, self.spoilt)
             turn.answered.set_result(answer)
             self._free(self)
 
@@ -183,3 +206,9 @@ class Warm:
     def _drain(self) -> None:
         for output in self._outputs:
             output.drain()
+
+
+def _too_large(size_bytes: int, most_bytes: int | None, last: str = "") -> Failed:
+    took, allowed = (f"{size / 2**20:,.0f} MB" for size in (size_bytes, most_bytes or 0))
+    said = f"to load the app alone took {took}, and {allowed} are allowed: the job was not begun"
+    return Failed(payload.error("OutOfMemory", said, last), Reason.OUT_OF_MEMORY)
