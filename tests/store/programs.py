@@ -120,14 +120,20 @@ def fill(path: str, most_bytes: str) -> None:
     app.close()
 
 
-def open_without_rights(path: str) -> None:
-    """Opens a file that may only be read."""
-    Path(path).chmod(0o444)
-    Path(path).parent.chmod(0o555)
+def open_without_rights(path: str, beside: str = "") -> None:
+    """Opens a file that may only be read, or one with such a file beside it."""
+    if beside:
+        Path(beside).touch()
+        for each in Path(path).parent.iterdir():
+            each.chmod(0o777 if each.is_dir() else 0o666)
+    Path(beside or path).chmod(0o444)
+    Path(path).parent.chmod(0o777 if beside else 0o555)
+    shop(":memory:").jobs["send"].enqueue(0)  # Whatever that imports, we import as ourselves.
+    app = shop(path)
     if os.geteuid() == 0:
         os.setuid(NOBODY)
     try:
-        SqliteStore(f"sqlite:///{path}")
+        app.jobs["send"].enqueue(0)
     except StoreError as error:
         say(type(error).__name__, error)
 

@@ -120,18 +120,20 @@ def test_a_folder_is_no_database(tmp_path: Path) -> None:
         SqliteStore(f"sqlite:///{tmp_path}")
 
 
-def test_a_file_that_may_only_be_read_is_refused() -> None:
+@pytest.mark.parametrize("which", ["rota.db", "rota.db-shm", "rota.db-turn"])
+def test_a_file_that_may_only_be_read_is_refused(which: str) -> None:
+    """Those beside it count: SQLite makes them with the rights that the file had at that time."""
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o755)
         path = folder / "rota.db"
         SqliteStore(f"sqlite:///{path}").close()
-        (line,) = run("open_without_rights", path)
+        (line,) = run("open_without_rights", path, *([] if which == path.name else [folder / which]))
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
     assert line.startswith("StoreUnavailable ")
-    assert "check that it exists and its permissions" in line
+    assert f"make {folder / which} readable and writable" in line
 
 
 @pytest.mark.parametrize(

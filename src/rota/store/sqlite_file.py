@@ -71,7 +71,10 @@ class TurnLock:
     """
 
     def __init__(self, path: str) -> None:
-        self._fd = -1 if path == MEMORY else os.open(path + "-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._fd = -1 if path == MEMORY else os.open(path + "-turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except PermissionError as error:
+            raise StoreUnavailable(f"{path}-turn cannot be opened ({error.strerror}): {_advice(path)}") from None
 
     def __enter__(self) -> None:
         if self._fd >= 0:
@@ -99,6 +102,7 @@ class TurnLock:
             self._fd = -1
 
 
+_EFFECTIVE = os.access in os.supports_effective_ids
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _UNAVAILABLE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
@@ -116,9 +120,17 @@ def translated(error: sqlite3.Error, path: str) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
         return StoreUnavailable(f"no space left to write {path}; nothing was accepted. Free some space and try again")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"{path} cannot be read or written ({error}): check that it exists and its permissions")
+        return StoreUnavailable(f"{path} cannot be read or written ({error}): {_advice(path)}")
     if code == sqlite3.SQLITE_NOTADB:
         return StoreMismatch(f"{path} is not a SQLite database")
     if code == sqlite3.SQLITE_CORRUPT:
         return StoreMismatch(f"{path} is damaged: restore it from a backup, or try `sqlite3 {path} .recover`")
     return StoreError(f"{path}: {error}")
+
+
+def _advice(path: str) -> str:
+    """Names what is in the way, if that shows: the file, its folder, or one of those that SQLite keeps beside it."""
+    for each in (path, f"{path}-turn", f"{path}-wal", f"{path}-shm", os.path.dirname(path) or "."):  # noqa: PTH120
+        if os.path.exists(each) and not os.access(each, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):  # noqa: PTH110
+            return f"make {each} readable and writable for this user"
+    return "check that it exists and its permissions"
