@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 from psycopg import sql
 
+from rota.domain.errors import StoreUnavailable
 from tests.faults.scene import Scene
 from tests.support import daemons
 from tests.support.daemons import OwnedFolder
 from tests.support.postgres import USER, PostgresServer
 from tests.support.waiting import eventually
+from tests.support.workers import Site, Worker
 
 
 @pytest.fixture
@@ -55,6 +58,22 @@ def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path:
         assert len(worker.complaints()) <= 12, worker.log()
     server.drop_database("small")
     server.execute("DROP TABLESPACE small")
+
+
+def test_a_worker_that_cannot_join_for_want_of_room_can_be_stopped(disk: Path, tmp_path: Path) -> None:
+    site = Site(disk)
+    _fill(disk / "filler")
+    with contextlib.suppress(StoreUnavailable):
+        while True:
+            site.enqueue("echo", "x" * 20_000)
+    worker = Worker(tmp_path, site.url, (), {"ROTA_BUSY_S": "1"})
+    try:
+        eventually(lambda: worker.check() and "cannot join yet" in worker.log(), what="a worker without room to join")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.log()
+    finally:
+        worker.close()
+        site.close()
 
 
 def _fill(path: Path) -> None:
