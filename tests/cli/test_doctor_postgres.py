@@ -188,6 +188,16 @@ def test_a_pooler_without_a_direct_way_is_noticed(ask: Ask, monkeypatch: pytest.
         monkeypatch.setenv("ROTA_LISTEN_URL", url)
         assert worst(ask(pooled, checks_postgres.pooler)).verdict is Verdict.OK
         assert worst(ask(pooled, checks_postgres.transactions)).verdict is Verdict.OK
+        monkeypatch.setenv("ROTA_LISTEN_URL", pooled)
+        assert "leads through a pooler" in worst(ask(url, checks_postgres.pooler)).found
+
+
+def test_a_way_for_wake_ups_that_leads_nowhere_is_noticed(ask: Ask, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("ROTA_LISTEN_URL", "postgresql://rota:hunter2@127.0.0.1:1/none")
+    found = worst(ask(url, checks_postgres.pooler))
+    assert found.verdict is Verdict.WARN
+    assert "cannot be reached" in found.found
+    assert "hunter2" not in found.found
 
 
 def test_timeouts_of_the_role_are_noticed(ask: Ask) -> None:

@@ -10,7 +10,10 @@ import psycopg
 import pytest
 
 from rota import ExecutionCancelled
+from rota.ops import schedule
 from rota.store import postgres_url
+from rota.store.hints import Ready
+from rota.store.postgres import PostgresStore
 from rota.store.postgres_link import SETTINGS, Link
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import pgbouncer, postgres
@@ -98,3 +101,15 @@ _LISTENERS = """
 def _seen(connection: psycopg.Connection[tuple[object, ...]]) -> list[tuple[object, ...]]:
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name"
     return connection.execute(query, ([*SETTINGS, "search_path"],)).fetchall()
+
+
+def test_a_direct_way_that_leads_nowhere_is_told_once(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = PostgresStore(url, listen_url="postgresql://rota:hunter2@127.0.0.1:1/none")
+    try:
+        store.bus.listen(Ready)
+        eventually(lambda: "no wake-ups come by listen_url" in caplog.text, what="a word about it")
+        store.transact(schedule.set_calendar, "default", "days", ["2026-01-01"], "test")
+    finally:
+        store.close()
+    assert caplog.text.count("no wake-ups") == 1
+    assert "hunter2" not in caplog.text

@@ -79,10 +79,15 @@ def server_settings(database: Database) -> list[Finding]:
 
 
 def pooler(database: Database) -> list[Finding]:
-    found = _health(database)
+    from rota.store import postgres_health
+
+    found, listen_url = _health(database), database.settings.listen_url
+    if listen_url and (why := postgres_health.unheard(listen_url)):
+        words = f"no wake-ups come by listen_url ({why}): work is found by polling only"
+        return [Finding("connection", Verdict.WARN, words, "correct ROTA_LISTEN_URL, or leave it out")]
     if not found.is_pooled:
         return [Finding("connection", Verdict.OK, "direct")]
-    if database.settings.listen_url:
+    if listen_url:
         return [Finding("connection", Verdict.OK, "through a pooler; wake-ups come directly (listen_url)")]
     words = "through a pooler, which swallows wake-ups: work is found by polling only"
     return [Finding("connection", Verdict.WARN, words, "set ROTA_LISTEN_URL to a direct URL of the same database")]

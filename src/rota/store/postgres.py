@@ -73,7 +73,7 @@ class PostgresStore:
         self._apart = Inbox(lambda: self._hire(self._apart, 1))
         self._staff: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
         listening = postgres_url.parse(listen_url) if listen_url else self._address
-        self.bus: Bus = PostgresBus(listening)
+        self.bus: Bus = PostgresBus(listening, is_apart=listening != self._address)
         self._prepare()
         _open_stores.add(self)
 

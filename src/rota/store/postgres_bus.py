@@ -22,6 +22,7 @@ import psycopg
 from rota.clock import SystemClock
 from rota.store import postgres_watch
 from rota.store.hints import Ended, Hint, Listener, Wanted, merged
+from rota.store.postgres_errors import translated
 from rota.store.postgres_link import Link, checked
 from rota.store.postgres_url import Address
 
@@ -37,6 +38,8 @@ FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
 ANSWER_S = 5.0
+PATIENCE = 5
+"""After so many vain tries in a row it is worth a word."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Hint]).decode
 
@@ -44,8 +47,10 @@ _decode = msgspec.json.Decoder(list[Hint]).decode
 class PostgresBus:
     """One thread and one connection, from the first use on."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, is_apart: bool = False) -> None:
+        """`is_apart` if this is not where the store is: then nobody else would say that it is away."""
         self._address = address
+        self._is_apart = is_apart
         self._channel = f"{address.schema}_hints"
         self._clock = SystemClock()
         self._lock = threading.Lock()
@@ -110,12 +115,16 @@ class PostgresBus:
             os.write(self._wake_in, b"!")
 
     def _serve(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        pause_s, failures = FIRST_PAUSE_S, 0
         while not self._is_closed:
             try:
                 self._work()
-                pause_s = FIRST_PAUSE_S
+                pause_s, failures = FIRST_PAUSE_S, 0
             except psycopg.Error as error:
+                failures += 1
+                if self._is_apart and failures == PATIENCE:
+                    shown = translated(error, self._address.shown)
+                    log.warning("no wake-ups come by listen_url, so work is found by polling only: %s", shown)
                 log.debug("hints: %s", error)
                 self._drop()
                 # Whoever missed hints meanwhile polls; what waits to be sent is sent when the server is back.

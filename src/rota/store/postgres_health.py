@@ -134,6 +134,17 @@ def examine(url: str, clock: Clock) -> PostgresHealth:
         link.close()
 
 
+def unheard(listen_url: str) -> str:
+    """Why hints cannot come by this URL; empty if they can."""
+    address = postgres_url.parse(listen_url)
+    try:
+        link = Link(address, "doctor", planner=False)
+    except psycopg.Error as error:
+        return str(translated(error, address.shown))
+    link.close()
+    return "it leads through a pooler" if link.is_pooled else ""
+
+
 def _examined(link: Link, address: postgres_url.Address, clock: Clock) -> PostgresHealth:
     connection, schema = link.connection, address.schema
     write_s, write_error = _write(connection, clock)
