@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,13 @@ import pytest
 
 from rota.domain.job import Definition
 from tests.cli.shell import SEND, Seed, Shell
+
+OPS = """
+from rota import App
+app = App("ops")
+app.http("ask", "http://example.com/{order}?full={full}")
+app.command("run", ["sh", "-c", "exit {code}", "sh", "{all}"])
+"""
 
 
 def row(shell: Shell, id: str) -> Any:
@@ -56,6 +64,17 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
 )
 def test_what_does_not_fit_is_named(shell: Shell, seed: Seed, words: list[str], says: str) -> None:
     assert says in shell.refused("enqueue", *words)
+
+
+@pytest.mark.parametrize("value", ["[1]", "null", '{"a": 1}'])
+def test_what_could_never_stand_in_a_request_or_command_is_refused(shell: Shell, value: str) -> None:
+    (shell.folder / "ops.py").write_text(OPS)
+    shell.ok("enqueue", "--app", "ops:app", "ask", "order=1", "full=true", "more=[1]")
+    said = f"argument 'order': expected str | int | float | bool, got {type(json.loads(value)).__name__}"
+    assert said in shell.refused("enqueue", "ask", f"order={value}", "full=1")
+    assert "argument 'code'" in shell.refused("enqueue", "run", f"code={value}", "all=[1, 2]")
+    assert "argument 'all'" in shell.refused("enqueue", "run", "code=1", f"all=[{value}]")
+    shell.ok("enqueue", "run", "code=1", 'all=["a", 2.5, true]')
 
 
 def test_several_apps_with_the_job_are_asked_for(shell: Shell, seed: Seed) -> None:

@@ -57,9 +57,9 @@ def anchors(page: str) -> set[str]:
 
 def table(page: str, heading: str) -> Iterator[list[str]]:
     """The rows of the first table below a heading, without its own head."""
-    _, _, rest = pages()[page].partition(f"\n## {heading}\n")
-    assert rest, f"{page} has no section {heading!r}"
-    section = rest.partition("\n## ")[0]
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", pages()[page], re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no section {heading!r}"
+    section = found[1]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     for line in lines[2:]:
         yield [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -11,6 +12,10 @@ import rota
 from rota import config
 from rota.domain.errors import RotaError
 from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
+from rota.executors.command import Command
+from rota.executors.http import Request
+from rota.sdk.app import FunctionOptions
+from rota.sdk.when import When
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
 
 STATES = "docs/state-machine.md"
@@ -59,6 +64,23 @@ def test_every_setting_is_described(page: str) -> None:
         assert row[2].replace(",", "") == (
             f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
         )
+
+
+def options(page: str, heading: str) -> set[str]:
+    """What the first cells of a table name."""
+    return {name for row in table(page, heading) for name in re.findall(r"\w+", row[0])}
+
+
+def test_every_option_of_a_job_is_described() -> None:
+    of_when = set(When.__annotations__) | {"arguments"}  # Those of schedules have their own page.
+    assert options("docs/jobs.md", "Apps and jobs") == set(get_type_hints(FunctionOptions)) - of_when
+
+
+@pytest.mark.parametrize(("kind", "heading"), [(Command, "Commands"), (Request, "Requests")])
+def test_every_option_of_a_command_and_a_request_is_described(kind: type[msgspec.Struct], heading: str) -> None:
+    said = {"retry": "retry_codes", "memory_bytes": "memory", "grace_s": "grace"}
+    fields = {said.get(field, field) for field in kind.__struct_fields__ if field not in ("argv", "url")}
+    assert options("docs/execution.md", heading) == fields
 
 
 def test_bounds_of_settings_are_those_in_the_code() -> None:

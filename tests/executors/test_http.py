@@ -495,7 +495,7 @@ async def test_a_code_is_retried_or_not(status: int, is_retried: bool) -> None:
 
 async def test_codes_can_be_chosen() -> None:
     async with Server(answer(404)) as server:
-        assert await result(Request(server.url, success=["200", "404-410"], allow=LOCAL)) is None
+        assert await result(Request(server.url, success=[200, "404-410"], allow=LOCAL)) is None
         assert not (await failure(Request(server.url, retry=["404"], allow=LOCAL))).permanent
         assert (await failure(Request(server.url, retry=[], allow=LOCAL))).permanent
 
@@ -738,7 +738,7 @@ async def test_a_redirect_without_a_place_or_that_counts_as_success_is_not_follo
     async with Server(answer(302)) as server:
         assert (await failure(Request(server.url, allow=LOCAL))).permanent
     async with Server(redirecting(302, "/there")) as server:
-        await result(Request(server.url, success=["302"], allow=LOCAL))
+        await result(Request(server.url, success=["3xx"], allow=LOCAL))
         assert len(server.seen) == 1
 
 

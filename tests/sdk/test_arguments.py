@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
 import msgspec
 import pytest
 
-from rota import App, ArgumentsError, Context, DefinitionError
+from rota import App, ArgumentsError, Context, DefinitionError, Job
 from rota.testing import Harness, harness
 from tests.sdk import evaluated
 
@@ -298,6 +298,8 @@ def test_a_job_that_is_declared_wrongly_is_refused(app: App, options: dict[str, 
         (["echo"], {"progress_timeout": "1s"}, r"progress_timeout is for .* use timeout="),
         (["echo"], {"permanent": [0]}, "the exit code 0 cannot be in success and in permanent"),
         (["echo"], {"permanent": [3], "retry_codes": [3]}, "3 cannot be in retry_codes and in permanent"),
+        (["echo"], {"result": "yaml"}, "job 'job': result must be 'none', 'json' or 'text', not 'yaml'"),
+        (["echo"], {"retry_codes": ["3"]}, "retry_codes must be a list of whole numbers, not a list with str"),
     ],
 )
 def test_a_command_that_is_declared_wrongly_is_refused(
@@ -315,11 +317,36 @@ def test_a_command_that_is_declared_wrongly_is_refused(
         ({"progress_timeout": "1s"}, "which a request cannot"),
         ({"success": ["200"], "retry_codes": ["200"]}, "success and retry_codes both have 200"),
         ({"body": '{{"x": 2}}'}, "no JSON"),
+        ({"success": [200, "2yy"]}, "success takes codes such as 200, 2xx and 500-599, not '2yy'"),
+        ({"success": 200}, r"job 'job': success must be a list of codes, such as \[200, '2xx', '500-599'\], not 200"),
+        ({"headers": {"A": 1}}, "headers must be a table of texts by name, not a table with int"),
+        ({"result": "yaml"}, "result must be 'none', 'json', 'text' or 'full', not 'yaml'"),
     ],
 )
 def test_a_request_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         app.http("job", "https://example.com/", **options)
+
+
+def takes(job: Job[..., Any, Any]) -> dict[str, bool]:
+    """Which arguments may be a list."""
+    types = {name: about["type"] for name, about in job.definition.parameters.items()}
+    return {name: "list" in kind or kind == "Any" for name, kind in types.items()}
+
+
+def test_a_list_is_taken_only_where_there_is_a_place_for_it(app: App) -> None:
+    words = ["{program}", "exit {code}", "{all}", "{place}"]
+    command = app.command("command", words, directory="/srv/{place}", environment={"A": "{variable}"})
+    several = {"program": True, "code": False, "all": True, "place": False, "variable": False}
+    assert takes(command) == several
+    with pytest.raises(ArgumentsError, match="argument 'code'"):
+        command.enqueue(program="a", code=[1], all=[1], place="a", variable="b")
+    body = '{"one": {one}, "two": "{two}", "three": {three}, "four": -{four}}'
+    request = app.http("request", "https://example.com/{three}", body=body)
+    assert takes(request) == {"one": True, "two": False, "three": False, "four": False}
+    assert takes(app.http("form", "https://example.com/", body="a={a}", content_type="text/plain")) == {"a": False}
+    named = app.http("named", "https://example.com/{others}")
+    assert takes(named)["others"] is False
 
 
 def test_two_jobs_of_one_name_are_refused(app: App) -> None:

@@ -75,8 +75,34 @@ def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[
 
 
 def _check_type(job: str, name: str, value: Any, kind: str) -> None:
-    wanted = _PLAIN.get(kind)
-    if wanted is None or (isinstance(value, wanted) and isinstance(value, bool) <= (kind == "bool")):
+    if _fits(value, kind):
         return
     hint = f"; for the text write {name}='\"{value}\"'" if kind == "str" and isinstance(value, int | float) else ""
     raise ArgumentsError(f"{job}(): argument {name!r}: expected {kind}, got {type(value).__name__}{hint}")
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether a value is of a type as it is registered; of one that only the code knows, it may be."""
+    options = _options(kind)
+    return any(_fits(value, one) for one in options) if len(options) > 1 else _fits_one(value, kind)
+
+
+def _fits_one(value: Any, kind: str) -> bool:
+    if kind in _PLAIN:
+        return isinstance(value, _PLAIN[kind]) and isinstance(value, bool) <= (kind == "bool")
+    if kind == "None":
+        return value is None
+    if kind.startswith("list[") and kind.endswith("]"):
+        return isinstance(value, list) and all(_fits(item, kind[5:-1]) for item in value)
+    return True
+
+
+def _options(kind: str) -> list[str]:
+    """The types of a union, `int | list[int | str]`, without looking into brackets."""
+    found, depth = [""], 0
+    for part in kind.split(" | "):
+        found[-1] += f" | {part}" if depth else part
+        depth += part.count("[") - part.count("]")
+        if depth == 0:
+            found.append("")
+    return found[:-1] if found[-1] == "" else found

@@ -59,8 +59,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     In a JSON text a hole is written as JSON, in a form it is encoded; in any other kind of text it stands as it is.
     """
     content_type: str = "application/json"
-    success: list[str] = msgspec.field(default_factory=lambda: ["200-299"])
-    retry: list[str] = msgspec.field(default_factory=lambda: list(_RETRIED))
+    success: list[int | str] = msgspec.field(default_factory=lambda: ["200-299"])
+    retry: list[int | str] = msgspec.field(default_factory=lambda: list(_RETRIED))
     """The codes that are tried again; `connection` stands for everything that leaves a request without an answer."""
     timeout_s: float | None = None
     connect_timeout_s: float = 10.0
@@ -74,7 +74,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         is_method = re.fullmatch(r"[A-Z]+", self.method) and self.method not in ("CONNECT", "TRACE")
-        _require(is_method, "method", "must be one such as GET or POST")
+        _require(is_method, "method", f"must be one such as GET or POST, not {self.method[:32]!r}")
         address.check_template(self.url)
         for name, value in self.headers.items():
             _require(_TOKEN.fullmatch(name), "headers", f"have a name that cannot be sent: {name!r}")
@@ -83,7 +83,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _require(not CONTROL.search(self.content_type), "content_type", "holds a control character")
         if self.body is not None and self.body != ARGUMENTS:
             template.check_body(self.body, self.content_type)
-        both = _codes(self.success, "success") & _codes([code for code in self.retry if code != CONNECTION], "retry")
+        retried = _codes([code for code in self.retry if code != CONNECTION], "retry_codes")
+        both = _codes(self.success, "success") & retried
         _require(not both or self.retry == _RETRIED, "success", f"and retry_codes both have {min(both, default='')}")
         _require(self.timeout_s is None or self.timeout_s > 0, "timeout_s", "must be more than zero")
         _require(self.connect_timeout_s > 0, "connect_timeout_s", "must be more than zero")
@@ -107,12 +108,21 @@ def parameters(request: Request) -> list[str]:
     return template.names((request.url, *request.headers.values(), body or ""))
 
 
-def _codes(texts: Iterable[str], field: str) -> frozenset[int]:
+def values(request: Request) -> frozenset[str]:
+    """Of these arguments, the ones that may be anything, lists and tables too: they stand in a JSON body only."""
+    if request.body in (None, ARGUMENTS):
+        return frozenset()
+    elsewhere = template.names((request.url, *request.headers.values()))
+    return template.values(request.body or "", request.content_type) - frozenset(elsewhere)
+
+
+def _codes(said: Iterable[int | str], field: str) -> frozenset[int]:
     codes: set[int] = set()
-    for text in texts:
+    for one in said:
+        text = re.sub(r"^([1-5])xx$", r"\g<1>00-\g<1>99", str(one), flags=re.IGNORECASE)
         match = re.fullmatch(r"([1-5][0-9]{2})(?:-([1-5][0-9]{2}))?", text)
         if match is None or (match[2] and match[2] < match[1]):
-            raise DefinitionError(f"an HTTP job's {field} takes codes such as 200 and 500-599, not {text!r}")
+            raise DefinitionError(f"an HTTP job's {field} takes codes such as 200, 2xx and 500-599, not {one!r}")
         codes |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(codes)
 

@@ -28,6 +28,14 @@ def names(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
+def values(body: str, content_type: str) -> frozenset[str]:
+    """Of the arguments that a body has holes for, those that may be any value: they are written as JSON each time."""
+    if not _is_json(_kind(content_type)):
+        return frozenset()
+    holes = [(name, _is_within(body[: token.start()])) for token in _TOKEN.finditer(body) if (name := _hole(token))]
+    return frozenset(name for name, _ in holes) - {name for name, is_within in holes if is_within}
+
+
 def url(template: str, arguments: dict[str, Any]) -> str:
     """The URL, with every argument encoded so that it stays within the part of the path or query it was put in."""
 

@@ -29,8 +29,9 @@ from rota.ops import schedule
 from rota.sdk import declaring
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
+from rota.sdk.converting import converted
 from rota.sdk.dead import DeadLetters
-from rota.sdk.elsewhere import Plain, Several, stand_in, stand_in_for_any
+from rota.sdk.elsewhere import Plain, Several, elements_with_more, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
 from rota.sdk.schedule import Schedule
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
 T = TypeVar("T")
+RENAMED = {"retry_codes": "retry"}
+"""Options of commands and requests that have another name where they are run, because jobs have one of theirs."""
 Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
 
 
@@ -177,27 +180,29 @@ class App:
         from rota.executors.command import Command, parameters  # lazy: few apps have commands
 
         declaring.check_silent(about, "a command", name)
-        data = declaring.renamed(about, {"retry_codes": "retry"}, Command)
-        command = declaring.converted({"argv": declaring.words(argv, name), **data}, Command, name)
-        function = stand_in(name, parameters(command), Several, "a command")
+        data = declaring.renamed(about, RENAMED, Command)
+        command = converted({"argv": declaring.words(argv, name), **data}, Command, name, RENAMED)
+        single = parameters(msgspec.structs.replace(command, argv=["-", *elements_with_more(command.argv)]))
+        takes = {one: Plain if one in single else Several for one in parameters(command)}
+        function = stand_in(name, takes, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
 
     def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
-        """Makes a job of an HTTP request: `app.http("ping", "https://example.com/users/{user}")`.
+        """Makes a job of an HTTP request: `app.http("settle", "https://example.com/orders/{order}")`.
 
-        What is in braces is an argument of the job. Without `body=` the arguments themselves are sent, as JSON.
-        `about` has the options of a job and those of a request: `method=`, `headers=`, `body=`, `success=`,
-        `retry_codes=`, `secret=` (the name of an environment variable with the key to sign with), `allow=`, `result=`.
+        What is in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
+        the arguments themselves are sent, as JSON. `about` has the options of a job and those of a request:
+        `headers=`, `body=`, `success=`, `retry_codes=`, `result=`, `secret=` (the name of an environment variable with
+        the key to sign with), `allow=` and others: docs/execution.md has them all.
         """
-        from rota.executors.http import Request, parameters  # lazy: needs an extra
+        from rota.executors.http import Request, parameters, values  # lazy: needs an extra
 
         declaring.check_silent(about, "a request", name)
-        data = declaring.renamed(about, {"retry_codes": "retry"}, Request)
-        request = declaring.converted({"url": url, **data}, Request, name)
-        if request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE"):
-            function = stand_in_for_any(name, parameters(request), Plain, "an HTTP request")
-        else:
-            function = stand_in(name, parameters(request), Plain, "an HTTP request")
+        data = declaring.renamed(about, RENAMED, Request)
+        request = converted({"url": url, **data}, Request, name, RENAMED)
+        takes = {one: Any if one in values(request) else Plain for one in parameters(request)}
+        sends_all = request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE")
+        function = (stand_in_for_any if sends_all else stand_in)(name, takes, "an HTTP request")
         return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
 
     def run_by(
@@ -210,7 +215,7 @@ class App:
         target = {"kind": kind, **about.pop("target", {})}
         words = f"run by {kind}"
         make = stand_in_for_any if parameters is None else stand_in
-        function = make(name, parameters or (), Any, words)
+        function = make(name, dict.fromkeys(parameters or (), Any), words)
         return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,6 @@ from rota.domain.size import Size, size
 from rota.executors import kinds
 from rota.executors.signature import Signature
 
-S = TypeVar("S", bound=msgspec.Struct)
 DEFAULT_TIMEOUT = "1h"
 MOST_FAILURES = 100
 
@@ -118,10 +117,3 @@ def renamed(about: dict[str, Any], names: Mapping[str, str], kind: type[msgspec.
     own = [field for field in kind.__struct_fields__ if field not in names.values()]
     data = {field: about.pop(field) for field in own if field in about}
     return data | {field: about.pop(said) for said, field in names.items() if said in about}
-
-
-def converted(data: dict[str, Any], kind: type[S], name: str) -> S:
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        raise DefinitionError(f"job {name!r}: {error}") from None

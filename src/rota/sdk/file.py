@@ -8,6 +8,7 @@ timeout = "1h"
 
 [jobs.ping]
 http = "https://example.com/health"
+method = "GET"
 every = "5m"
 """
 
