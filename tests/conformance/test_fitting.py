@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.domain import requirement
 from rota.domain.job import Definition
-from rota.domain.requirement import Needs, Offers
+from rota.domain.requirement import Needs, Offers, Room
 from rota.domain.status import Status
 from rota.ops import claim, fleet
 from rota.store import reader
@@ -65,13 +65,41 @@ def test_a_worker_takes_as_many_as_it_has_processes_for(world: World) -> None:
     worker = join(world, tags=["eu"])
 
     def taken(processes: int | None) -> claim.Claimed:
-        return world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], processes)
+        return world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], Room(isolated=processes))
 
     none = taken(0)
     assert ([one.id for one in none.claims], none.has_no_room) == (others, True)
     assert [one.id for one in taken(2).claims] == crunches[:2]
     assert [one.id for one in taken(-1).claims] == []
     assert len(taken(None).claims) == 2, "where nothing bounds them"
+
+
+def test_a_worker_that_cannot_start_processes_takes_no_commands(world: World) -> None:
+    declare(world, "crunch", isolated=True)
+    declare(world, "print", command=True)
+    commands = [world.enqueue(job="print") for _ in range(3)]
+    world.clock.advance(1)
+    world.enqueue(job="crunch")
+    plain = world.enqueue()
+    worker = join(world)
+
+    def taken(room: Room) -> list[str]:
+        found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], room)
+        return [one.id for one in found.claims]
+
+    assert taken(Room(0, 0)) == [plain]
+    assert taken(Room(1, 1)) == commands[:1], "one of both tries"
+    assert taken(Room(0, None)) == commands[1:]
+
+
+def test_what_lacks_a_process_keeps_no_resource_from_others(world: World) -> None:
+    declare(world, "print", command=True, resources={"gpu": 1.0})
+    declare(world, "think", resources={"gpu": 1.0})
+    world.enqueue(job="print")
+    world.clock.advance(2 * claim.STARVES_S)
+    x, worker = world.enqueue(job="think"), join(world, resources={"gpu": 1.0})
+    found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], Room(None, 0))
+    assert [one.id for one in found.claims] == [x]
 
 
 def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world: World) -> None:

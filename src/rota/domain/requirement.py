@@ -35,6 +35,8 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     affinity_wait_s: float = AFFINITY_WAIT_S
     isolated: bool = False
     """Whether it runs in a process of its own: a worker takes only as many as it has processes for."""
+    command: bool = False
+    """Whether it is a command: a worker that cannot start processes takes none."""
 
 
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -45,6 +47,16 @@ class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     resources: dict[str, float] = {}
     everything: bool = False
     """Whether it takes whatever there is: a machine on which somebody tries things out."""
+
+
+class Room(msgspec.Struct, frozen=True, array_like=True):
+    """For how many more jobs a worker has processes, by what they are for; None if nothing bounds them."""
+
+    isolated: int | None = None
+    commands: int | None = None
+
+
+UNBOUNDED = Room()
 
 
 def needs(
@@ -135,8 +147,10 @@ def affinity(requirements: str) -> tuple[str, float] | None:
     return (wanted.affinity, wanted.affinity_wait_s) if wanted.affinity else None
 
 
-def is_isolated(requirements: str) -> bool:
-    return _needs(requirements).isolated
+def within(requirements: str, room: Room) -> int | None:
+    """How many executions with these requirements there are processes for; None if nothing bounds them."""
+    wanted = _needs(requirements)
+    return room.isolated if wanted.isolated else room.commands if wanted.command else None
 
 
 def compete(one: str, other: str) -> bool:

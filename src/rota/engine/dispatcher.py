@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rota.clock import Clock
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost, StoreUnavailable
+from rota.domain.requirement import UNBOUNDED, Room
 from rota.engine.bridge import Bridge
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
@@ -43,14 +44,14 @@ class Dispatcher:
         pace: Pace,
         poll_s: float,
         clock: Clock,
-        processes: Callable[[], int | None] = lambda: None,
+        room: Callable[[], Room] = lambda: UNBOUNDED,
     ) -> None:
-        """`processes` says for how many more jobs there is a process of their own, if that bounds them."""
+        """`room` says for how many more jobs there are processes, where that bounds them."""
         self._bridge = bridge
         self._clock = clock
         self._worker = worker
         self._namespace, self._app, self._queues = namespace, app, queues
-        self._free, self._start, self._processes = free, start, processes
+        self._free, self._start, self._room = free, start, room
         self._outcomes = outcomes
         self._pace = pace
         self._poll_s = poll_s
@@ -153,8 +154,8 @@ class Dispatcher:
         self.claiming_since = self._clock.monotonic()
         try:
             if not reports:
-                return await self._bridge.transact(claim.claim, *where, free, marks, self._processes())
-            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks, self._processes())
+                return await self._bridge.transact(claim.claim, *where, free, marks, self._room())
+            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks, self._room())
         except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
             self._outcomes.take_back(None)
             self.is_in_doubt = True

@@ -101,7 +101,7 @@ class Node:
             pace=self._pace,
             poll_s=place.poll_s,
             clock=clock,
-            processes=self.worker.processes,
+            room=self.worker.room,
         )
         self._cancels = Loop("cancels", self._watch_cancels)
         self._reconcile = Loop("reconcile", self._name_what_we_hold)

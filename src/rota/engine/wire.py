@@ -23,6 +23,7 @@ from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, 
 from rota.domain.lifecycle import Rules
 from rota.domain.note import Piece, State
 from rota.domain.outcome import Outcome, Succeeded
+from rota.domain.requirement import Room
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
 from rota.domain.usage import Usage
 from rota.ops import claim, finish, fleet, notes, turn
@@ -82,8 +83,8 @@ Success = tuple[str, int, str]
 Reports = tuple[list[Success], list[Report]]
 Attempts = list[tuple[str, int]]
 VERBS: dict[str, Verb] = {
-    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark], int | None], Claimed),
-    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark], int | None], Turned),
+    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark], Room], Claimed),
+    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark], Room], Turned),
     "finish": Verb(finish.finish, tuple[Reports], list[str]),
     "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from rota.clock import Clock
@@ -21,11 +21,13 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import StoreError
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Succeeded
+from rota.domain.requirement import Room
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.engine import stopping
 from rota.engine.attempt import Running
 from rota.engine.completer import Completer
+from rota.engine.elsewhere import Elsewhere
 from rota.engine.pace import Pace
 from rota.engine.scribe import Scribe
 from rota.engine.stopping import Stop
@@ -37,7 +39,6 @@ from rota.executors.context import Context
 from rota.executors.forked import Original
 from rota.executors.function import FunctionTarget, described
 from rota.executors.port import Executor
-from rota.executors.process import Pool, ProcessExecutor
 from rota.ops.finish import DEFAULT_RULES, Finished
 
 log = logging.getLogger("rota.engine")
@@ -83,10 +84,7 @@ class Worker:
         self._stop_grace_s = stop_grace_s
         self._pace = pace
         self._alone = alone or {}
-        pools = {target.pool for target in targets.values() if isinstance(target, ProcessExecutor)}
-        self._pools: dict[Pool, Pace] = {pool: Pace(clock, pool.most) for pool in pools}
-        self._isolated: Counter[Pool] = Counter()
-        """How many attempts are in a process of a pool, or wait for one."""
+        self._elsewhere = Elsewhere(targets, clock)
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Running] = {}
@@ -111,13 +109,9 @@ class Worker:
         held = len(self._running) + len(self._waiting)
         return 0 if self.is_tainted else self._concurrency + self._pace.ahead - held
 
-    def processes(self) -> int | None:
-        """For how many more jobs there is a process of their own, or will be within a blink; None if none needs one."""
-        if not self._pools:
-            return None
-        for pace in self._pools.values():
-            pace.measure()
-        return sum(pool.most + pace.ahead - self._isolated[pool] for pool, pace in self._pools.items())
+    def room(self) -> Room:
+        """How many of the claims may be of jobs that need a process of their own."""
+        return self._elsewhere.room()
 
     @property
     def is_idle(self) -> bool:
@@ -142,8 +136,7 @@ class Worker:
         """What waits, and whatever comes, goes back to where it came from."""
         self._begins = False
         self._give_back(len(self._waiting))
-        for pool in self._pools:
-            pool.give_up()
+        self._elsewhere.give_up()
 
     def _give_up_on(self, came: int) -> None:
         """Gives back what was among the first `came` that ever waited, and waits still."""
@@ -186,8 +179,7 @@ class Worker:
                 self._run_in_thread(running, target, args, kwargs)
         else:
             running.task = self._loop.create_task(self._run_elsewhere(running, target))
-            if isinstance(target, ProcessExecutor) and target.pool in self._pools:
-                self._isolated[target.pool] += 1
+            self._elsewhere.began(target)
         self._running[claim.id] = running
         if isinstance(target, FunctionTarget) or not target.begins_later:
             self._arm(running, limit_s)
@@ -307,9 +299,8 @@ class Worker:
             self._silences.remove(running.silence_bucket, id)
         self._say(running, outcome)
         self._pace.ended += 1
-        if isinstance(running.target, ProcessExecutor) and running.target.pool in self._pools:
-            self._isolated[running.target.pool] -= 1
-            self._pools[running.target.pool].ended += 1
+        if not isinstance(running.target, FunctionTarget):
+            self._elsewhere.ended(running.target)
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()

@@ -15,7 +15,7 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
+from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
@@ -23,7 +23,8 @@ from rota.executors.context import Completions, Context
 from rota.executors.ended import Ended
 from rota.executors.lines import Lines, last_of
 from rota.executors.stage import Refused, Stage
-from rota.executors.unbegun import unbegun
+from rota.executors.starts import Start, Starts
+from rota.executors.unbegun import unbegun, untried
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 KILL_S = 5.0
@@ -99,6 +100,8 @@ class CommandExecutor:
         self._rules = rules or Rules()
         self._most_result_bytes = most_result_bytes
         self._stage: stage.Stage | None = None
+        self.starts = Starts("commands")
+        """Those of all commands of the worker, if there is one."""
 
     @property
     def rules(self) -> Rules:
@@ -125,16 +128,19 @@ class CommandExecutor:
         kept = None
         if self.command.result != "none":
             kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
-        self._stage = stage.shared()
+        if self.starts.room == 0:
+            return untried(_no_process(self.starts.why))
+        start, self._stage = self.starts.begin(), stage.shared()
         on = self._stage.apart() if claim.is_suspect else self._stage
         try:
             with _lines("stdout", context, kept) as out, _lines("stderr", context) as err:
-                ended = await self._ended(on, argv, environment, directory, out, err, context)
+                ended = await self._ended(on, argv, environment, directory, out, err, context, start)
         except Refused as refused:
-            return _not_started(claim, refused, argv[0], directory)
+            return _not_started(claim, refused, argv[0], directory, start)
         except OSError as error:
-            return _not_started(claim, Refused("descriptors", error.errno or 0), argv[0], directory)
+            return _not_started(claim, Refused("descriptors", error.errno or 0), argv[0], directory, start)
         finally:
+            start.dropped()
             if on is not self._stage:
                 on.close()
         if ended.error:
@@ -156,12 +162,14 @@ class CommandExecutor:
         out: Lines,
         err: Lines,
         context: Context,
+        start: Start,
     ) -> Ended:
         """How the command ended. If this must stop, so must the command, before anything else happens."""
         command = self.command
         spawned = await on.spawn(
             argv, environment, directory, out.writing, err.writing, memory_bytes=command.memory_bytes
         )
+        start.worked()
         out.opened()
         err.opened()
         try:
@@ -199,16 +207,22 @@ class CommandExecutor:
             return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
 
 
-def _not_started(claim: Claim, refused: Refused, program: str, directory: str | None) -> Failed | GivenBack:
+def _not_started(
+    claim: Claim, refused: Refused, program: str, directory: str | None, start: Start
+) -> Failed | GivenBack:
     match refused.step:
         case "program":
             what = f"the program {program!r} cannot be started"
         case "directory":
             what = f"the directory {directory!r} cannot be entered"
         case _:
-            error = payload.error("NotStarted", f"no process could be started for the command: {refused}")
-            return unbegun(claim, error)
+            start.failed(str(refused))
+            return unbegun(claim, _no_process(str(refused)))
     return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
+
+
+def _no_process(why: str) -> Error:
+    return payload.error("NotStarted", f"no process could be started for the command: {why}")
 
 
 @contextlib.contextmanager

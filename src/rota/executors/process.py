@@ -30,7 +30,8 @@ from rota.executors.ended import Ended
 from rota.executors.frames import Answer
 from rota.executors.lines import Lines
 from rota.executors.stage import Refused, Spawned, Stage
-from rota.executors.unbegun import unbegun
+from rota.executors.starts import Starts
+from rota.executors.unbegun import unbegun, untried
 from rota.executors.warm import GRACE_S, Turn, Warm
 
 KEPT_SHARE = 4
@@ -77,6 +78,13 @@ class Pool:
         self._waiting: deque[Turn] = deque()
         self._busy = 0
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.starts = Starts("isolated jobs")
+        self._has_misfits = False
+
+    @property
+    def at_hand(self) -> int:
+        """Processes that make no call, for while no other can be started; none if they do not fit what comes."""
+        return 0 if self._has_misfits else sum(map(len, self._idle.values()))
 
     def admit(self, turn: Turn) -> None:
         """The call is made as soon as there is a process that makes no other."""
@@ -143,11 +151,20 @@ class Pool:
                 self._begin(turn, warm)
                 return
             self._do(warm.end())
+        if not self.is_apart and self.starts.room == 0:
+            self._turn_away(turn)
+            return
         # One that is warm for another limit makes room.
         for others in self._idle.values():
             while others and sum(map(len, self._idle.values())) >= self.most:
                 self._do(others.popleft().end())
         self._do(self._start_for(turn))
+
+    def _turn_away(self, turn: Turn) -> None:
+        """No process can be started for it here, for now."""
+        self._busy -= 1
+        self._has_misfits = self._has_misfits or self.at_hand > 0
+        turn.answered.set_result(untried(_not_started(self.starts.why)))
 
     def _begin(self, turn: Turn, warm: Warm) -> None:
         try:
@@ -159,7 +176,7 @@ class Pool:
 
     async def _start_for(self, turn: Turn) -> None:
         try:
-            warm = await self._start(turn.memory_bytes)
+            warm = await self._tried(turn.memory_bytes)
         except Exception as error:
             if not turn.answered.done():
                 turn.answered.set_exception(error)
@@ -173,6 +190,20 @@ class Pool:
             if not turn.answered.done():
                 turn.answered.set_result(warm)
             self.leave()
+
+    async def _tried(self, memory_bytes: int | None) -> Warm | Failed | str:
+        """Starts a process, and keeps in mind whether that can be done here."""
+        start = self.starts.begin()
+        try:
+            warm = await self._start(memory_bytes)
+            if isinstance(warm, Warm):
+                self._has_misfits = False
+                start.worked()
+            elif isinstance(warm, str):
+                start.failed(warm)
+        finally:
+            start.dropped()
+        return warm
 
     async def _start(self, memory_bytes: int | None) -> Warm | Failed | str:
         on, outputs = stage.shared().apart() if self.is_apart else stage.shared(), list[Lines]()

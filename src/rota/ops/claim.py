@@ -12,7 +12,7 @@ from rota.domain import breaker, requirement
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Expired
-from rota.domain.requirement import Offers
+from rota.domain.requirement import UNBOUNDED, Offers, Room
 from rota.domain.suspicion import ALONE
 from rota.ids import FIRST_ID
 from rota.ops import breaking, finish, notes, pausing, preferring
@@ -53,22 +53,22 @@ def claim(
     queues: Sequence[str] | None,
     slots: int,
     marks: Sequence[Mark] = (),
-    processes: int | None = None,
+    room: Room = UNBOUNDED,
 ) -> Claimed:
     """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease.
 
-    At most `processes` of them are of jobs that run in a process of their own; None if nothing bounds them.
+    Of those that need a process of their own, or are commands, not more than there is `room` for.
 
     Lanes are read from behind the claimer's `marks`. On PostgreSQL taken rows stay in the index until they are
     vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
     committed late is below the mark: a claim without marks finds it.
     """
-    lanes = _lanes(tx, worker, namespace, app, queues, marks)
-    if processes is not None:
-        lanes = [_within(lane, processes) if requirement.is_isolated(lane.requirements) else lane for lane in lanes]
+    served = lanes = _lanes(tx, worker, namespace, app, queues, marks)
+    if room != UNBOUNDED:
+        lanes = [_within(lane, requirement.within(lane.requirements, room)) for lane in lanes]
     lanes, probing = _guarded(tx, namespace, lanes)
     waiting = {lane.id: lane.head for lane in lanes if lane.head is not None and lane.room != 0}
-    _keep_room(tx.now, lanes, waiting)
+    _keep_room(tx.now, served, waiting)  # For what lacks amounts, not for what lacks a process or waits for a breaker.
     reached = {lane: (rank, id) for lane, rank, id in marks}
     work = _Round(tx, worker, namespace, app, {lane.id: lane for lane in lanes}, waiting, probing, reached)
     taken: list[Claim] = []
@@ -101,8 +101,8 @@ class _Lane(msgspec.Struct, frozen=True):
     requirements: str
 
 
-def _within(lane: _Lane, most: int) -> _Lane:
-    return replace(lane, room=max(0, most if lane.room is None else min(most, lane.room)))
+def _within(lane: _Lane, most: int | None) -> _Lane:
+    return lane if most is None else replace(lane, room=max(0, most if lane.room is None else min(most, lane.room)))
 
 
 def _keep_room(now: int, lanes: Sequence[_Lane], waiting: dict[int, int]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain.requirement import UNBOUNDED, Room
 from rota.ops import claim, finish
 from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import Finished
@@ -31,8 +32,8 @@ def turn(
     queues: Sequence[str] | None,
     slots: int,
     marks: Sequence[Mark],
-    processes: int | None = None,
+    room: Room = UNBOUNDED,
 ) -> Turned:
     """`finish`, then `claim`; both or neither."""
     stale = finish.finish(tx, reports)
-    return Turned(stale, claim.claim(tx, worker, namespace, app, queues, slots, marks, processes))
+    return Turned(stale, claim.claim(tx, worker, namespace, app, queues, slots, marks, room))

@@ -363,7 +363,7 @@ class App:
             start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
             parameters=signature.parameters(),
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
-            needs=declaring.wanted(options, relies_on, is_isolated=target.get("kind") == kinds.PROCESS),
+            needs=declaring.wanted(options, relies_on, target.get("kind")),
             pause_after=declaring.pause_after(options.get("pause_after")),
             target=target,
         )

@@ -36,7 +36,7 @@ def rules(options: Mapping[str, Any], relies_on: tuple[Breaker, ...] = ()) -> Ru
     )
 
 
-def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker], *, is_isolated: bool) -> Needs:
+def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker], kind: str | None) -> Needs:
     """What a job needs of the worker that takes it."""
     found = needs(
         options.get("pool"),
@@ -46,7 +46,7 @@ def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker], *, is_isola
         options.get("affinity"),
         options.get("affinity_wait"),
     )
-    return msgspec.structs.replace(found, isolated=True) if is_isolated else found
+    return msgspec.structs.replace(found, isolated=kind == kinds.PROCESS, command=kind == kinds.COMMAND)
 
 
 def check_affinity(argument: str | None, signature: Signature, job: str) -> None:
