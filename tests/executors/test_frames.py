@@ -10,7 +10,7 @@ import pytest
 
 from rota.executors import frames
 from rota.executors.channel import Channel
-from rota.executors.frames import Inbox, Message, Ready, Wrote
+from rota.executors.frames import Inbox, Message, Ready, Stop, Wrote
 from tests.support.waiting import PATIENCE_S
 
 MESSAGES: list[Message] = [Wrote("log", "x" * size) for size in (0, 1, 30, 300, 3)]
@@ -55,14 +55,49 @@ async def test_a_channel_tells_what_came_and_then_its_end_once() -> None:
     assert (ear.heard, ear.ends, channel.is_open) == (MESSAGES, 1, False)
 
 
-async def test_rubbish_ends_a_channel() -> None:
+@pytest.mark.parametrize("rubbish", [b"\xff", b"hello", frames.encode(Ready("?")).replace(b"?", b"\xff")])
+async def test_rubbish_ends_a_channel(rubbish: bytes) -> None:
     ours, theirs = socket.socketpair()
     ear = Ear()
-    Channel(ours, ear.heard.append, ear.end)
+    channel = Channel(ours, ear.heard.append, ear.end)
     with theirs:
-        theirs.sendall(frames.encode(MESSAGES[0]) + b"\xff\xff\xff\xff")
+        theirs.sendall(frames.encode(MESSAGES[0]) + rubbish)
         await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
     assert ear.ends == 1
+    assert channel.problem
+
+
+async def test_what_cannot_be_acted_upon_ends_a_channel() -> None:
+    def fail(message: Message) -> None:
+        raise KeyError(message)
+
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    Channel(ours, fail, ear.end)
+    with theirs:
+        frames.send(theirs, MESSAGES[0])
+        await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    assert ear.ends == 1
+
+
+def test_who_is_called_can_tell_whether_to_stop_while_it_is_busy() -> None:
+    ours, theirs = socket.socketpair()
+    caller, call = frames.Caller(theirs), frames.encode(Wrote("log", "for a call"))
+    with theirs:
+        assert not caller.is_told_to_stop()
+        ours.sendall(call)
+        assert not caller.is_told_to_stop(), "what is to be done is no request to stop"
+        assert caller.next() is not None
+        frames.send(ours, Stop())
+        assert caller.is_told_to_stop()
+        assert caller.is_told_to_stop(), "it takes nothing away"
+        assert caller.next() == Stop()
+        ours.sendall(call + frames.encode(Stop()))
+        assert caller.next() is not None
+        assert caller.is_told_to_stop(), "also of what has come with the call"
+        assert caller.next() == Stop()
+        ours.close()
+        assert caller.is_told_to_stop(), "nobody is there"
 
 
 async def test_a_channel_sends_more_than_the_socket_takes_without_waiting() -> None:
