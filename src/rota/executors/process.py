@@ -27,7 +27,7 @@ from rota.domain.status import Reason
 from rota.executors import stage
 from rota.executors.context import Completions, Context
 from rota.executors.ended import Ended
-from rota.executors.frames import Answer
+from rota.executors.frames import STOPPED, Answer
 from rota.executors.lines import Lines
 from rota.executors.stage import Refused, Spawned, Stage
 from rota.executors.starts import Starts
@@ -315,7 +315,11 @@ class ProcessExecutor:
             # Apart, there is nobody else who could have done that.
             error = payload.error("StageLost", f"the process of the job {ended.how}: {ended.error}", last)
             return Lost(error, shared=not self.pool.is_apart)
-        return Lost(payload.error("Crashed", f"the process of the job {ended.how}", last))
+        if warm.problem:
+            how = f"wrote to its descriptor {FIRST_FD} what is no message ({warm.problem}), and was ended"
+            return Lost(payload.error("Garbled", f"the process of the job {how}", last))
+        how = "closed its connection to the worker, and was ended" if ended.exit_code == STOPPED else ended.how
+        return Lost(payload.error("Crashed", f"the process of the job {how}", last))
 
     def abandon(self) -> None:
         stage.shared().abandon()
