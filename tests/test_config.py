@@ -23,6 +23,20 @@ def test_the_environment_wins_over_the_file_and_the_caller_over_both(tmp_path: P
     assert settings == Settings(lease_s=5.0, concurrency=8, url="sqlite:///given.db")
 
 
+def test_what_looks_like_a_setting_is_told_with_the_one_that_may_be_meant() -> None:
+    ours = {"ROTA_CONCURRENCY": "3", "ROTA_HTTP_ALLOW": "x", "ROTA_FENCE": "1", "ROTA_TEST_X": "1", "ROTATE": "1"}
+    assert config.strange(ours) == {}
+    assert config.strange({**ours, "ROTA_CONCURENCY": "3", "ROTA_COLOUR": "red"}) == {
+        "ROTA_COLOUR": "",
+        "ROTA_CONCURENCY": "ROTA_CONCURRENCY",
+    }
+
+
+def test_bounds_are_told_in_whole_numbers(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="must be between 1,024 and 67,108,864, not 100"):
+        config.load({"ROTA_MAX_PAYLOAD_BYTES": "100"}, tmp_path)
+
+
 def test_an_empty_variable_says_nothing(tmp_path: Path) -> None:
     assert config.load({"ROTA_LEASE_S": ""}, tmp_path) == Settings()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ from rota.domain.errors import DefinitionError
 
 DEFAULT_URL = "sqlite:///rota.db"
 FILE = "rota.toml"
+_NO_SETTINGS = {
+    "ROTA_HTTP_ALLOW",
+    "ROTA_STAGE_ID",
+    *(f"ROTA_{name}" for name in ("EXECUTION_ID", "JOB", "ATTEMPT", "FENCE", "DEADLINE")),
+}
+"""What Rota itself reads, or tells commands."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +84,14 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None, *
     return _validated(values)
 
 
+def strange(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that look like settings but are none, each with the setting that may be meant, or nothing."""
+    settings = [f"ROTA_{field.upper()}" for field in Settings.__struct_fields__]
+    found = sorted(name for name in environ if name.startswith("ROTA_") and not name.startswith("ROTA_TEST"))
+    unknown = [name for name in found if name not in settings and name not in _NO_SETTINGS]
+    return {name: next(iter(get_close_matches(name, settings, 1, 0.8)), "") for name in unknown}
+
+
 def _file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
@@ -98,8 +113,14 @@ def _validated(values: dict[str, Any]) -> Settings:
         if isinstance(value, str):
             continue  # A range, whose ends are within the bounds.
         if not low <= value <= high:
-            raise DefinitionError(f"the setting {field} must be between {low:g} and {high:g}, not {value:g}")
+            raise DefinitionError(
+                f"the setting {field} must be between {_words(low)} and {_words(high)}, not {_words(value)}"
+            )
     return settings
+
+
+def _words(number: float) -> str:
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:,}"
 
 
 def _readable(message: str, values: dict[str, Any]) -> str:

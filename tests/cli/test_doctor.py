@@ -11,6 +11,8 @@ from rota.ops import define, pausing
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
 
+MISSPELT = {"ROTA_LAESE_S": "3"}
+
 
 def verdicts(answer: Answer) -> dict[str, tuple[str, str]]:
     """The worst line of each check."""
@@ -38,9 +40,11 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     gone = seed.join(lease_s=0.3, queues=["default"])
     seed.store.transact(define.pause_queue, "default", "default", "test", "")
     seed.store.transact(pausing.pause, "default", "shop", "fail", "rota", "3 executions in a row have failed")
-    while (answer := verdicts(shell("doctor", "--json", env={"ROTA_LAESE_S": "3"})))["leases"][0] == "ok":
+    while (answer := verdicts(shell("doctor", "--json", env=MISSPELT)))["leases"][0] == "ok":
         pass
     assert answer["settings"] == ("warn", "ROTA_LAESE_S is no setting")
+    (advice,) = [row["advice"] for row in shell("doctor", "--json", env=MISSPELT).rows if row["verdict"] == "warn"][:1]
+    assert advice == "did you mean ROTA_LEASE_S?"
     assert answer["versions"][0] == "warn"
     assert "0.0.1" in answer["versions"][1]
     assert answer["dead letters"] == ("warn", "1 dead letter")

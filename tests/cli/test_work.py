@@ -40,6 +40,25 @@ def test_a_running_execution_can_be_cancelled(shell: Shell, worker: Callable[...
     assert err == f"rota: execution {id} was cancelled (cancelled)\n"
 
 
+def test_a_worker_warns_of_misspelt_settings_and_of_an_app_without_jobs(shell: Shell) -> None:
+    (shell.folder / "empty.py").write_text("from rota import App\napp = App('empty')\n")
+    shell.env["ROTA_CONCURENCY"] = "3"
+    process = shell.start("worker", "empty:app")
+    assert process.stderr is not None
+    log = ""
+    while "app empty has no jobs, so there is nothing to do" not in log:
+        log += process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    _, rest = process.communicate(timeout=HANG_S)
+    warning = "in the environment: ROTA_CONCURENCY is no setting, did you mean ROTA_CONCURRENCY?"
+    assert (log + rest).count(warning) == 1
+
+
+def test_a_resource_that_is_given_twice_is_refused(shell: Shell) -> None:
+    line = shell.refused("worker", "shop:app", "--resource", "gpu=1", "--resource", "gpu=2")
+    assert "--resource gpu is given twice" in line
+
+
 def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     process = shell.start("dev", "shop:app")
     assert process.stderr is not None

@@ -40,7 +40,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def settings(database: Database) -> list[Finding]:
-    from rota.config import FILE, Settings
+    from rota.config import FILE, strange
     from rota.store.postgres_url import shown
 
     known = database.settings
@@ -48,10 +48,9 @@ def settings(database: Database) -> list[Finding]:
     found = [
         Finding("settings", Verdict.OK, f"{shown(known.url)}, namespace {known.namespace} (from defaults{source})")
     ]
-    names = {f"ROTA_{field.upper()}" for field in Settings.__struct_fields__}
-    for name in sorted(set(os.environ) - names):
-        if name.startswith("ROTA_"):
-            found.append(Finding("settings", Verdict.WARN, f"{name} is no setting", "check its spelling, or unset it"))
+    for name, near in strange(os.environ).items():
+        advice = f"did you mean {near}?" if near else "check its spelling, or unset it"
+        found.append(Finding("settings", Verdict.WARN, f"{name} is no setting", advice))
     return found
 
 

@@ -63,6 +63,8 @@ def main() -> None:
     child.say_hello(arguments.words_fd, hello)
     if not (arguments.banner and _introduce(app, Path(arguments.banner))):
         log.info("process %d has loaded app %s on %s", os.getpid(), app.name, harmless(place_of(app.settings.url)))
+        if not app.jobs:
+            log.warning("app %s has no jobs, so there is nothing to do: declare them in %s", app.name, arguments.app)
     store_end = socket.socket(fileno=arguments.store_fd)
     leaving = partial(child.say, arguments.words_fd, child.LEAVING)
     blocked = partial(child.end_blocked, arguments.words_fd)

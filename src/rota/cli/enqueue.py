@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from rota.domain.job import Definition
     from rota.sdk.app import App
     from rota.sdk.connection import Connection
+    from rota.sdk.handle import Handle
     from rota.sdk.options import Options
+
+A_MOMENT_S = 1.0
+"""Who has waited for so long for no reason but others wants to know."""
 
 
 @click.command()
@@ -65,10 +69,12 @@ def enqueue(
     """
     from rota.cli.arguments import parse
 
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
     values = parse(arguments, as_json)
     options = _options(**given)
-    app = _load(database, reference, app_name) if reference else None
-    name = app.name if app else app_name or _app_of(database, job)
+    app = _load(database, reference, app_name) if reference is not None else None
+    name = app.name if app else _app_of(database, job) if app_name is None else app_name
     definition = _definition(database, app, name, job)
     _submit(database, app, name, definition, values, options, wait, timeout)
 
@@ -194,14 +200,35 @@ def _connection(database: Database, app: str) -> Connection:
 
 
 def _wait(database: Database, connection: Connection, id: str, timeout: float | None) -> None:
+    """Says why it is not running; if it has only to wait for its turn, not before that has taken a moment."""
     from rota.domain import standing
+    from rota.domain.errors import NotFinished
     from rota.sdk.handle import Handle
     from rota.store import reader
 
     state, now = connection.store().read(reader.standing, database.namespace, id)
-    why = standing.why(state, now)
+    why = "" if standing.is_in_line(state, now) else standing.why(state, now)
     output.message(f"{id}: {why}" if why else id)
-    print(output.to_json(Handle[Any](connection, id).result(timeout)))
+    handle = Handle[Any](connection, id)
+    try:
+        result = handle.result(A_MOMENT_S if timeout is None else min(timeout, A_MOMENT_S))
+    except NotFinished:
+        if timeout is not None and timeout <= A_MOMENT_S:
+            raise
+        state, now = connection.store().read(reader.standing, database.namespace, id)
+        if standing.is_in_line(state, now):
+            output.message(f"{id}: {standing.why(state, now)}")
+        result = _rest(handle, timeout)
+    print(output.to_json(result))
+
+
+def _rest(handle: Handle[Any], timeout: float | None) -> Any:
+    from rota.domain.errors import NotFinished
+
+    try:
+        return handle.result(None if timeout is None else timeout - A_MOMENT_S)
+    except NotFinished:
+        raise NotFinished(f"execution {handle.id} is {handle.status()} after {timeout:g} s; it goes on") from None
 
 
 def _near(name: str, known: Any) -> str:

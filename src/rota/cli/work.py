@@ -108,6 +108,8 @@ def _amounts(texts: Sequence[str]) -> dict[str, float | str]:
         name, separator, amount = text.partition("=")
         if not separator:
             raise UsageError(f"--resource is NAME=AMOUNT, such as gpu=1 or memory=2GB, not {text[:64]!r}")
+        if name in found:
+            raise UsageError(f"--resource {name} is given twice: say once how much of it there is")
         try:
             found[name] = float(amount)
         except ValueError:
@@ -134,6 +136,7 @@ def supervise(
     from rota.store.opening import open_store
 
     logging.basicConfig(level=log_level, format=FORMAT)
+    _warn_of_strangers()
     plan = Plan(
         command=_child_command(database, app, arguments),
         processes=headcount.parse(settings.processes),
@@ -160,6 +163,16 @@ def supervise(
         running.run(run())
     except Unusable as error:
         raise UsageError(str(error)) from None
+
+
+def _warn_of_strangers() -> None:
+    """A misspelt setting changes nothing, which nobody would notice."""
+    from rota import config
+
+    found = config.strange(os.environ)
+    if found:
+        words = [f"{name} is no setting" + (f", did you mean {near}?" if near else "") for name, near in found.items()]
+        logging.getLogger("rota.settings").warning("in the environment: %s", "; ".join(words))
 
 
 def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:

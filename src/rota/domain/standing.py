@@ -55,6 +55,11 @@ def why(standing: Standing, now: int) -> str:
             return ""
 
 
+def is_in_line(standing: Standing, now: int) -> bool:
+    """Whether it waits for nothing but its turn, which may come at any moment."""
+    return standing.status is Status.QUEUED and not _blocked(standing) and not _relies(standing, now)
+
+
 def _later(standing: Standing, now: int) -> str:
     due_at = standing.due_at or now
     if due_at <= now:
