@@ -67,6 +67,7 @@ class Body:
 
     def greet(self) -> None:
         """Says that the app is loaded, and what that has cost."""
+        self._listens()
         self._say(Ready(spent=self._meter.spent))
 
     def serve(self) -> int:

@@ -39,6 +39,8 @@ class Lingering:
 
     def _busy(self) -> list[str]:
         frames = sys._current_frames()
+        if len(frames) == len(self._first) == 1:
+            return []
         self._first &= frames.keys()  # Of one that has ended, another may get the number.
         if len(frames) == len(self._first):
             return []

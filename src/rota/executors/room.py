@@ -64,12 +64,12 @@ class Room:
         return f"threads ({', '.join(busy)})" if busy else ""
 
     def _has_limits(self) -> bool:
-        for which, limit in zip(_LIMITS, self._limits, strict=True):
-            if resource.getrlimit(which) != limit:
-                try:
+        if [*map(resource.getrlimit, _LIMITS)] != self._limits:
+            try:
+                for which, limit in zip(_LIMITS, self._limits, strict=True):
                     resource.setrlimit(which, limit)
-                except (OSError, ValueError):
-                    return False
+            except (OSError, ValueError):
+                return False
         return True
 
     def _is_back(self) -> bool:
