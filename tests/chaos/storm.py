@@ -243,6 +243,7 @@ class Storm:
             self.crew.let_go(children[1:])
             children = children[:1]
         processes = [*children, *([] if fault is Fault.STOP_CHILD else [supervisor.process])]
+        processes += supervisor.switches() if fault is Fault.STOP_BOTH else []
         if processes:
             databases.stop(processes, self._url)
             self.crew.stopped(supervisor, processes, fault)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -19,6 +18,7 @@ import psycopg
 from rota import App
 from tests.faults import jobs, journal
 from tests.faults.enqueuer import Callers
+from tests.kill.processes import children_of
 from tests.support.waiting import PATIENCE_S, eventually
 
 REPOSITORY = Path(__file__).parents[2]
@@ -244,9 +244,7 @@ class Worker:
         return True
 
     def children(self) -> list[int]:
-        with contextlib.suppress(OSError):
-            return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
-        return []
+        return children_of(self.pid)
 
     def stop(self) -> int:
         self._process.send_signal(signal.SIGTERM)

@@ -30,7 +30,8 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     nexts = range(fence + 1, fence + 9)
     child = trial.child(old)
     stopped_at = time.monotonic()
-    stop([child, old.process], trial.url)
+    switches = trial.switches(old)
+    stop([child, old.process, *switches], trial.url)
     trial.worker()
     for number in nexts:
         trial.open(f"before-{number}")
@@ -40,7 +41,8 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     trial.open(f"after-{fence}")
     _go_on(child)
     eventually(child.is_gone, what="the end of the process that lost its lease")
-    _go_on(old.process)
+    for process in (old.process, *switches):
+        _go_on(process)
     assert (fence, Answer.DONE) not in trial.charges(x)
     for number in nexts:
         trial.open(f"after-{number}")
@@ -70,13 +72,14 @@ def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
     trial.joined(2)
     eventually(lambda: all(rate.ticks() for rate in rates), what="ticks")
     child = trial.child(first)
-    stop([first.process, child], trial.url)
+    switches = trial.switches(first)
+    stop([first.process, child, *switches], trial.url)
     seen = [len(rate.ticks()) for rate in rates]
     stopped_at = time.monotonic()
     eventually(lambda: time.monotonic() > stopped_at + 2 * LEASE_S, what="two leases")
     eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")
-    _go_on(first.process)
-    _go_on(child)
+    for process in (first.process, child, *switches):
+        _go_on(process)
     seen = [len(rate.ticks()) for rate in rates]
     eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")
     for rate in rates:

@@ -137,6 +137,13 @@ class Trial:
         self._ends.callback(child.close)
         return child
 
+    def switches(self, worker: Program) -> list[Process]:
+        """What would end the child of a worker that is stopped."""
+        switches = worker.switches()
+        for switch in switches:
+            self._ends.callback(switch.close)
+        return switches
+
     def left(self) -> int:
         """The process that a command has left behind."""
         path = self.folder / LEFT

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kill.effects import ADDRESS, FILE
-from tests.kill.processes import MARK, Process, children_of, described, marked, parent_of, wait_until
+from tests.kill.processes import MARK, Process, children_of, described, marked, parent_of, switches_of, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOM = "tests.kill"
@@ -52,8 +52,15 @@ class Program:
 
     def children(self) -> list[Process]:
         """The worker processes below a supervisor, each checked to be its child after it was pinned."""
+        return self._pinned(children_of(self.pid))
+
+    def switches(self) -> list[Process]:
+        """What ends its children if it stands still itself: whoever is to come back must not be ended meanwhile."""
+        return self._pinned(switches_of(self.pid))
+
+    def _pinned(self, pids: list[int]) -> list[Process]:
         found = []
-        for pid in children_of(self.pid):
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 child = Process(pid)
                 if parent_of(pid) == self.pid:

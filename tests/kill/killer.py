@@ -99,4 +99,6 @@ class Killer:
         stopped = [child for child in children if child.signal(signal.SIGSTOP)]
         if kind is not Kind.STOP_CHILD and supervisor.process.signal(signal.SIGSTOP):
             stopped.append(supervisor.process)
+        if kind is Kind.STOP_BOTH:
+            stopped += [switch for switch in supervisor.switches() if switch.signal(signal.SIGSTOP)]
         self.crew.stopped(supervisor, stopped, kind)

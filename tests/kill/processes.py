@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rota.engine import deadman
+
 PROC = Path("/proc")
 POLL_S = 0.02
 MARK = "KILL_RUN"
@@ -54,9 +56,24 @@ class Process:
 
 
 def children_of(pid: int) -> list[int]:
+    """Without the dead man's switch of a supervisor, which runs no jobs."""
+    return [child for child in _all_children(pid) if not _is_switch(child)]
+
+
+def switches_of(pid: int) -> list[int]:
+    return [child for child in _all_children(pid) if _is_switch(child)]
+
+
+def _all_children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         return [int(text) for text in (PROC / f"{pid}/task/{pid}/children").read_text().split()]
     return []
+
+
+def _is_switch(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return deadman.PROGRAM.encode() in (PROC / f"{pid}/cmdline").read_bytes().split(b"\0")
+    return False
 
 
 def parent_of(pid: int) -> int | None:

@@ -58,14 +58,17 @@ def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: st
     ):
         sleeper, (child,) = worker_that_runs(fleet, handle)
         stopped_at = time.monotonic()
-        stop([child, sleeper.process], url)
+        switches = sleeper.switches()
+        stop([child, sleeper.process, *switches], url)
         other = fleet.supervisor("other")
         wait_until(lambda: (2, Answer.DONE) in charges(fleet), START_S, "the next holder to act")
         wait_until(lambda: time.monotonic() >= stopped_at + 3 * LEASE_S, START_S, "three leases to pass")
         child.signal(signal.SIGCONT)
         wait_until(child.is_gone, START_S, "the old holder to let go by itself")
-        sleeper.process.signal(signal.SIGCONT)
-        child.close()
+        for process in (sleeper.process, *switches):
+            process.signal(signal.SIGCONT)
+        for process in (child, *switches):
+            process.close()
         assert handle.result(timeout=START_S) == 2
         drain(sleeper, other)
 

@@ -18,6 +18,7 @@ from rota.domain.note import Line, State
 from rota.domain.usage import Usage
 from rota.store import notes, reader
 from rota.store.reader import ExecutionRow, WorkerRow
+from tests.kill.processes import children_of, switches_of
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -125,9 +126,7 @@ class Worker:
         return True
 
     def children(self) -> list[int]:
-        with contextlib.suppress(OSError):
-            return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
-        return []
+        return children_of(self.pid)
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
@@ -138,7 +137,7 @@ class Worker:
     @contextlib.contextmanager
     def frozen(self) -> Iterator[list[int]]:
         """Stops the supervisor and its children; on a file, when none of them holds the turn to write."""
-        pids = [self.pid, *self.children()]
+        pids = [self.pid, *switches_of(self.pid), *self.children()]
         eventually(lambda: self._freeze(pids), what="a moment without the turn to write")
         try:
             yield pids

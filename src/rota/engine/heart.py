@@ -54,6 +54,11 @@ class Heart:
         """`joined_at` is our monotonic time just before the worker joined."""
         self._good_until[worker] = self._until(joined_at)
 
+    def tell(self, worker: int) -> None:
+        """Says how long its lease holds, as after every beat."""
+        if worker in self._good_until:
+            self._renewed(worker, self._good_until[worker])
+
     def remove(self, worker: int) -> None:
         self._good_until.pop(worker, None)
 
@@ -87,7 +92,7 @@ class Heart:
     def _renew(self, worker: int, sent_at: float) -> None:
         if worker in self._good_until:
             self._good_until[worker] = max(self._good_until[worker], self._until(sent_at))
-            self._renewed(worker, self._good_until[worker])
+            self.tell(worker)
 
     def _lose(self, worker: int) -> None:
         if self._good_until.pop(worker, None) is not None:

@@ -32,7 +32,8 @@ from rota.engine import tether
 from rota.engine.bridge import Bridge, StoreBridge
 from rota.engine.child import DRAIN, FINISH, Hello
 from rota.engine.crew import Crew
-from rota.engine.heart import Heart, farewell
+from rota.engine.deadman import Deadman
+from rota.engine.heart import MARGIN, Heart, farewell
 from rota.engine.janitor import Janitor
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
@@ -84,6 +85,7 @@ class Supervisor:
             let_go=self._let_one_go,
         )
         self._strays = Strays()
+        self._deadman = Deadman(plan.lease_s * MARGIN / 2)
         self._stopping = asyncio.Event()
         self._store: Store | None = None
         self._url = ""
@@ -122,6 +124,7 @@ class Supervisor:
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
+            self._deadman.close()
             await end_strays()
             if self._store is not None:
                 self._store.close()
@@ -227,6 +230,7 @@ class Supervisor:
         self._ours.add(worker)
         bridge = self._crew.enter(worker, self._bridge)
         child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
+        self._heart.tell(worker)
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
@@ -402,6 +406,7 @@ class Supervisor:
     def _renewed(self, worker: int, until: float) -> None:
         if worker in self._children:
             self._children[worker].hold_until(until)
+            self._deadman.hold(self._children[worker].pid, until)
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:

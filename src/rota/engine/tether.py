@@ -2,7 +2,8 @@
 
 The kernel kills the child when its parent dies; should that be missed (the parent died before we asked for it), the
 pipe from the supervisor ends, and the child ends itself. Commands come down the same pipe, a line each, and so does
-until when the lease holds: if the supervisor stands still, its child lets go by itself before others take over.
+until when the lease holds: if the supervisor stands still, its child lets go by itself before others take over. If it
+cannot, for a job holds the interpreter, the dead man's switch of the supervisor ends it.
 """
 
 from __future__ import annotations
