@@ -7,7 +7,7 @@ import sqlite3
 import rota
 from rota.clock import SystemClock
 from rota.domain.outcome import Succeeded
-from rota.ops import define, pausing
+from rota.ops import define, pausing, trouble
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
 
@@ -56,6 +56,19 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     ]
     assert held
     assert gone
+
+
+def test_a_worker_that_can_start_no_processes_is_named(shell: Shell, seed: Seed) -> None:
+    worker = seed.join(version=rota.__version__)
+    seed.store.transact(trouble.tell, worker, {"commands": "Too many open files"})
+    verdict, found = verdicts(shell.ok("doctor", "--json"))["workers"]
+    assert verdict == "warn"
+    assert found.endswith("can start no process for commands: Too many open files")
+    (row,) = shell.ok("workers", "--json").rows
+    assert row["trouble"] == {"commands": "Too many open files"}
+    assert "live, starts no processes" in shell.ok("workers").out
+    seed.store.transact(trouble.tell, worker, {})
+    assert verdicts(shell.ok("doctor", "--json"))["workers"][0] == "ok"
 
 
 def test_what_is_broken_fails_with_exit_code_1(shell: Shell) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rota.domain.job import Definition
-from rota.domain.outcome import Succeeded
+from rota.domain.outcome import Error, GivenBack, Succeeded
 from rota.domain.requirement import Needs
+from rota.domain.status import Reason
+from rota.ops import finish, trouble
 from tests.cli.shell import Seed, Shell
 
 
@@ -88,6 +90,24 @@ def test_without_any_worker_it_says_what_is_needed(shell: Shell, seed: Seed) -> 
     assert "serves queue mail, and it needs pool cards, 1 gpu: start one with `rota worker --pool`" in told
     seed.join(queues=["mail"])
     assert "no live worker has what it needs (pool cards, 1 gpu)" in why(shell, id)
+
+
+def test_without_a_process_it_says_why_there_is_none(shell: Shell, seed: Seed) -> None:
+    seed.define("shop", Definition(name="crunch", queue="mail", needs=Needs(isolated=True)))
+    (id,) = seed.enqueue("crunch")
+    worker = seed.join()
+    ((_, fence),) = seed.claim(worker)
+    error = Error("NotStarted", "no process could be started for the job: the app is broken")
+    seed.store.transact(finish.finish, [finish.Finished(id, fence, GivenBack(Reason.NOT_BEGUN, 60, error))])
+    assert "(no process could be started for it: its last attempt says why)" in why(shell, id)
+    assert "NotStarted: no process could be started for the job: the app is broken" in shell.ok("show", id).out
+
+    (second,), (other,) = seed.enqueue("crunch"), seed.enqueue()
+    seed.store.transact(trouble.tell, worker, {"isolated jobs": "the app is broken"})
+    assert why(shell, second) == "no live worker can start a process for it: the app is broken; next in line"
+    assert why(shell, other) == "next in line; waits for a free slot of a worker"
+    seed.join()
+    assert why(shell, second) == "next in line; waits for a free slot of a worker", "one is enough"
 
 
 def test_a_lease_that_ran_out_is_told(shell: Shell, seed: Seed) -> None:

@@ -11,7 +11,7 @@ from rota.domain.claim import Claim
 from rota.domain.note import State
 from rota.domain.outcome import Lost
 from rota.domain.status import Reason, Status
-from rota.ops import fleet, notes
+from rota.ops import fleet, notes, trouble
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import WorkerRow
@@ -42,6 +42,15 @@ def test_a_newcomer_is_live_with_a_lease_of_its_own(world: World) -> None:
     assert (found.name, found.state, found.app, found.running, found.stopped_at) == ("ann", "live", "shop", 0, None)
     assert (found.started_at, found.heartbeat_at) == (world.clock.now(), world.clock.now())
     assert found.lease_until == world.clock.now() + 10 * SECOND
+
+
+def test_a_worker_says_what_it_cannot_start_and_takes_it_back(world: World) -> None:
+    worker, other = world.join(), world.join()
+    assert row(world, worker).trouble is None
+    world.store.transact(trouble.tell, worker, {"commands": "no room"})
+    assert (row(world, worker).trouble, row(world, other).trouble) == ('{"commands":"no room"}', None)
+    world.store.transact(trouble.tell, worker, {})
+    assert row(world, worker).trouble is None
 
 
 def test_ids_of_workers_are_never_used_again(world: World) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota import __version__
-from rota.cli import text
+from rota.cli import output, text
 from rota.cli.database import Database
 from rota.domain import duration, requirement
 
@@ -104,7 +104,7 @@ def workers(database: Database) -> list[Finding]:
     now = database.clock.now()
     rows = database.read(reader.workers, database.namespace, STOPPED_SINCE_NEVER)
     live = [row for row in rows if row.lease_until > now]
-    return [_alive(live), *_leases([row for row in rows if row.lease_until <= now]), *_versions(live)]
+    return [_alive(live), *_troubles(live), *_leases([row for row in rows if row.lease_until <= now]), *_versions(live)]
 
 
 def queues(database: Database) -> list[Finding]:
@@ -143,7 +143,7 @@ def _lacking(row: Stranded) -> str:
 
 
 def _flags(row: Stranded) -> str:
-    return " with --pool, --tag or --resource" if row.requirements else ""
+    return " with --pool, --tag or --resource" if requirement.words(row.requirements) else ""
 
 
 def dead_letters(database: Database) -> list[Finding]:
@@ -187,6 +187,17 @@ def _alive(live: list[WorkerRow]) -> Finding:
     if not live:
         return Finding("workers", Verdict.WARN, "no worker is at work", "start `rota worker MODULE:APP`")
     return Finding("workers", Verdict.OK, f"{text.count(len(live), 'worker')} at work")
+
+
+def _troubles(live: list[WorkerRow]) -> list[Finding]:
+    """Those that cannot start processes. A broken deploy is one of all workers, and nothing fails for it."""
+    advice = "see its log; look at its app in a deploy, else at ulimit -n, ulimit -u and memory"
+    return [
+        Finding("workers", Verdict.WARN, f"{row.name} can start no process for {what}: {why}", advice)
+        for row in live
+        if isinstance(reasons := output.decoded(row.trouble), dict)
+        for what, why in reasons.items()
+    ]
 
 
 def _leases(gone: list[WorkerRow]) -> list[Finding]:

@@ -30,7 +30,7 @@ _STYLES = {
 }
 MANY_BRACKETS = 200
 _TIMES = frozenset({"deadline", "lease_until"})
-_JSON = frozenset({"arguments", "tags", "result", "error", "queues", "definition"})
+_JSON = frozenset({"arguments", "tags", "result", "error", "queues", "definition", "trouble"})
 
 
 def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str) -> None:

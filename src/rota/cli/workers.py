@@ -77,7 +77,9 @@ def drain(database: Database, worker: int) -> None:
 
 def state(row: WorkerRow, now: int) -> str:
     """What a worker is up to, as far as anybody can know."""
-    return "lease ran out" if row.stopped_at is None and row.lease_until <= now else row.state
+    if row.stopped_at is None and row.lease_until <= now:
+        return "lease ran out"
+    return f"{row.state}, starts no processes" if row.trouble and row.stopped_at is None else row.state
 
 
 def _crews(rows: Sequence[WorkerRow], now: int) -> Counter[str]:

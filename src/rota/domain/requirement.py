@@ -18,6 +18,8 @@ from rota.domain.size import size
 
 DEFAULT_POOL = "default"
 MOST = 20
+ISOLATED, COMMANDS = "isolated jobs", "commands"
+"""What processes are started for."""
 AFFINITY_WAIT_S = 5.0
 MOST_AFFINITY_WAIT_S = 3600.0
 
@@ -151,6 +153,12 @@ def within(requirements: str, room: Room) -> int | None:
     """How many executions with these requirements there are processes for; None if nothing bounds them."""
     wanted = _needs(requirements)
     return room.isolated if wanted.isolated else room.commands if wanted.command else None
+
+
+def processes(requirements: str) -> str:
+    """What the process is for that it needs; empty if it needs none."""
+    wanted = _needs(requirements)
+    return ISOLATED if wanted.isolated else COMMANDS if wanted.command else ""
 
 
 def compete(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from rota.domain.status import Status
 
 MICROSECONDS = 1_000_000
 MOST_COUNTED = 10_000
+_AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +39,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     job_paused_at: int | None = None
     job_paused_by: str | None = None
     job_paused_note: str | None = None
+    troubles: str | None = None
+    """What live workers offer, as JSON, each with the reasons why it cannot start processes, by what they are for."""
 
 
 def why(standing: Standing, now: int) -> str:
@@ -65,8 +68,7 @@ def _later(standing: Standing, now: int) -> str:
     if due_at <= now:
         return f"due {_length(now - due_at)} ago; {_blocked(standing) or 'about to be queued'}"
     kind = "to be tried again" if standing.status is Status.RETRYING else "scheduled to start"
-    snoozed = " (snoozed)" if standing.reason == "snoozed" else ""
-    return f"{kind} in {_length(due_at - now)}{snoozed}"
+    return f"{kind} in {_length(due_at - now)}{_AFTER.get(standing.reason, '')}"
 
 
 def _queued(standing: Standing, now: int) -> str:
@@ -91,7 +93,17 @@ def _blocked(standing: Standing) -> str:
         return f"no live worker of app {standing.app} serves queue {standing.queue}{needed}: {start}"
     if not _fits(standing):
         return f"no live worker has what it needs ({wanted}): {start}"
-    return ""
+    return _unstartable(standing)
+
+
+def _unstartable(standing: Standing) -> str:
+    """None of those that it fits can start the process that it needs."""
+    listed = msgspec.json.decode(standing.troubles, type=list[tuple[str, str]]) if standing.troubles else []
+    wanted, reasons = standing.requirements or "", []
+    for offers, trouble in listed:
+        if requirement.fits(wanted, offers):
+            reasons.append(msgspec.json.decode(trouble, type=dict[str, str]).get(requirement.processes(wanted), ""))
+    return f"no live worker can start a process for it: {reasons[0]}" if reasons and all(reasons) else ""
 
 
 def _paused(standing: Standing) -> str:

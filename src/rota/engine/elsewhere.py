@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 from rota.clock import Clock
-from rota.domain.requirement import UNBOUNDED, Room
+from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.engine.pace import Pace
 from rota.executors.command import CommandExecutor
 from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
 from rota.executors.process import Pool, ProcessExecutor
 from rota.executors.starts import Starts
+
+MOST_WORDS = 200
 
 
 class Elsewhere:
@@ -27,7 +29,7 @@ class Elsewhere:
         self._pools: dict[Pool, Pace] = {pool: Pace(clock, pool.most) for pool in pools}
         self._inside: Counter[Pool] = Counter()
         """How many attempts are in a process of a pool, or wait for one."""
-        self._commands = Starts("commands", clock.monotonic)
+        self._commands = Starts(COMMANDS, clock.monotonic)
         for target in targets.values():
             if isinstance(target, CommandExecutor):
                 target.starts = self._commands
@@ -45,6 +47,12 @@ class Elsewhere:
         """For how many more there is a process, or will be within a blink; or could be, if that is not known."""
         room, to_start = pool.most + pace.ahead - self._inside[pool], pool.starts.room
         return room if to_start is None else min(room, pool.at_hand + to_start)
+
+    @property
+    def trouble(self) -> dict[str, str]:
+        """Why processes cannot be started, by what they are for; empty if they can."""
+        known = [self._commands, *(pool.starts for pool in self._pools)]
+        return {starts.what: starts.why.partition("\n")[0][:MOST_WORDS] for starts in known if starts.why}
 
     def began(self, target: Executor) -> None:
         if isinstance(target, ProcessExecutor) and target.pool in self._pools:

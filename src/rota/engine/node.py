@@ -23,7 +23,7 @@ from rota.engine.stopping import Stop
 from rota.engine.worker import Worker
 from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
-from rota.ops import fleet
+from rota.ops import fleet, trouble
 from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
@@ -71,6 +71,7 @@ class Node:
         self._leaving = leaving
         self._suspects: list[tuple[str, int]] = []
         self._rounds = 1
+        self._told: dict[str, str] = {}
         self._change = Wake()
         self._hurried = asyncio.Event()
         self._draining = self._finishing = False
@@ -186,6 +187,9 @@ class Node:
         if not self.worker.is_idle:
             for id in await self._bridge.read(reader.cancels, self._place.worker):
                 self.worker.stop(id, Stop.CANCEL)
+        if (reasons := self.worker.trouble) != self._told:
+            await self._bridge.transact(trouble.tell, self._place.worker, reasons)
+            self._told = reasons
         return min(0.5, self._place.poll_s)
 
     def _expects_an_answer(self) -> bool:

@@ -26,7 +26,7 @@ from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.requirement import Room
 from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
 from rota.domain.usage import Usage
-from rota.ops import claim, finish, fleet, notes, turn
+from rota.ops import claim, finish, fleet, notes, trouble, turn
 from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import DEFAULT_RULES, Finished
 from rota.ops.turn import Turned
@@ -88,6 +88,7 @@ VERBS: dict[str, Verb] = {
     "finish": Verb(finish.finish, tuple[Reports], list[str]),
     "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
     "drain": Verb(fleet.drain, tuple[int], None),
+    "trouble": Verb(trouble.tell, tuple[int, dict[str, str]], None),
     "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
     "has_ready": Verb(reader.has_ready, tuple[str, str, list[str] | None], bool, reads=True),
     "cancels": Verb(reader.cancels, tuple[int], list[str], reads=True),

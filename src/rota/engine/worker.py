@@ -114,6 +114,10 @@ class Worker:
         return self._elsewhere.room()
 
     @property
+    def trouble(self) -> dict[str, str]:
+        return self._elsewhere.trouble
+
+    @property
     def is_idle(self) -> bool:
         return not self._running and not self._waiting and not self._telling
 

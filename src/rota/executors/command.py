@@ -16,6 +16,7 @@ from rota.domain.claim import Claim
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome, Succeeded
+from rota.domain.requirement import COMMANDS
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import stage
@@ -100,7 +101,7 @@ class CommandExecutor:
         self._rules = rules or Rules()
         self._most_result_bytes = most_result_bytes
         self._stage: stage.Stage | None = None
-        self.starts = Starts("commands")
+        self.starts = Starts(COMMANDS)
         """Those of all commands of the worker, if there is one."""
 
     @property

@@ -23,6 +23,7 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome
+from rota.domain.requirement import ISOLATED
 from rota.domain.status import Reason
 from rota.executors import stage
 from rota.executors.context import Completions, Context
@@ -78,7 +79,7 @@ class Pool:
         self._waiting: deque[Turn] = deque()
         self._busy = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.starts = Starts("isolated jobs")
+        self.starts = Starts(ISOLATED)
         self._has_misfits = False
 
     @property

@@ -22,7 +22,7 @@ class Starts:
     """Of one kind of process: those of a pool, or the commands of a worker."""
 
     def __init__(self, what: str, monotonic: Callable[[], float] = _clock.monotonic) -> None:
-        self._what = what
+        self.what = what
         self._monotonic = monotonic
         self._under_way = 0
         self._rest_s = 0.0
@@ -50,13 +50,13 @@ class Starts:
             return  # What was under way when another one failed says nothing new.
         if not why:
             if self._rest_s:
-                log.warning("processes for %s can be started again", self._what)
+                log.warning("processes for %s can be started again", self.what)
             self._rest_s, self.why = 0.0, ""
         else:
             self._failures += 1
             self._rest_s = min(LONGEST_REST_S, 2 * self._rest_s or FIRST_REST_S)
             self._rests_until, self.why = self._monotonic() + self._rest_s, why
-            words = (self._what, self._rest_s, why.partition("\n")[0])
+            words = (self.what, self._rest_s, why.partition("\n")[0])
             log.warning("no process for %s can be started; none is claimed for %g s: %s", *words)
 
 

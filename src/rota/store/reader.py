@@ -121,6 +121,8 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     supervisor: str = ""
     least: int = 1
     most: int = 1
+    trouble: str | None = None
+    """Why it cannot start processes, as JSON: the reasons by what they are for."""
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):
@@ -197,7 +199,10 @@ def resolve(view: View, namespace: str, prefix: str) -> str:
 
 
 def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
-    return view.records("attempts", AttemptRow, namespace=namespace, id=known(id))
+    found = view.records("attempts", AttemptRow, namespace=namespace, id=known(id))
+    if not found and view.one("exists", namespace=namespace, id=id) is None:
+        raise UnknownExecution(f"there is no execution {id}")
+    return found
 
 
 def ending(view: View, namespace: str, id: str) -> Ending | None:
@@ -305,10 +310,12 @@ def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
     found = view.records("standing", Standing, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
-    circuits = sorted(msgspec.json.decode(found[0].circuits or "[]"))
+    circuits, troubles = (
+        msgspec.json.encode(sorted(msgspec.json.decode(listed or "[]"))).decode()
+        for listed in (found[0].circuits, found[0].troubles)
+    )
     offers = _in_order(found[0].offers)
-    same = msgspec.structs.replace(found[0], offers=offers, circuits=msgspec.json.encode(circuits).decode())
-    return same, view.now
+    return msgspec.structs.replace(found[0], offers=offers, circuits=circuits, troubles=troubles), view.now
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:

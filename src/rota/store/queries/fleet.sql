@@ -19,6 +19,9 @@ WHERE id = :worker AND namespace = :namespace AND stopped_at IS NULL AND state =
 -- name: set_worker_state
 UPDATE worker SET state = :state WHERE id = :worker AND stopped_at IS NULL
 
+-- name: set_trouble
+UPDATE worker SET trouble = :trouble WHERE id = :worker AND stopped_at IS NULL
+
 -- name: lock_worker
 -- Waits for a claim in progress, which holds the row with KEY SHARE; a heartbeat does not.
 SELECT id FROM worker WHERE id = :worker AND stopped_at IS NULL FOR UPDATE

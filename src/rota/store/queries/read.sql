@@ -85,7 +85,7 @@ FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
 
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
-       w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most
+       w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
@@ -114,7 +114,12 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until,
        (SELECT CAST(LISTING(PAIR(b.name, b.retry_at)) AS text) || '' FROM breaker b
         WHERE b.namespace = s.namespace AND b.opened_at IS NOT NULL) AS circuits,
-       s.job, j.paused_at AS job_paused_at, j.paused_by AS job_paused_by, j.paused_note AS job_paused_note
+       s.job, j.paused_at AS job_paused_at, j.paused_by AS job_paused_by, j.paused_note AS job_paused_note,
+       (SELECT CAST(LISTING(PAIR(v.offers, v.trouble)) AS text) || '' FROM (
+            SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
+            WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
+              AND w.lease_until > :now
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) v) AS troubles
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace
