@@ -6,7 +6,9 @@ import json
 import signal
 import sqlite3
 import subprocess
+from contextlib import closing
 
+import psycopg
 import pytest
 
 from rota.domain.lifecycle import Rules
@@ -199,6 +201,31 @@ def test_logs_on_postgres_are_followed_and_shown_too(shell: Shell) -> None:
     assert process.returncode == 0
     assert "progress:   1 of 4 (25%), begun (attempt 1, " in shell.ok("show", attempt.id, "--url", url).out
     assert len(shell.ok("logs", attempt.id, "--url", url, "--json").rows) == 3
+    world.store.close()
+
+
+def test_following_goes_on_where_it_was_after_its_connection_was_cut(shell: Shell) -> None:
+    """Twice, and each time it says so once. No line is lost, and none comes twice."""
+    url = fresh_database()
+    world = World(PostgresStore(url, inline=True))
+    _, attempt = world.start()
+    lines = [Line(attempt.id, attempt.fence, number, AT, "stdout", f"line {number}") for number in range(1, 7)]
+    process = shell.start("logs", attempt.id, "--follow", "--url", url)
+    assert process.stderr is not None
+    for first in (0, 2):
+        world.store.transact(notes.write, cut(lines[first : first + 2]), [])
+        assert read(process, 2) == [f"line {first + 1}\n", f"line {first + 2}\n"]
+        with closing(psycopg.connect(url, autocommit=True)) as connection:
+            cut_off = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name LIKE 'rota%cli%'"
+            ).fetchall()
+        assert cut_off == [(True,)]
+        assert process.stderr.readline().startswith("trying again for 60 s: ")
+    world.store.transact(notes.write, cut(lines[4:]), [])
+    world.finish(attempt)
+    assert process.communicate(timeout=HANG_S) == ("line 5\nline 6\n", "")
+    assert process.returncode == 0
     world.store.close()
 
 

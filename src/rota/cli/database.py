@@ -75,6 +75,12 @@ class Database:
     def close(self) -> None:
         self._closing.close()
 
+    def hang_up(self) -> None:
+        """The next read makes a connection of its own."""
+        reader = self.__dict__.pop("_reader", None)
+        if reader is not None:
+            reader.close()
+
     def tell_apps(self) -> None:
         """Lets apps that are loaded from here on know what the command line said."""
         for name, value in (("ROTA_URL", self.url), ("ROTA_NAMESPACE", self.namespace_option)):

@@ -12,6 +12,7 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.show import resolved
+from rota.domain.errors import StoreUnavailable
 from rota.domain.status import TERMINAL, Status
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 LOOK_S = 0.3
+PATIENCE_S = 60.0
+"""How long whoever follows waits for a database that is away."""
+RETRY_S = 0.5
 MOST = 1_000_000
 HIGHEST_ATTEMPT = 2**31 - 1
 OURS = "rota"
@@ -48,7 +52,7 @@ class Reading:
         is_last_look = not follow
         pause = threading.Event()
         while True:
-            page, is_over = self._database.read(self._look)
+            page, is_over = self._patient_look() if follow else self._database.read(self._look)
             if page:
                 self._after = (page[-1].fence, page[-1].number)
                 yield page
@@ -59,6 +63,23 @@ class Reading:
             # The last lines may come right after the end.
             is_last_look = is_over
             pause.wait(LOOK_S)
+
+    def _patient_look(self) -> tuple[list[Line], bool]:
+        """Goes on where it was, if the database is away for a while: who follows is in for a long time."""
+        monotonic = self._database.clock.monotonic
+        give_up_at: float | None = None
+        while True:
+            try:
+                return self._database.read(self._look)
+            except StoreUnavailable as error:
+                if not error.may_pass or (give_up_at is not None and monotonic() > give_up_at):
+                    raise
+                if give_up_at is None:
+                    give_up_at = monotonic() + PATIENCE_S
+                    sys.stdout.flush()
+                    output.message(f"trying again for {PATIENCE_S:g} s: {error}")
+            self._database.hang_up()
+            threading.Event().wait(RETRY_S)
 
     def _look(self, view: View) -> tuple[list[Line], bool]:
         from rota.store import notes
