@@ -105,7 +105,7 @@ def test_the_number_of_attempts_is_bounded(attempts: Any) -> None:
         Fixed(attempts=attempts)
 
 
-@pytest.mark.parametrize("kinds", [(ValueError(),), ("ValueError",), (int,)])
+@pytest.mark.parametrize("kinds", [(ValueError(),), ("ValueError",), (int,), int, "ValueError", 3])
 def test_only_exception_classes_can_be_listed(kinds: Any) -> None:
     with pytest.raises(DefinitionError, match="exception classes"):
         Fixed(only=kinds)
@@ -118,6 +118,8 @@ def test_errors_are_retried_by_their_class() -> None:
     assert not choosy.retries(PermissionError())
     assert not choosy.retries(ValueError())
     assert Fixed().retries(ValueError())
+    assert not Fixed(never=PermissionError).retries(PermissionError())
+    assert not Fixed(only=OSError).retries(ValueError())
 
 
 def test_a_policy_describes_itself_as_data() -> None:

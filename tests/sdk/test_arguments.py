@@ -280,6 +280,11 @@ def test_a_parameter_may_have_any_name(app: App, rota: Harness, name: str) -> No
         ({"pause_after": True}, "pause_after must be a number"),
         ({"pause_after": 0}, "pause_after must be a number"),
         ({"breaker": ""}, "breaker's name"),
+        ({"breaker": 3}, "breaker must be a name or a list of names, not 3"),
+        ({"resources": ["gpu"]}, "resources: must be a dict, such as {'gpu': 1}"),
+        ({"requires": 3}, "requires must be a name or a list of names"),
+        ({"arguments": 3}, "arguments: must be a dict"),
+        ({"every": "5m", "arguments": {"month": 1}}, "runs by itself, so arguments= must be what it takes: job"),
     ],
 )
 def test_a_job_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:

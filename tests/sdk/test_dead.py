@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rota import App, DefinitionError, Status
+from rota import App, DefinitionError, Status, UnknownExecution
 from rota.testing import Harness, harness
 
 broken = True
@@ -89,6 +89,20 @@ def test_discarding_keeps_the_history(app: App, rota: Harness) -> None:
 
 def test_what_is_not_dead_is_passed_over(app: App, rota: Harness) -> None:
     x = app.jobs["send"].enqueue("a")
-    assert list(app.dead.replay([x.id, "nonsense"])) == []
-    assert app.dead.discard([x.id, "nonsense"]) == 0
+    unknown = "0190a0a0-0000-7000-8000-000000000000"
+    assert list(app.dead.replay([x.id, unknown])) == []
+    assert app.dead.discard([x.id, unknown]) == 0
     assert x.status() is Status.QUEUED
+
+
+def test_what_can_be_no_id_is_refused_before_anything_is_done(app: App, rota: Harness) -> None:
+    ids = fail(app, rota, 2)
+    for wrong, message in (("zzz", "is no id"), (3, "is no id"), (ids[0][:-1], "is no id")):
+        with pytest.raises(UnknownExecution, match=message):
+            app.dead.replay([*ids, wrong])  # type: ignore[list-item]
+        with pytest.raises(UnknownExecution, match=message):
+            app.dead.discard([*ids, wrong])  # type: ignore[list-item]
+    for call in (app.dead.replay, app.dead.discard):
+        with pytest.raises(DefinitionError, match="not one text"):
+            call(ids[0])
+    assert len(app.dead.list()) == 2

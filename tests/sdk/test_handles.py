@@ -15,6 +15,7 @@ import pytest
 
 from rota import (
     App,
+    DefinitionError,
     ExecutionCancelled,
     ExecutionFailed,
     ExecutionSkipped,
@@ -205,11 +206,12 @@ def test_in_memory_a_wait_gives_up_too(app: App) -> None:
 
 def test_an_unknown_id_is_said_to_be_unknown(app: App) -> None:
     x: Handle[object] = app.handle("0190a0a0-0000-7000-8000-000000000000")
-    calls: list[Callable[[], object]] = [x.status, x.info, x.cancel, x.result]
+    calls: list[Callable[[], object]] = [x.status, x.info, x.cancel, x.result, x.attempts]
     for call in calls:
         with pytest.raises(UnknownExecution, match=x.id):
             call()
-    assert x.attempts() == []
+    with pytest.raises(DefinitionError, match="is a text, not 3"):
+        app.handle(3)  # type: ignore[arg-type]
 
 
 def test_a_handle_of_another_namespace_finds_nothing(app: App) -> None:
@@ -223,10 +225,9 @@ def test_a_handle_of_another_namespace_finds_nothing(app: App) -> None:
     other = App("shop", url=app.settings.url, namespace="tenant")
     try:
         foreign = other.handle(x.id)
-        for call in (foreign.status, foreign.info, foreign.cancel, foreign.result):
+        for call in (foreign.status, foreign.info, foreign.cancel, foreign.result, foreign.attempts):
             with pytest.raises(UnknownExecution):
                 call()
-        assert foreign.attempts() == []
     finally:
         other.close()
 

@@ -15,7 +15,16 @@ from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 
 MOST_ATTEMPTS = 1000
-Errors = tuple[type[BaseException], ...]
+Errors = tuple[type[BaseException], ...] | type[BaseException]
+
+
+def _classes(given: Any, name: str) -> tuple[type[BaseException], ...]:
+    """One class may be given as it is."""
+    kinds = tuple(given) if isinstance(given, tuple | list) else (given,)
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise DefinitionError(f"{name}= takes exception classes, such as (ValueError, OSError), not {kind!r}")
+    return kinds
 
 
 class _Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,9 +35,8 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.attempts, int) or not 1 <= self.attempts <= MOST_ATTEMPTS:
             raise DefinitionError(f"attempts must be a number between 1 and {MOST_ATTEMPTS}, not {self.attempts!r}")
-        for kind in (*self.only, *self.never):
-            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                raise DefinitionError(f"only= and never= take exception classes, not {kind!r}")
+        for name in ("only", "never"):
+            msgspec.structs.force_setattr(self, name, _classes(getattr(self, name), name))
 
     def retries(self, error: BaseException) -> bool:
         """Whether this kind of error may be tried again at all."""
@@ -39,8 +47,8 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> dict[str, Any]:
         """The policy as plain data, for the job's definition."""
         names = {
-            "only": [_name(kind) for kind in self.only],
-            "never": [_name(kind) for kind in self.never],
+            "only": [_name(kind) for kind in _classes(self.only, "only")],
+            "never": [_name(kind) for kind in _classes(self.never, "never")],
         }
         fields = {f: getattr(self, f) for f in self.__struct_fields__ if f not in ("only", "never", "delay_for")}
         return {"policy": type(self).__name__, **fields, **names}

@@ -14,7 +14,7 @@ from rota import config
 from rota.domain import breaker, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
 from rota.domain.duration import Duration, positive_seconds
-from rota.domain.errors import DefinitionError, UnknownJob
+from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.retry import Policy
@@ -212,10 +212,10 @@ class App:
 
         `target=` is what it is told; `parameters` are the names of the job's arguments, or None for any.
         """
-        target = {"kind": kind, **about.pop("target", {})}
+        target = {"kind": kind, **declaring.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
         words = f"run by {kind}"
         make = stand_in_for_any if parameters is None else stand_in
-        function = make(name, dict.fromkeys(parameters or (), Any), words)
+        function = make(name, dict.fromkeys(declaring.named(parameters or (), "parameters"), Any), words)
         return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
@@ -264,11 +264,8 @@ class App:
         if queue is not None:
             definition = msgspec.structs.replace(definition, queue=names.check(queue, "a queue's name"))
         named = names.check(name or definition.name, "a schedule's name")
-        if not isinstance(arguments, dict | None):
-            raise DefinitionError(
-                f"arguments: must be a dict of the job's arguments by name, not {str(arguments)[:64]!r}"
-            )
-        found = specs(definition, self.name, when, known.encode(arguments or {}))
+        given = declaring.by_name(arguments, "arguments", "{'month': 'last'}")
+        found = specs(definition, self.name, when, known.encode(dict(given)))
         if len(found) != 1:
             raise DefinitionError(
                 "a schedule that is made at run time has one trigger and one expression; make several schedules"
@@ -311,6 +308,8 @@ class App:
 
     def handle(self, id: str) -> Handle[Any]:
         """A handle on an execution whose id is known."""
+        if not isinstance(id, str):
+            raise DefinitionError(f"the id of an execution is a text, not {id!r}")
         return Handle(self.connection, id)
 
     def targets(self, pool: Pool | None = None) -> dict[str, FunctionTarget | Executor]:
@@ -329,7 +328,13 @@ class App:
 
     def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
         """By name: one that has the job's, and for each further trigger one with a number."""
-        found = specs(job.definition, self.name, when, job.encode(dict(arguments)))
+        try:
+            encoded = job.encode(dict(arguments))
+        except ArgumentsError as error:
+            raise DefinitionError(
+                f"job {job.name!r} runs by itself, so arguments= must be what it takes: {error}"
+            ) from None
+        found = specs(job.definition, self.name, when, encoded)
         wanted = {job.name if number == 1 else f"{job.name}:{number}": spec for number, spec in enumerate(found, 1)}
         if taken := sorted(wanted.keys() & self._schedules.keys()):
             raise DefinitionError(f"app {self.name!r} already has a schedule {taken[0]!r}: give the job name=")
@@ -373,7 +378,7 @@ class App:
         when = {key: value for key, value in options.items() if key in When.__annotations__}
         if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
             raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
-        arguments = options.get("arguments") or {}
+        arguments = declaring.by_name(options.get("arguments"), "arguments", "{'month': 'last'}")
         if arguments and not when:
             raise DefinitionError(f"job {job_name!r}: arguments= are for one with cron=, every=, after= or at=")
         wanted = self._wanted_schedules(job, cast("When", when), arguments) if when else {}
@@ -383,7 +388,7 @@ class App:
         return job
 
     def _relies_on(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
-        listed = sorted({named} if isinstance(named, str) else set(named))
+        listed = sorted({names.check(name, "a breaker's name") for name in declaring.named(named, "breaker")})
         # One that is not declared yet has to be when a worker starts.
         return tuple(
             self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from rota.ids import LAST_ID
+from rota.domain.errors import DefinitionError, UnknownExecution
+from rota.ids import LAST_ID, is_id
 from rota.ops import control
 from rota.sdk.connection import Connection
 from rota.sdk.handle import Handle
@@ -46,6 +47,9 @@ class DeadLetters:
 
     def replay(self, ids: Iterable[str]) -> Iterator[Handle[object]]:
         """Runs each again as a new execution, page by page; those that are not dead letters are passed over."""
+        return self._replayed(_checked(ids))
+
+    def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[object]]:
         for page in _pages(ids):
             successors = dict(zip(page, self._connection.ids.many(len(page)), strict=True))
             namespace = self._connection.settings.namespace
@@ -53,13 +57,23 @@ class DeadLetters:
                 yield Handle(self._connection, id)
 
     def discard(self, ids: Iterable[str]) -> int:
-        """Takes each off the list; the executions and their attempts stay in the history."""
+        """Takes each off the list, and tells how many were on it; the executions and their attempts stay."""
         namespace = self._connection.settings.namespace
         store = self._connection.store()
-        return sum(store.transact(control.discard, namespace, page, "sdk") for page in _pages(ids))
+        return sum(store.transact(control.discard, namespace, page, "sdk") for page in _pages(_checked(ids)))
 
 
-def _pages(ids: Iterable[str]) -> Iterator[list[str]]:
-    every = list(ids)
-    for start in range(0, len(every), PAGE):
-        yield every[start : start + PAGE]
+def _checked(ids: Iterable[str]) -> Sequence[str]:
+    """Refuses what no execution can have as its id, before anything is done."""
+    if isinstance(ids, str):
+        raise DefinitionError(f"ids must be a list of ids, such as [{ids[:64]!r}], not one text")
+    listed = list(ids)
+    for id in listed:
+        if not (isinstance(id, str) and is_id(id)):
+            raise UnknownExecution(f"{str(id)[:64]!r} is no id of an execution; nothing was done")
+    return listed
+
+
+def _pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), PAGE):
+        yield ids[start : start + PAGE]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -36,17 +36,39 @@ def rules(options: Mapping[str, Any], relies_on: tuple[Breaker, ...] = ()) -> Ru
     )
 
 
+def named(given: Any, what: str) -> list[Any]:
+    """One name, or several."""
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, Iterable):
+        return list(given)
+    raise DefinitionError(f"{what} must be a name or a list of names, not {given!r}")
+
+
+def by_name(given: Any, what: str, such_as: str) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise DefinitionError(f"{what}: must be a dict, such as {such_as}, not {str(given)[:64]!r}")
+    return given
+
+
 def wanted(options: Mapping[str, Any], relies_on: Sequence[Breaker], kind: str | None) -> Needs:
     """What a job needs of the worker that takes it."""
     found = needs(
         options.get("pool"),
-        options.get("requires", ()),
-        options.get("resources") or {},
+        _tags(options.get("requires", ())),
+        by_name(options.get("resources"), "resources", "{'gpu': 1}"),
         [breaker.name for breaker in relies_on],
         options.get("affinity"),
         options.get("affinity_wait"),
     )
     return msgspec.structs.replace(found, isolated=kind == kinds.PROCESS, command=kind == kinds.COMMAND)
+
+
+def _tags(given: Any) -> Any:
+    """One text alone is refused where tags are checked: it looks like a list, and is one of letters."""
+    return given if isinstance(given, str) else named(given, "requires")
 
 
 def check_affinity(argument: str | None, signature: Signature, job: str) -> None:

@@ -14,12 +14,14 @@ every = "5m"
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import DefinitionError, UsageError
 from rota.sdk.app import App
 
 SUFFIX = ".toml"
@@ -48,7 +50,7 @@ def app(data: Mapping[str, Any], name: str) -> App:
     made = App(data.get("app", name))
     _each(data, "breakers", made.breaker)
     _each(data, "queues", made.queue)
-    _each(data, "jobs", lambda name, **about: _declare(made, name, about))
+    _each(data, "jobs", lambda job, /, **about: _declare(made, job, about))
     if not made.jobs:
         raise DefinitionError('it has no jobs: write [jobs.NAME] and command = ["PROGRAM", "ARGUMENT"] below it')
     made.check()
@@ -61,10 +63,9 @@ def _each(data: Mapping[str, Any], what: str, declare: Callable[..., None]) -> N
         raise DefinitionError(f"{what}: write [{what}.NAME] and what there is to say below it")
     for name, about in named.items():
         try:
+            _check_options(declare, about)
             declare(name, **about)
-        except TypeError as error:
-            raise DefinitionError(f"[{what}.{name}]: {_plain(error)}") from None
-        except DefinitionError as error:
+        except (UsageError, TypeError) as error:
             raise DefinitionError(f"[{what}.{name}]: {error}") from None
 
 
@@ -84,6 +85,13 @@ def _declare(made: App, name: str, about: dict[str, Any]) -> None:
             made.run_by(what, name, **about)
 
 
-def _plain(error: TypeError) -> str:
-    """What Python says of a wrong option, without the name of the function."""
-    return str(error).partition("() ")[2] or str(error)
+def _check_options(declare: Callable[..., None], about: Mapping[str, Any]) -> None:
+    """Refuses options that are unknown where all of them are known."""
+    parameters = inspect.signature(declare).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return
+    known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    if unknown := sorted(about.keys() - set(known)):
+        near = get_close_matches(unknown[0], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it may have {', '.join(known)}"
+        raise DefinitionError(f"there is no option {unknown[0]!r}: {hint}")
