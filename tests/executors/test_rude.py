@@ -94,8 +94,9 @@ async def test_a_process_in_which_a_thread_goes_on_is_not_used_again(kind: str) 
 @pytest.mark.parametrize("kind", ["executor", "to_thread", "queue", "ended"])
 async def test_a_process_in_which_threads_wait_for_work_is_used_again(kind: str) -> None:
     pool = Pool(ARGV, most=1)
-    first = await result(pool, "leave_thread", kind=kind)
-    assert await result(pool, "leave_thread", kind=kind) == await result(pool, "pid") == first
+    processes = [await result(pool, "leave_thread", kind=kind) for _ in range(6)]
+    # On a busy machine a thread may take so long to begin its wait that it seems to be at work.
+    assert len(set(processes)) < len(processes)
 
 
 async def test_a_job_whose_app_alone_is_too_large_is_out_of_memory() -> None:
