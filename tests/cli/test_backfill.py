@@ -49,6 +49,9 @@ def test_every_tick_of_the_time_becomes_an_execution(shell: Shell, seed: Seed) -
     assert {(row["job"], row["queue"], row["arguments"]["to"]) for row in rows} == {("send", "mail", "a")}
     ledger = shell.ok("schedules", "ticks", "report", "--json").rows
     assert {row["outcome"] for row in ledger} == {"backfilled"}
+    told = shell.ok("schedules", "ticks", "report", "--from", "2026-01-01T00:00Z").err
+    assert "31 ticks: 31 started" in told
+    assert ": before that it has no ticks but backfilled ones" in told
 
 
 def test_asked_again_nothing_runs_twice(shell: Shell, seed: Seed) -> None:

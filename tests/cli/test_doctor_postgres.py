@@ -87,7 +87,7 @@ def test_settings_that_lose_what_was_accepted_fail(url: str, shell: Shell) -> No
     found = [row for row in answer.rows if row["check"] == "server settings"]
     assert [row["verdict"] for row in found[:3]] == ["fail"] * 3
     assert found[0]["found"].startswith("fsync is off: accepted would not mean durable")
-    assert "shared_buffers is only 34 MB" in found[3]["found"]
+    assert "shared_buffers is only 32 MB" in found[3]["found"]
 
 
 def test_a_server_that_cannot_be_reached_fails(shell: Shell) -> None:

@@ -250,7 +250,7 @@ def test_following_can_be_interrupted(shell: Shell, seed: Seed) -> None:
         ({"done": 0, "total": 0}, "progress:   0 of 0 (attempt 1, "),
         ({"done": 1e300}, "progress:   1e+300 (attempt 1, "),
         ({"note": "\x1b[31mred"}, "progress:   \\x1b[31mred (attempt 1, "),
-        ({"checkpoint": json.dumps("x" * 1998)}, "checkpoint: 2 kB\n"),
+        ({"checkpoint": json.dumps("x" * 1998)}, "checkpoint: 2 KB\n"),
     ],
 )
 def test_show_says_what_was_told(shell: Shell, seed: Seed, told: dict[str, object], shown: str) -> None:
@@ -278,7 +278,7 @@ def test_programs_get_what_was_told_with_the_checkpoint(shell: Shell, seed: Seed
 @pytest.mark.parametrize(
     ("usage", "shown"),
     [
-        ('{"cpu_s":1.234,"peak_bytes":85000000,"signal":"SIGKILL"}', "  usage:    1.2 s CPU, 85 MB, SIGKILL\n"),
+        ('{"cpu_s":1.234,"peak_bytes":85000000,"signal":"SIGKILL"}', "  usage:    1.2 s CPU, 81.1 MB, SIGKILL\n"),
         ('{"cpu_s":0.012,"exit_code":3}', "  usage:    0.012 s CPU, exit code 3\n"),
         ('{"cpu_s":100,"exit_code":0}', "  usage:    100.0 s CPU\n"),
         ("something else", "  usage:    something else\n"),

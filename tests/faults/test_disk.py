@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +71,9 @@ def test_a_worker_that_cannot_join_for_want_of_room_can_be_stopped(disk: Path, t
     worker = Worker(tmp_path, site.url, (), {"ROTA_BUSY_S": "1"})
     try:
         eventually(lambda: worker.check() and "cannot join yet" in worker.log(), what="a worker without room to join")
+        words = [sys.executable, "-m", "rota", "--url", site.url, "doctor", "--json"]
+        found = json.loads(subprocess.run(words, capture_output=True, check=False).stdout)
+        assert [one["advice"] for one in found if one["check"] == "write"] == ["free some space on its disk"]
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.log()
     finally:

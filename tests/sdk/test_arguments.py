@@ -391,6 +391,11 @@ def test_a_database_that_is_not_there_is_refused_in_words(url: str) -> None:
         app.jobs["send"].enqueue()
 
 
+def test_a_url_with_too_few_slashes_is_refused_with_the_right_ones() -> None:
+    with pytest.raises(DefinitionError, match=r"sqlite:////folder/file.db .*this one begins with 'sqlite:/'$"):
+        App("shop", url="sqlite:/x").schedules()
+
+
 def test_an_app_needs_a_good_name() -> None:
     with pytest.raises(DefinitionError, match="app's name"):
         App("my shop")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LARGE_WAL = 256 * 1024 * 1024
 LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
+LEAST_TO_WRITE = 64 * 1024
 SLOW_WRITE_S = 0.1
 
 
@@ -31,7 +32,9 @@ def database(database: Database) -> list[Finding]:
 
 def _write(found: Health) -> Finding:
     if found.write_s is None:
-        return Finding("write", Verdict.FAIL, found.write_error, "make the file and its folder writable")
+        is_full = found.is_full or found.free_bytes < LEAST_TO_WRITE
+        advice = "free some space on its disk" if is_full else "make the file and its folder writable"
+        return Finding("write", Verdict.FAIL, found.write_error, advice)
     took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
     if found.write_s > SLOW_WRITE_S:
         return Finding("write", Verdict.WARN, took, "use a faster disk, or see who else is writing")

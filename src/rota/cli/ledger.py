@@ -133,5 +133,5 @@ def not_decided(row: ScheduleRow, start: datetime | None, high: int, now: int) -
         words.append(f"{text.count(number, 'tick')} since {since} not looked at yet: is a worker running?")
     if start is not None and (params.instant(start) or 0) < row.created_at:
         made = moment(row.created_at // MICROSECONDS * MICROSECONDS)
-        words.append(f"schedule {row.name} was made at {made}: before that it had no ticks")
+        words.append(f"schedule {row.name} was made at {made}: before that it has no ticks but backfilled ones")
     return words

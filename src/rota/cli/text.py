@@ -10,6 +10,7 @@ import unicodedata
 from datetime import UTC, datetime
 
 from rota.domain import duration
+from rota.domain import size as sizes
 
 MICROSECONDS = 1_000_000
 # Controls, invisible marks, surrogates, private use, unassigned, and the separators that start a new line.
@@ -77,13 +78,8 @@ def length(start: int | None, end: int | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people."""
-    value = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    """Bytes for people, in the units in which they say how much memory a job may have."""
+    return sizes.words(count)
 
 
 def count(number: int, one: str, many: str = "") -> str:

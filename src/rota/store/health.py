@@ -28,6 +28,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     file_system: str
     write_s: float | None
     write_error: str
+    is_full: bool = False
+    """Whether there was none because the disk is full."""
 
     @property
     def is_remote(self) -> bool:
@@ -38,7 +40,7 @@ def examine(url: str, clock: Clock) -> Health:
     """Looks at an existing database and commits one write that changes nothing."""
     path = file_of(url)
     journal_mode = _journal_mode(path)
-    write_s, write_error = _write(path, clock)
+    write_s, write_error, is_full = _write(path, clock)
     space = os.statvfs(Path(path).parent)
     return Health(
         path=path,
@@ -50,6 +52,7 @@ def examine(url: str, clock: Clock) -> Health:
         file_system=_file_system(path),
         write_s=write_s,
         write_error=write_error,
+        is_full=is_full,
     )
 
 
@@ -63,7 +66,7 @@ def _journal_mode(path: str) -> str:
         connection.close()
 
 
-def _write(path: str, clock: Clock) -> tuple[float | None, str]:
+def _write(path: str, clock: Clock) -> tuple[float | None, str, bool]:
     """Seconds that a durable commit takes. The same value again in the header: a page is written, nothing changes."""
     connection = sqlite3.connect(path, timeout=5.0, isolation_level=None)
     try:
@@ -72,9 +75,9 @@ def _write(path: str, clock: Clock) -> tuple[float | None, str]:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("PRAGMA user_version = 0")
         connection.execute("COMMIT")
-        return clock.monotonic() - started_at, ""
+        return clock.monotonic() - started_at, "", False
     except sqlite3.Error as error:
-        return None, str(translated(error, path))
+        return None, str(translated(error, path)), getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
     finally:
         connection.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 from pathlib import Path
 
@@ -16,7 +17,11 @@ MEMORY = ":memory:"
 def path_of(url: str) -> str:
     """The file behind `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`."""
     if not url.startswith("sqlite://"):
-        raise DefinitionError(f"the URL must start with sqlite://, not {url.split(':')[0]!r}")
+        begins = re.match(r"[\w+.-]*:?/{0,3}", url)  # What follows may be a password.
+        raise DefinitionError(
+            "the URL of a database is sqlite:///file.db (relative), sqlite:////folder/file.db (absolute) "
+            f"or postgresql://…, but this one begins with {begins[0] if begins else ''!r}"
+        )
     rest = url.removeprefix("sqlite://")
     if rest in (MEMORY, "/" + MEMORY):
         return MEMORY
