@@ -7,17 +7,23 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 PROGRAM = str(Path(__file__).with_name("deadman_main.py"))
 
 
 class Deadman:
-    """Started when there is something to hold; a new one, if it was killed."""
+    """One process at a time; a new one, if it was killed."""
 
     def __init__(self, slack_s: float) -> None:
         """`slack_s` is how long a child has, after the end of its lease, to let go by itself."""
         self._slack_s = slack_s
         self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Ahead of the first child's lease, for it takes a moment. If it cannot be started now, that is tried again."""
+        with contextlib.suppress(OSError):
+            self._started()
 
     def hold(self, pid: int, until: float) -> None:
         """The child may live until then. If that cannot be said, its own tether has to do."""
@@ -36,6 +42,11 @@ class Deadman:
             process.communicate()
 
     def _tell(self, line: bytes) -> None:
+        if self._started().write(line) is None:
+            raise BlockingIOError  # It was stopped long ago.
+
+    def _started(self) -> IO[bytes]:
+        """Its pipe."""
         if self._process is None:
             # In a session of its own, so that what stops the supervisor from a terminal misses it.
             self._process = subprocess.Popen(
@@ -48,5 +59,4 @@ class Deadman:
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)
         assert self._process.stdin is not None
-        if self._process.stdin.write(line) is None:
-            raise BlockingIOError  # It was stopped long ago.
+        return self._process.stdin

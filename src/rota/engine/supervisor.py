@@ -213,6 +213,7 @@ class Supervisor:
             child = await ChildProcess.spawn(self._plan.command)
         except OSError as error:
             return self._unborn(error), None
+        self._deadman.start()
         try:
             hello = await self._hello(child)
             if hello is None:
