@@ -190,7 +190,8 @@ def _idle() -> list[Figure]:
     return [
         cost("rss_supervisor", "memory of an idle supervisor", "MB"),
         cost("rss_child", "memory of its idle child", "MB"),
-        cost("rss", "memory of an idle worker (both)", "MB"),
+        cost("rss_switch", "memory of its dead man's switch", "MB"),
+        cost("rss", "memory of an idle worker (all)", "MB"),
         cost("pss", "the same, shared pages counted once", "MB"),
         cost("rss_after", "memory of a worker after a drain", "MB"),
         cost("idle_cpu", "processor of an idle worker", "% of a core"),

@@ -35,9 +35,12 @@ class Tree:
     def cpu_s(self) -> float:
         return cpu_s(self.pids())
 
-    def rss_mb(self) -> list[float]:
-        """Resident memory of each process, in the order of `pids`, in millions of bytes."""
-        stats = [_stat(pid) for pid in self.pids()]
+    def rss_mb(self, word: str = "") -> list[float]:
+        """Resident memory of each process, in the order of `pids`, in millions of bytes.
+
+        With a word, of those that have it in their command line.
+        """
+        stats = [_stat(pid) for pid in self.pids() if word in _command_line(pid)]
         return [int(fields[_RESIDENT_PAGES]) * _PAGE / 1e6 for fields in stats if fields]
 
     def pss_mb(self) -> float:
@@ -107,6 +110,13 @@ def _stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _proportional_kb(pid: int) -> int:

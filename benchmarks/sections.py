@@ -70,10 +70,12 @@ def latency(site: Site, size: Size) -> Samples:
 def idle(site: Site, size: Size) -> Samples:
     with site.fresh() as database, database.worker(processes=1) as tree:
         time.sleep(min(SETTLE_S, size.idle_s))
-        supervisor, child = tree.rss_mb()
+        supervisor, *below = tree.rss_mb()
+        child = sum(tree.rss_mb("rota.cli.child"))
         yield "rss_supervisor", supervisor
         yield "rss_child", child
-        yield "rss", supervisor + child
+        yield "rss_switch", sum(below) - child
+        yield "rss", supervisor + sum(below)
         yield "pss", tree.pss_mb()
         own, server = cores(database, [tree], size.idle_s)
         yield "idle_cpu", own * 100

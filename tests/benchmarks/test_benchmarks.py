@@ -20,6 +20,7 @@ from benchmarks.steady import percentile
 from tests.support.postgres import missing
 
 
+@pytest.mark.xdist_group("benchmarks")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_figure_is_reported(kind: str, tmp_path: Path) -> None:
