@@ -15,7 +15,7 @@ from rota.engine import tether, wire
 from rota.engine.bridge import Bridge
 from rota.engine.child import BLOCKED, LEAVING, Hello
 from rota.engine.desk import Desk
-from rota.engine.strays import end_strays
+from rota.engine.strays import AT_ONCE, end_strays
 from rota.executors.ended import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
@@ -109,7 +109,7 @@ class ChildProcess:
         """Its exit code, when it has ended. Its stage has ended what it ran, or was killed as well; then we do it."""
         code = await self._process.wait()
         if code < 0:
-            await end_strays()
+            await end_strays(AT_ONCE)
         return code
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ log = logging.getLogger("rota.engine")
 
 QUIET = 10
 """So many looks in a row must find nothing, when there is reason to look."""
+AT_ONCE = 3
+"""The same, while others wait for it."""
 AGAIN_S = 1.0
 EVERY_S = 30.0
 MOST_SWEEPS = 20
