@@ -133,7 +133,7 @@ class Completer:
         except StoreUnavailable:
             raise
         except Exception:
-            # Others must not wait for what will never be taken. It stays as it is until this worker has ended.
+            # Others must not wait for what will never be taken. Nobody holds it from now on, so it is given to others.
             log.exception("the end of execution %s was refused for good, and is given up", report.id)
             return [report.id]
 
