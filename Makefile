@@ -2,6 +2,8 @@
 
 PYTHON_FILES := $(wildcard src tests examples benchmarks)
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+JOBS ?= 4
 APP ?= examples.shop:app
 ROUNDS ?= 100
 ARGS ?=
@@ -13,7 +15,10 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run run check test lock bench soak clean
+.PHONY: help setup setup-run run check lint format types layers quick test prove lock bench soak clean
+
+# Without compiled files every process of a test run would compile the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS='	' read -r name text; do \
@@ -29,14 +34,30 @@ run: setup-run ## run the example app on an embedded database (APP=module:app)
 	@$(BIN)/rota dev $(APP) $(ARGS)
 
 check: setup ## lint, formatting, types and layers
+	@$(MAKE) --no-print-directory --jobs 4 lint format types layers
+
+lint:
 	$(call step,ruff check,$(BIN)/ruff check --quiet --output-format concise .)
+
+format:
 	$(call step,ruff format,$(BIN)/ruff format --quiet --check --diff .)
+
+types:
 	$(call step,mypy,$(BIN)/mypy --no-error-summary $(PYTHON_FILES))
+
+layers:
 	$(call step,import layers,$(BIN)/lint-imports --no-logo)
 
-test: check ## all checks, then all tests (ARGS="-k name")
+quick: setup ## the tests without processes and PostgreSQL, for the inner loop
+	$(call step,pytest,$(PYTEST) -n 2 -m "quick and not prove" $(ARGS))
+
+test: check ## all checks, then all tests but the long proofs (ARGS="-k name")
 	$(call step,test servers,scripts/test-servers)
-	$(call step,pytest,$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS))
+	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" $(ARGS))
+
+prove: check ## the long proofs that make test leaves out (before a release)
+	$(call step,test servers,scripts/test-servers)
+	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m prove $(ARGS))
 
 lock: setup ## compile requirements/ from pyproject.toml (ARGS=--upgrade)
 	@scripts/lock $(ARGS)

@@ -85,8 +85,9 @@ def _herds(database: Database, size: Size, what: str, *, trace: bool) -> Iterato
         trees = [stack.enter_context(started(command, environment, log)) for _ in range(herds)]
         joined = "SELECT count(*) FROM worker WHERE stopped_at IS NULL"
         until(lambda: database.one(joined) == herds * each or not _alive(trees), "the fleet", START_S + size.fleet / 50)
-        if not _alive(trees):
-            raise Stalled(f"a process of the fleet ended: {log.read_text()[-2000:]}")
+        for tree in trees:
+            if not tree.is_running:
+                raise Stalled(f"a process of the fleet {tree.last_words()}")
         time.sleep(min(SETTLE_S, size.fleet_s))
         yield trees
 

@@ -122,7 +122,7 @@ class Database(ABC):
 
     def _have_joined(self, tree: Tree, expected: int) -> bool:
         if not tree.is_running:
-            raise Stalled(f"the worker ended: {tree.log.read_text()[-2000:]}")
+            raise Stalled(f"the worker {tree.last_words()}")
         return self.one("SELECT count(*) FROM worker") >= expected
 
 

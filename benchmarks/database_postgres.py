@@ -93,10 +93,11 @@ class PostgresDrain(Drain):
 
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _NEXT = "SELECT id FROM ready ORDER BY lane, rank, id OFFSET %s LIMIT %s"
-_ENDED = "SELECT count(*) FROM finished WHERE id = ANY(%s)"
+_ENDED = "SELECT count(*) FROM finished WHERE id = ANY(%s) AND final = 1"
 _TIMES = """
 WITH ended AS (
-    SELECT finished_at, row_number() OVER (ORDER BY finished_at) AS place FROM finished WHERE finished_at >= %s
+    SELECT finished_at, row_number() OVER (ORDER BY finished_at) AS place
+    FROM finished WHERE finished_at >= %s AND final = 1
 )
 SELECT min(finished_at) FILTER (WHERE place = %s), min(finished_at) FILTER (WHERE place = %s) FROM ended
 """

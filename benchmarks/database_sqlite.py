@@ -22,6 +22,7 @@ class SqliteDatabase(Database):
         self.path = folder / "bench.db"
         super().__init__(folder, f"sqlite:///{self.path}")
         self._reader = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, isolation_level=None)
+        self._ended, self._counted_to = 0, 0
 
     def close(self) -> None:
         self._reader.close()
@@ -31,8 +32,11 @@ class SqliteDatabase(Database):
         return int(self._reader.execute(text).fetchone()[0])
 
     def ended(self) -> int:
-        """While nothing fails every row of `finished` ends an execution, so the last row tells."""
-        return self.one("SELECT coalesce(max(rowid), 0) FROM finished")
+        """Counts only the rows since the last call. Attempts that were given back, as by a drain, are no ends."""
+        found, last = self._reader.execute(_ENDED, (self._counted_to,)).fetchone()
+        self._ended += found
+        self._counted_to = max(last, self._counted_to)
+        return self._ended
 
     def settle(self) -> None:
         connection = sqlite3.connect(self.path, timeout=START_S, isolation_level=None)
@@ -75,6 +79,7 @@ class SqliteDrain(Drain):
         return result
 
 
+_ENDED = "SELECT count(*) FILTER (WHERE final = 1), coalesce(max(rowid), 0) FROM finished WHERE rowid > ?"
 # The copies' ids begin with a time before all others, and rise as ids do.
 _COPY = """
 WITH RECURSIVE copy (number) AS (SELECT :first UNION ALL SELECT number + 1 FROM copy WHERE number + 1 < :last)

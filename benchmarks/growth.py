@@ -15,14 +15,16 @@ from benchmarks.sections import Samples, drained
 from benchmarks.site import Site
 from benchmarks.sizes import Size
 from rota.domain.outcome import Succeeded
+from rota.domain.served import Served
 from rota.ops import claim, enqueue, finish, fleet
-from rota.ops.enqueue import Header, Item
 from rota.ops.finish import Finished
+from rota.ops.submission import Header, Item
 from rota.store.port import Tx
 
 BATCH = 100
 LEASE_S = 3600.0
 _HEADER = Header(namespace="default", app="bench", job="noop", queue="default")
+_SERVED = Served.one(_HEADER.namespace, _HEADER.app, None, [_HEADER.job])
 _DONE = Succeeded("null")
 
 
@@ -75,6 +77,7 @@ def jobs_per_s(database: Database, cycles: int) -> float:
         pid=os.getpid(),
         version="",
         queues=None,
+        jobs=[_HEADER.job],
         concurrency=BATCH,
     )
     database.settle()
@@ -90,5 +93,5 @@ def jobs_per_s(database: Database, cycles: int) -> float:
 
 def cycle(tx: Tx, worker: int, new_ids: Callable[[int], Sequence[str]]) -> None:
     enqueue.enqueue(tx, _HEADER, [Item(id, "{}") for id in new_ids(BATCH)])
-    taken = claim.claim(tx, worker, _HEADER.namespace, _HEADER.app, None, BATCH)
+    taken = claim.claim(tx, worker, _SERVED, BATCH)
     finish.finish(tx, [Finished(one.id, one.fence, _DONE) for one in taken.claims])

@@ -13,7 +13,8 @@ import sys
 
 from benchmarks.jobs import build
 from rota.clock import Clock
-from rota.engine.bridge import StoreBridge
+from rota.engine.async_store import SupervisorCalls
+from rota.engine.calls import StoreCalls
 from rota.engine.heart import BEATS_PER_LEASE, Heart
 from rota.engine.node import Node, Place
 from rota.ops import fleet
@@ -24,9 +25,10 @@ POLL_S = 1.0
 
 async def main(what: str, count: int) -> None:
     app = build().app
-    bridge = StoreBridge(app.connection.store())
+    calls = StoreCalls(app.connection.store())
+    store = SupervisorCalls(calls, app.connection.clock)
     members = [
-        asyncio.create_task(_member(bridge, app.connection.clock, number, count, what)) for number in range(count)
+        asyncio.create_task(_member(store, app.connection.clock, number, count, what)) for number in range(count)
     ]
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -35,13 +37,13 @@ async def main(what: str, count: int) -> None:
     for task in (ended, *members):
         task.cancel()
     await asyncio.gather(ended, *members, return_exceptions=True)
-    bridge.close()
+    calls.close()
     app.close()
     if ended not in done:
         next(iter(done)).result()
 
 
-async def _member(bridge: StoreBridge, clock: Clock, number: int, count: int, what: str) -> None:
+async def _member(store: SupervisorCalls, clock: Clock, number: int, count: int, what: str) -> None:
     # Machines do not start at one instant: the beats are spread over the time between two of them.
     await asyncio.sleep(LEASE_S / BEATS_PER_LEASE * number / count)
     newcomer = fleet.Newcomer(
@@ -52,12 +54,13 @@ async def _member(bridge: StoreBridge, clock: Clock, number: int, count: int, wh
         pid=os.getpid(),
         version="",
         queues=None,
+        jobs=[],
         concurrency=1,
     )
-    joined_at = clock.monotonic()
-    worker = await bridge.transact(fleet.join, newcomer, LEASE_S)
-    heart = Heart(bridge, clock, LEASE_S, _lost)
-    heart.add(worker, joined_at)
+    sent_at = clock.monotonic()
+    worker, waited_s = await store.join(newcomer, LEASE_S)
+    heart = Heart(store, clock, LEASE_S, _lost)
+    heart.add(worker, sent_at + waited_s)
     loops = [heart.loop.run(), heart.watch.run()]
     if what == "idle":
         place = Place(
@@ -70,12 +73,12 @@ async def _member(bridge: StoreBridge, clock: Clock, number: int, count: int, wh
             poll_s=POLL_S,
             grace_s=0,
         )
-        loops.append(Node(bridge, clock, place, {}).run())
+        loops.append(Node(store.for_worker(worker), clock, place, {}).run())
     await asyncio.gather(*loops)
 
 
-def _lost(worker: int) -> None:
-    raise RuntimeError(f"worker {worker} lost its lease")
+def _lost(worker: int, why: str) -> None:
+    raise RuntimeError(f"worker {worker} lost its lease: {why}")
 
 
 if __name__ == "__main__":

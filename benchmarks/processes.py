@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.place import ROOT
+from rota.executors.process.exit_status import signal_name
 
 STOP_S = 20.0
+MOST_WORDS = 4_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _RESIDENT_PAGES = 1, 21
 
@@ -27,6 +29,12 @@ class Tree:
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """How the process ended, and the end of its log: a crash may have left nothing there."""
+        code = self._process.wait()
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        return f"{how}; the end of its log: {self.log.read_text()[-MOST_WORDS:] or 'empty'}"
 
     def pids(self) -> list[int]:
         """The process first, then those below it."""
@@ -84,7 +92,7 @@ def started(command: Sequence[str], environment: Mapping[str, str], log: Path) -
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=os.environ | dict(environment),
+            env=os.environ | {"ROTA_DUMPABLE": "1"} | dict(environment),  # Or only root could measure its memory.
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -45,7 +45,8 @@ def drain(site: Site, size: Size) -> Samples:
         with site.fresh() as database:
             yield name, drained(database, size.drain, size.limit_s, concurrency)
     with site.fresh() as database:
-        database.jobs.noop_sync.enqueue_many([()] * size.drain_sync)
+        for start in range(0, size.drain_sync, BATCH):
+            database.jobs.noop_sync.enqueue_many([()] * min(BATCH, size.drain_sync - start))
         yield "drain_sync", _drained(database, size.drain_sync, size.limit_s)
     with site.fresh() as database, database.worker():
         began, enqueued = time.perf_counter(), 0

@@ -13,6 +13,7 @@ from benchmarks.sizes import Size
 from benchmarks.steady import until
 from rota.domain import schedule
 from rota.domain import trigger as triggers
+from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Queue
 from rota.domain.schedule import SHARDS, Spec
 from rota.domain.trigger import Cron, Every
@@ -20,7 +21,6 @@ from rota.ops import define, upkeep
 from rota.ops.schedule import RUN_TIME, first_at
 from rota.store.port import Store, Tx
 
-MICROSECONDS = 1_000_000
 PIECE = 5_000
 PER_S = 36
 """Three million ticks a day."""

@@ -12,7 +12,7 @@ import random
 import time
 from typing import Protocol
 
-MICROSECONDS = 1_000_000
+from rota.domain.instant import MICROSECONDS
 
 
 class Clock(Protocol):
@@ -51,6 +51,10 @@ class SystemClock:
 
     def random_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)
+
+
+MACHINE: Clock = SystemClock()
+"""For waiting: threads, processes and connections take real time, also where a test gives the engine another clock."""
 
 
 class ManualClock:

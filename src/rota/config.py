@@ -12,11 +12,15 @@ from typing import Any
 import msgspec
 
 from rota.domain import headcount, names
+from rota.domain.decoding import prepare
 from rota.domain.errors import DefinitionError
+from rota.domain.url import masked
 
 DEFAULT_URL = "sqlite:///rota.db"
 FILE = "rota.toml"
+_URLS = {"url", "listen_url"}
 _NO_SETTINGS = {
+    "ROTA_DUMPABLE",
     "ROTA_HTTP_ALLOW",
     "ROTA_STAGE_ID",
     *(f"ROTA_{name}" for name in ("EXECUTION_ID", "JOB", "ATTEMPT", "FENCE", "DEADLINE")),
@@ -56,7 +60,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retention_days: int = 30
     """How many days what has ended is kept, unless its namespace says otherwise; 0 is for ever."""
 
+    def __repr__(self) -> str:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown = (f"{name}={_shown(name, value)!r}" for name, value in values.items())
+        return f"Settings({', '.join(shown)})"
 
+
+prepare(Settings)
 _BOUNDS: dict[str, tuple[float, float]] = {
     "lease_s": (0.2, 3600),
     "poll_s": (0.01, 60),
@@ -119,6 +129,11 @@ def _validated(values: dict[str, Any]) -> Settings:
     return settings
 
 
+def _shown(field: str, value: Any) -> Any:
+    """A value for people: URLs without passwords."""
+    return masked(value) if field in _URLS and isinstance(value, str) else value
+
+
 def _words(number: float) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,}"
 
@@ -128,5 +143,7 @@ def _readable(message: str, values: dict[str, Any]) -> str:
     field = message.rpartition("$.")[2].rstrip("`")
     if field not in values:
         return f"settings: {message} (from {FILE} or ROTA_… in the environment)"
+    # A malformed URL may hold a password, too.
+    value = f"a {type(values[field]).__name__}" if field in _URLS else repr(values[field])
     kind = "a number or a range such as 2-8" if field == "processes" else Settings.__annotations__[field]
-    return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {values[field]!r}"
+    return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {value}"

@@ -1,4 +1,4 @@
-"""Identifiers of executions: UUIDv7, made by the client, so that an id is known before its commit.
+"""Identifiers of executions and jobs: UUIDv7, made by the client, so that an id is known before its commit.
 
 The first 48 bits are milliseconds, so ids sort by the time they were made and inserts stay sequential. The next
 twelve bits count within one millisecond, so the ids of one source are strictly increasing even in a tight loop.
@@ -7,6 +7,7 @@ twelve bits count within one millisecond, so the ids of one source are strictly 
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 import threading
 from collections.abc import Iterator
@@ -44,6 +45,13 @@ class IdSource:
         # Sixteen digits for each id, of which two bits say which variant of id this is.
         random = self._clock.random_bits(64 * count) & _repeated(_RANDOM, count) | _repeated(_VARIANT, count)
         return list(_texts(first, count, f"{random:0{16 * count}x}"))
+
+
+def named(instant: int, name: str) -> str:
+    """The id of a thing that has a unique name: as those above, with a hash of the name in place of chance."""
+    chance = int.from_bytes(hashlib.sha256(name.encode()).digest()[:10])
+    first = (max(0, instant) // 1000 << _SEQUENCE_BITS) + (chance & _SEQUENCE_MASK)
+    return next(_texts(first, 1, f"{chance >> _SEQUENCE_BITS & _RANDOM | _VARIANT:016x}"))
 
 
 def is_id(text: str) -> bool:

@@ -12,43 +12,67 @@
             rota.advance("1h")                   # fires delays and retries on the way, each at its time
             assert y.status() == "success"
 
-With `harness(app, inline=True)` every enqueue runs at once, before it returns.
+With `harness(app, inline=True)` every enqueue runs at once, before it returns. With `harness(app, http=handler)` the
+handler answers the requests of HTTP jobs; none is ever sent. With `harness(app, schedules=False)` no schedule fires.
+
+What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
+memory limits, timeouts, time slices, cancels of running attempts and crashes have no effect, and `ctx.transaction()`
+is refused, because the database in memory is not PostgreSQL. Commands are started for real.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import copy
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from rota.clock import ManualClock
+from rota.domain import payload, schedule
 from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
-from rota.domain.outcome import Failed, GivenBack, Outcome
-from rota.domain.status import Reason
+from rota.domain.instant import MICROSECONDS
+from rota.domain.note import Run, State, pieces
+from rota.domain.served import Served
+from rota.executors import kinds
 from rota.executors.context import Context
-from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
+from rota.executors.process.lines import MOST_LINE
 from rota.ids import IdSource
-from rota.ops import claim, finish, firing, fleet, following, upkeep
+from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
+from rota.ops.finish import Finished
 from rota.sdk.app import App
-from rota.store.sqlite import SqliteStore
+from rota.sdk.http_answers import answers
+from rota.store.port import Tx
+from rota.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from rota.sdk.http_answers import Http
 
 T = TypeVar("T")
 FOREVER_S = 100 * 365 * 86400.0
 MOST_ROUNDS = 100_000
-MICROSECONDS = 1_000_000
 
 
 class Harness:
     """One worker in this thread, on a manual clock."""
 
-    def __init__(self, app: App, store: SqliteStore, clock: ManualClock) -> None:
+    def __init__(
+        self, app: App, store: SqliteStore, clock: ManualClock, http: Http | None = None, *, schedules: bool = True
+    ) -> None:
         self.clock = clock
         self._app = app
         self._store = store
+        self._answers = answers(http)
+        self._fires = schedules
+        self._variables = contextvars.copy_context()
+        self._served = Served.one(app.settings.namespace, app.name, None, [])
+        self._shards: dict[str, tuple[int, int]] = {}
         newcomer = fleet.Newcomer(
             namespace=app.settings.namespace,
             app=app.name,
@@ -57,11 +81,12 @@ class Harness:
             pid=0,
             version="test",
             queues=None,
+            jobs=[*app.jobs],
             concurrency=1,
+            deploy=app.declare(),
         )
         self._worker = store.transact(fleet.join, newcomer, FOREVER_S)
         self._ids = IdSource(clock)
-        app.declare_schedules()
 
     def run_until_idle(self) -> int:
         """Runs everything that is due now, and what that enqueues; returns how many attempts there were."""
@@ -69,15 +94,8 @@ class Harness:
 
     async def arun_until_idle(self) -> int:
         """`run_until_idle` for async tests."""
-        for count in range(MOST_ROUNDS):
-            self._do_chores()
-            taken = self._store.transact(
-                claim.claim, self._worker, self._app.settings.namespace, self._app.name, None, 1
-            )
-            if not taken.claims:
-                return count
-            await self._run(taken.claims[0])
-        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself for ever?")
+        attempts, _ = await self._run_due()
+        return attempts
 
     def advance(self, duration: Duration) -> int:
         """Moves the clock, stopping at every instant at which something becomes due; returns the attempts."""
@@ -86,44 +104,102 @@ class Harness:
     async def aadvance(self, duration: Duration) -> int:
         """`advance` for async tests."""
         end = self.clock.now() + round(seconds(duration) * MICROSECONDS)
-        attempts = await self.arun_until_idle()
-        while (next_at := self._next_at()) is not None and next_at <= end:
+        attempts, next_at = await self._run_due()
+        while next_at is not None and next_at <= end:
             self.clock.set(max(next_at, self.clock.now()))
-            attempts += await self.arun_until_idle()
+            more, next_at = await self._run_due(is_due=True)
+            attempts += more
         self.clock.set(end)
-        return attempts + await self.arun_until_idle()
+        more, _ = await self._run_due()
+        return attempts + more
 
-    def _next_at(self) -> int | None:
-        chores = self._store.read(upkeep.look, FOREVER_S)
-        times = [at for at in (chores.next_due_at, chores.next_deadline, chores.next_tick_at) if at is not None]
-        return min(times, default=None)
+    async def _run_due(self, *, is_due: bool = False) -> tuple[int, int | None]:
+        """Runs the executions that are due now. Returns the number of attempts, and when the next is due."""
+        ended: _Attempt | None = None
+        for count in range(MOST_ROUNDS):
+            found, next_at = self._store.transact(self._turn, ended, is_due)
+            if found is None:
+                return count, next_at
+            ended, is_due = await self._run(found), False
+        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself for ever?")
 
-    def _do_chores(self) -> None:
-        while (
-            self._store.transact(firing.fire, upkeep.ALL_SHARDS, self._ids.many).schedules
-            or self._store.transact(following.catch_up)
-            or self._store.transact(upkeep.promote)
-            or self._store.transact(upkeep.expire)
-        ):
-            pass
+    def _turn(self, tx: Tx, ended: _Attempt | None, is_due: bool) -> tuple[Claim | None, int | None]:
+        """Reports the ended attempt, does the chores and claims, in one transaction to save time."""
+        shards = self._known_shards()
+        if ended is not None:
+            ended.write(tx)
+        if is_due:
+            self._has_done_chores(tx, shards)
+        chores = upkeep.look(tx, FOREVER_S, self._served, shards)
+        while self._is_due(chores) and self._has_done_chores(tx, shards):
+            chores = upkeep.look(tx, FOREVER_S, self._served, shards)
+        next_at = min(self._times(chores), default=None)
+        if not chores.ready:
+            return None, next_at
+        served = msgspec.structs.replace(self._served, jobs=[*self._app.targets()])
+        taken = claim.claim(tx, self._worker, served, 1)
+        return (taken.claims[0] if taken.claims else None), next_at
 
-    async def _run(self, attempt: Claim) -> None:
-        target = self._app.targets().get(attempt.job)
-        if target is None:
-            report = finish.Finished(attempt.id, attempt.fence, GivenBack(Reason.UNKNOWN_JOB, 5.0))
-        else:
-            outcome = await _outcome(target, attempt)
-            report = finish.Finished(attempt.id, attempt.fence, outcome, target.rules, self.clock.random())
-        self._store.transact(finish.finish, [report])
+    def _times(self, chores: upkeep.Chores) -> list[int]:
+        times = [chores.next_due_at, chores.next_deadline, chores.next_tick_at if self._fires else None]
+        return [at for at in times if at is not None]
+
+    def _is_due(self, chores: upkeep.Chores) -> bool:
+        return chores.has_followers or chores.has_lifted or any(at <= chores.now for at in self._times(chores))
+
+    def _known_shards(self) -> list[tuple[int, int]]:
+        """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
+        if len(self._shards) != len(self._app.jobs):
+            namespace = self._app.settings.namespace
+            self._shards = {job: (schedule.shard(namespace, job), 0) for job in self._app.jobs}
+        return sorted(set(self._shards.values()))
+
+    def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
+        fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
+        is_woken = after_end.catch_up(tx) or blockers.release_lifted(tx)
+        return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx))
+
+    async def _run(self, attempt: Claim) -> _Attempt:
+        target = self._target(attempt.job)
+        context = Context(attempt, None, target.completions)
+        context.notes = told = _Notes(self.clock)
+        run, variables = target.run(attempt, context), self._variables.copy()
+        outcome = await asyncio.get_running_loop().create_task(run, context=variables)
+        context.notes = None
+        rules, jitter = target.rules, self.clock.random()
+        report = Finished(
+            attempt.id, attempt.fence, outcome, jitter, attempt.job, breakers=rules.breakers, pauses=rules.pauses
+        )
+        return _Attempt(report, told)
+
+    def _target(self, job: str) -> Executor:
+        target = self._app.targets()[job]
+        if self._app.jobs[job].definition.target.get("kind") == kinds.HTTP:
+            target = copy.copy(target)
+            target.answers = self._answers  # type: ignore[attr-defined]
+        return target
 
 
 @contextlib.contextmanager
-def harness(app: App, *, inline: bool = False, start: int | None = None, seed: int = 0) -> Iterator[Harness]:
-    """The app on an empty database in memory. `start` is the clock's first instant (microseconds since 1970 UTC)."""
+def harness(
+    app: App,
+    *,
+    inline: bool = False,
+    start: int | None = None,
+    seed: int = 0,
+    http: Http | None = None,
+    schedules: bool = True,
+) -> Iterator[Harness]:
+    """The app on an empty database in memory.
+
+    `start` is the clock's first instant (microseconds since 1970 UTC). `http` answers the requests of HTTP jobs: a
+    function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
+    `schedules` none fires.
+    """
     clock = ManualClock(seed=seed) if start is None else ManualClock(start, seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
     with app.connection.borrowed(store, clock):
-        running = Harness(app, store, clock)
+        running = Harness(app, store, clock, http, schedules=schedules)
         if isinstance(store, _InlineStore):
             store.harness = running
         yield running
@@ -148,25 +224,41 @@ class _InlineStore(SqliteStore):
         return future
 
 
-async def _outcome(target: FunctionTarget | Executor, attempt: Claim) -> Outcome:
-    if not isinstance(target, FunctionTarget):
-        return await target.run(attempt, Context(attempt, None))
-    prepared = target.prepare(attempt.arguments, Context(attempt, None))
-    if isinstance(prepared, Failed):
-        return prepared
-    args, kwargs = prepared
-    try:
-        value = target.function(*args, **kwargs)
-        if target.is_async:
-            value = await value
-    except (Exception, SystemExit) as error:
-        return target.raised(error, attempt.attempts + 1)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise  # It is the test that is being stopped, not the job that raised.
-        return target.raised(error, attempt.attempts + 1)
-    return target.returned(value)
+class _Notes:
+    """Keeps the log lines, progress and checkpoints of one attempt. Implements `executors.context.Notes`."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._count = 0
+        self.runs: list[Run] = []
+        self.states: list[State] = []
+
+    def line(self, id: str, fence: int, stream: str, text: str) -> None:
+        self.lines(id, fence, stream, [text])
+
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        cleaned = [payload.clean(text, MOST_LINE) for text in texts]
+        size = sum(map(len, cleaned)) + len(cleaned)
+        self.runs.append(Run(self._count + 1, self._clock.now(), stream, cleaned, size))
+        self._count += len(cleaned)
+
+    def state(self, state: State) -> None:
+        self.states.append(msgspec.structs.replace(state, at=self._clock.now()))
+
+
+class _Attempt:
+    """An attempt that has ended: its outcome and its notes."""
+
+    def __init__(self, report: Finished, told: _Notes) -> None:
+        self._report = report
+        self._told = told
+
+    def write(self, tx: Tx) -> None:
+        """Notes first: checkpoints of an attempt that has ended are refused."""
+        if self._told.runs or self._told.states:
+            found = pieces(self._report.id, self._report.fence, self._told.runs)
+            notes.write(tx, found, self._told.states)
+        finish.finish(tx, [self._report])
 
 
 def _drive(work: Coroutine[Any, Any, T]) -> T:

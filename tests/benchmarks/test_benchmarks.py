@@ -10,36 +10,52 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import WITH_PEERS
+from benchmarks.__main__ import SECTIONS, WITH_PEERS
 from benchmarks.figures import Figure, catalogue
 from benchmarks.floors import FLOORS, TIMES
 from benchmarks.place import ROOT
+from benchmarks.processes import started
 from benchmarks.site import KINDS
 from benchmarks.sizes import SMOKE
 from benchmarks.steady import percentile
 from tests.support.postgres import missing
+from tests.support.proving import proof
 
 
 @pytest.mark.xdist_group("benchmarks")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_figure_is_reported(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "sections"), [("sqlite", ["enqueue"]), *(proof(kind, list(SECTIONS)) for kind in KINDS)], ids=str
+)
+def test_every_figure_is_reported(kind: str, sections: list[str], tmp_path: Path) -> None:
     if kind == "postgresql" and (reason := missing()):
         pytest.skip(reason)
     output = tmp_path / "figures.jsonl"
     command = [sys.executable, "-m", "benchmarks", "--smoke", "--json", "--url", kind, "--output", str(output)]
-    command += ["--folder", str(tmp_path)]
+    command += ["--folder", str(tmp_path), "--only", ",".join(sections)]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     run, *figures = [json.loads(line) for line in answer.stdout.splitlines() if line]
     assert run["kind"] == "run"
     assert run["database"].lower().startswith(kind)
     assert [figure["name"] for figure in figures] == [
-        figure.name for figure in catalogue(SMOKE, kind) if figure.section not in WITH_PEERS
+        figure.name for figure in catalogue(SMOKE, kind) if figure.section in {*sections} - WITH_PEERS
     ]
     assert all(math.isfinite(figure["median"]) for figure in figures)
     assert output.read_text() == answer.stdout.removesuffix("\n")
     assert list(tmp_path.iterdir()) == [output], "databases were left behind"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV; the end of its log: empty"),
+        ("import sys; sys.exit('no')", "ended with exit code 1; the end of its log: no\n"),
+    ],
+)
+def test_a_process_that_ended_says_how(program: str, words: str, tmp_path: Path) -> None:
+    with started([sys.executable, "-c", program], {}, tmp_path / "log") as tree:
+        assert tree.last_words() == words
 
 
 def test_a_section_that_does_not_exist_is_refused() -> None:

@@ -4,7 +4,7 @@
     workers ───effects──▶ receiver ──file──▶ what was done outside      (never killed)
     workers ─────────────▶ the database                                 what Rota says happened
 
-A seeded deck of faults (`storm.py`) hits supervisors, worker processes, stages, the processes of isolated jobs,
+A seeded deck of faults (`storm.py`) hits supervisors, worker processes, spawners, the processes of isolated jobs,
 commands and what those have started, enqueuers, and everybody at once; some are stopped for three leases, some drained,
 and connections to PostgreSQL are ended from the server's side. Then everything comes to rest, `check.py` compares the
 witnesses, and `measures.py` says how soon and how often.

@@ -1,7 +1,10 @@
-"""Who runs below a supervisor at one moment: worker processes, their stages, and what those have started.
+"""Who runs below a supervisor at one moment: worker processes, spawners, and what those have started.
 
-supervisor ── worker process ── stage ──┬── process for isolated jobs
-                                        └── command ── grandchild, in a session of its own
+supervisor ──┬── worker process ── spawner of a suspect, or after the death of the other
+             └── spawner ──┬── process for isolated jobs
+                           └── command ── grandchild, in a session of its own
+
+Which worker process has asked for a command cannot be seen, so it is listed for each.
 """
 
 from __future__ import annotations
@@ -14,16 +17,16 @@ from enum import StrEnum
 import msgspec
 
 from tests.kill.fleet import Program
-from tests.kill.processes import PROC, Process, children_of, parent_of
+from tests.kill.processes import PROC, Process, children_of, parent_of, spawners_of
 
 GONE_S = 20.0
-"""How long what a command has started may outlive it: the stage looks for that when it hears of the command's end."""
+"""How long what a command has started may outlive it: the spawner looks for that when it hears of the command's end."""
 
 
 class Role(StrEnum):
     CHILD = "child"
-    STAGE = "stage"
-    BODY = "body"
+    SPAWNER = "spawner"
+    JOB_PROCESS = "job process"
     COMMAND = "command"
     GRANDCHILD = "grandchild"
 
@@ -44,10 +47,10 @@ def take(supervisors: Sequence[Program]) -> list[Someone]:
     for supervisor in supervisors:
         for child in children_of(supervisor.pid):
             found.append(Someone(child, supervisor.pid, Role.CHILD, child))
-            for stage in children_of(child):
-                if b"stage_main" in _words(stage):
-                    found.append(Someone(stage, child, Role.STAGE, child))
-                    found += _on_stage(stage, child)
+            for parent in (supervisor.pid, child):
+                for spawner in spawners_of(parent):
+                    found.append(Someone(spawner, parent, Role.SPAWNER, child))
+                    found += _of_spawner(spawner, child)
     return found
 
 
@@ -56,10 +59,10 @@ def below(someone: Someone, everybody: Sequence[Someone]) -> list[Someone]:
     match someone.role:
         case Role.CHILD:
             return [other for other in everybody if other.worker == someone.pid and other is not someone]
-        case Role.STAGE:
-            return [other for other in everybody if other.parent == someone.pid]
+        case Role.SPAWNER:
+            return [other for other in everybody if someone.pid in (other.parent, other.pid) and other is not someone]
         case _:
-            return []
+            return [other for other in everybody if other.pid == someone.pid and other is not someone]
 
 
 def pinned(someone: Someone) -> Process | None:
@@ -111,14 +114,14 @@ class Orphans:
         return f"process {pid} outlived the command that started it by {self._gone_s:g} s" if is_left else None
 
 
-def _on_stage(stage: int, worker: int) -> list[Someone]:
+def _of_spawner(spawner: int, worker: int) -> list[Someone]:
     found: list[Someone] = []
-    for pid in children_of(stage):
+    for pid in children_of(spawner):
         words = _words(pid)
-        if b"rota.cli.body" in words:
-            found.append(Someone(pid, stage, Role.BODY, worker))
+        if b"rota.cli.job_process" in words:
+            found.append(Someone(pid, spawner, Role.JOB_PROCESS, worker))
         elif b"program.py" in words:
-            found.append(Someone(pid, stage, Role.COMMAND, worker))
+            found.append(Someone(pid, spawner, Role.COMMAND, worker))
             found += [Someone(grandchild, pid, Role.GRANDCHILD, worker) for grandchild in children_of(pid)]
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import cast
 
+from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import CRASH_CAP
 from tests.chaos.blame import Blame
 from tests.chaos.designs import DESIGNS, PERIODS_S, Design
@@ -21,11 +22,10 @@ from tests.kill.journal import Word
 
 OF_JOBS = {f"{Boom.__module__}.{Boom.__qualname__}", "Timeout", "ResultError", "WorkerLost"}
 """Errors that the jobs have by design, or with the death of a whole worker."""
-OF_DEATHS = {"Signal", "Crashed", "ProcessError", "NotStarted", "StageLost"}
+OF_DEATHS = {"Signal", "Crashed", "ProcessError", "NotStarted", "SpawnerLost"}
 """Errors that only a killed process explains."""
 STOP_S = 5.0
 """So long after the recorded end of an attempt that was stopped its last effect may come in."""
-MICROSECONDS = 1_000_000
 
 
 class Story(Witnesses, frozen=True, kw_only=True):

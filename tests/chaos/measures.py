@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tests.chaos.check import MICROSECONDS, Story, charged_to_chaos, is_timeout
+from rota.domain.instant import MICROSECONDS
+from tests.chaos.check import Story, charged_to_chaos, is_timeout
 from tests.chaos.designs import DESIGNS, Design
 from tests.chaos.jobs import TIMEOUT_S
 from tests.chaos.storm import Fault

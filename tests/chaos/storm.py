@@ -33,10 +33,10 @@ class Fault(StrEnum):
 
     COMMAND = "command"
     GRANDCHILD = "grandchild of a command"
-    BODY = "process of an isolated job"
-    STAGE = "stage"
+    JOB_PROCESS = "process of an isolated job"
+    SPAWNER = "spawner"
     CHILD = "worker process"
-    WITH_STAGE = "worker process with its stage"
+    WITH_SPAWNER = "worker process with its spawner"
     SUPERVISOR = "supervisor"
     BOTH = "supervisor and children"
     ENQUEUER = "enqueuer"
@@ -53,10 +53,10 @@ class Fault(StrEnum):
 CHEAP = {Fault.COMMAND: 300, Fault.GRANDCHILD: 250}
 """What costs little to start again: most blows of a long run, fewer of a short one."""
 DEAR = {
-    Fault.BODY: 26,
-    Fault.STAGE: 5,
+    Fault.JOB_PROCESS: 26,
+    Fault.SPAWNER: 5,
     Fault.CHILD: 14,
-    Fault.WITH_STAGE: 3,
+    Fault.WITH_SPAWNER: 3,
     Fault.SUPERVISOR: 7,
     Fault.BOTH: 1,
     Fault.ENQUEUER: 12,
@@ -108,10 +108,10 @@ class Storm:
         fault = self._deck.pop()
         self.dealt += 1
         match fault:
-            case Fault.COMMAND | Fault.GRANDCHILD | Fault.BODY | Fault.STAGE | Fault.CHILD:
+            case Fault.COMMAND | Fault.GRANDCHILD | Fault.JOB_PROCESS | Fault.SPAWNER | Fault.CHILD:
                 self._kill_someone(fault)
-            case Fault.WITH_STAGE:
-                self._kill_with_stage()
+            case Fault.WITH_SPAWNER:
+                self._kill_with_spawner()
             case Fault.SUPERVISOR | Fault.BOTH | Fault.TWICE | Fault.STARTING | Fault.DRAIN:
                 self._hit_supervisor(fault)
             case Fault.ENQUEUER:
@@ -138,8 +138,8 @@ class Storm:
         role = {
             Fault.COMMAND: Role.COMMAND,
             Fault.GRANDCHILD: Role.GRANDCHILD,
-            Fault.BODY: Role.BODY,
-            Fault.STAGE: Role.STAGE,
+            Fault.JOB_PROCESS: Role.JOB_PROCESS,
+            Fault.SPAWNER: Role.SPAWNER,
             Fault.CHILD: Role.CHILD,
         }[fault]
         candidates = [someone for someone in everybody if someone.role is role]
@@ -156,21 +156,21 @@ class Storm:
             self.crew.deaths += [Death(other.pid, at, fault, other.worker) for other in census.below(victim, everybody)]
         self.crew.let_go([process])
 
-    def _kill_with_stage(self) -> None:
+    def _kill_with_spawner(self) -> None:
         """Neither has time to see to what commands have started; their supervisor has."""
         everybody = census.take([one for one in self.crew.supervisors if not one.is_stopped])
-        stages = [someone for someone in everybody if someone.role is Role.STAGE]
-        if not stages:
+        spawners = [someone for someone in everybody if someone.role is Role.SPAWNER]
+        if not spawners:
             return
-        stage = self._chance.choice(stages)
-        (worker,) = (someone for someone in everybody if someone.pid == stage.worker)
+        spawner = self._chance.choice(spawners)
+        (worker,) = (someone for someone in everybody if someone.pid == spawner.worker)
         process = census.pinned(worker)
         if process is None:
             return
         process.signal(signal.SIGSTOP)
-        self._kill(stage, Fault.WITH_STAGE, everybody)
+        self._kill(spawner, Fault.WITH_SPAWNER, everybody)
         self.crew.let_go([process])
-        self._kill(worker, Fault.WITH_STAGE, everybody)
+        self._kill(worker, Fault.WITH_SPAWNER, everybody)
 
     def _hit_supervisor(self, fault: Fault) -> None:
         place = self._place()
@@ -243,7 +243,7 @@ class Storm:
             self.crew.let_go(children[1:])
             children = children[:1]
         processes = [*children, *([] if fault is Fault.STOP_CHILD else [supervisor.process])]
-        processes += supervisor.switches() if fault is Fault.STOP_BOTH else []
+        processes += supervisor.spawners() if fault is Fault.STOP_BOTH else []
         if processes:
             databases.stop(processes, self._url)
             self.crew.stopped(supervisor, processes, fault)

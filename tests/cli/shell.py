@@ -15,12 +15,14 @@ from typing import Any, NamedTuple, Self
 
 from rota.clock import SystemClock
 from rota.domain.job import Definition
-from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome
-from rota.domain.retry import NO_RETRY
+from rota.domain.served import Served
 from rota.ids import IdSource
-from rota.ops import claim, define, enqueue, finish, fleet
-from rota.store.sqlite import SqliteStore
+from rota.ops import claim, define, enqueue, finish, fleet, submission
+from rota.store import reader
+from rota.store.sqlite.store import SqliteStore
+from tests.support import forks
+from tests.support.world import NO_RETRY, set_rules
 
 SHOP = '''
 from __future__ import annotations
@@ -42,7 +44,7 @@ def fail(text: str = "boom") -> None:
 def hang() -> None:
     threading.Event().wait()
 '''
-QUICK = {"ROTA_LEASE_S": "1", "ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "0.2"}
+QUICK = {"ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "0.2"}
 HANG_S = 60
 _OF_OTHERS = re.compile(r"^.* had left behind\n", re.MULTILINE)
 """A worker ends what killed workers have left on the machine, those of other tests too, and says so."""
@@ -71,18 +73,9 @@ class Shell:
         self.env = {**kept, **QUICK, "NO_COLOR": "1"}
 
     def __call__(self, *words: str, stdin: str = "", env: dict[str, str] | None = None) -> Answer:
-        done = subprocess.run(
-            [sys.executable, "-m", "rota", *words],
-            cwd=self.folder,
-            env=self.env | (env or {}),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Answer(done.returncode, done.stdout, _OF_OTHERS.sub("", done.stderr))
+        code, out, err = forks.run(words, self.folder, self.env | (env or {}), stdin, HANG_S)
+        assert "Traceback" not in err, err
+        return Answer(code, out, _OF_OTHERS.sub("", err))
 
     def ok(self, *words: str, stdin: str = "") -> Answer:
         """Runs a command that must succeed."""
@@ -143,8 +136,8 @@ class Seed:
 
     def enqueue(self, job: str = "send", count: int = 1, arguments: str = '{"to":"a"}', **options: Any) -> list[str]:
         values = {"namespace": "default", "app": "shop", "job": job, "queue": "mail", "actor": "test", **options}
-        items = [enqueue.Item(id, arguments) for id in self.ids.many(count)]
-        accepted = self.store.transact(enqueue.enqueue, enqueue.Header(**values), items)
+        items = [submission.Item(id, arguments) for id in self.ids.many(count)]
+        accepted = self.store.transact(enqueue.enqueue, submission.Header(**values), items)
         return [one.id for one in accepted]
 
     def join(self, *, version: str = "0.1.0", lease_s: float = 600.0, queues: list[str] | None = None) -> int:
@@ -157,18 +150,24 @@ class Seed:
             pid=1,
             version=version,
             queues=queues,
+            jobs=self._jobs(),
             concurrency=4,
         )
         return self.store.transact(fleet.join, newcomer, lease_s)
 
     def claim(self, worker: int, slots: int = 1000) -> list[tuple[str, int]]:
-        claimed = self.store.transact(claim.claim, worker, "default", "shop", None, slots)
+        claimed = self.store.transact(claim.claim, worker, Served.one("default", "shop", None, self._jobs()), slots)
         return [(one.id, one.fence) for one in claimed.claims]
+
+    def _jobs(self) -> list[str]:
+        return [row.name for row in self.store.read(reader.jobs, "default") if row.app == "shop"]
 
     def run(self, outcome: Outcome) -> None:
         """Ends all that is queued with this outcome, without retries."""
         worker = self.join()
-        reports = [finish.Finished(id, fence, outcome, Rules(retry=NO_RETRY)) for id, fence in self.claim(worker)]
+        reports = [finish.Finished(id, fence, outcome) for id, fence in self.claim(worker)]
+        for report in reports:
+            self.store.transact(set_rules, report.id, NO_RETRY)
         self.store.transact(finish.finish, reports)
         self.store.transact(fleet.leave, worker)
 

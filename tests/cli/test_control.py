@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import os
 import pty
+import pwd
 import subprocess
 import sys
 from typing import Any
 
+import pytest
+
+from rota.cli.database import Database
 from rota.domain.job import Queue
 from rota.ops import define
 from tests.cli.shell import HANG_S, Seed, Shell
 
 
 def dead(shell: Shell, *words: str) -> list[str]:
-    return [row["id"] for row in shell.ok("dead", "list", *words, "--json").rows]
+    return [row["executionId"] for row in shell.ok("dead", "list", *words, "--json").rows]
 
 
 def row(shell: Shell, id: str) -> Any:
     return shell.ok("show", id.strip(), "--json").rows
+
+
+def test_the_audit_names_the_user_by_the_uid(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "SUDO_USER"):
+        monkeypatch.setenv(name, "somebody-else")
+    assert Database().actor == f"cli:{pwd.getpwuid(os.geteuid()).pw_name}"
+    nameless = next(uid for uid in range(50_000, 60_000) if not is_known(uid))
+    monkeypatch.setattr(os, "geteuid", lambda: nameless)
+    assert Database().actor == f"cli:uid:{nameless}"
+
+
+def is_known(uid: int) -> bool:
+    return any(entry.pw_uid == uid for entry in pwd.getpwall())
 
 
 def test_cancel_ends_what_waits_and_asks_what_runs(shell: Shell, seed: Seed) -> None:
@@ -27,7 +44,7 @@ def test_cancel_ends_what_waits_and_asks_what_runs(shell: Shell, seed: Seed) -> 
     answer = shell.ok("cancel", running, waiting, waiting)
     assert answer.out == f"{running}  running\n{waiting}  cancelled\n"
     assert f"{running} was asked to stop" in answer.err
-    assert shell.ok("cancel", waiting, "--json").rows == [{"id": waiting, "status": "cancelled"}]
+    assert shell.ok("cancel", waiting, "--json").rows == [{"executionId": waiting, "status": "cancelled"}]
 
 
 def test_cancel_tells_of_what_had_ended(shell: Shell, seed: Seed) -> None:
@@ -48,12 +65,12 @@ def test_retry_runs_what_ended_again_as_a_new_execution(shell: Shell, seed: Seed
     (failed,), (waiting,) = seed.fail(), seed.enqueue()
     assert "is queued and has not ended" in shell.refused("retry", failed, waiting)
     new = shell.ok("retry", failed).out
-    assert row(shell, new)["replay_of"] == failed
+    assert row(shell, new)["replayOf"] == failed
     assert row(shell, new)["status"] == "queued"
     assert dead(shell) == []
     shell.ok("cancel", waiting)
     (made,) = shell.ok("retry", waiting, "--json").rows
-    assert made["replay_of"] == waiting
+    assert made["replayOf"] == waiting
 
 
 def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
@@ -72,7 +89,7 @@ def test_replaying_by_id(shell: Shell, seed: Seed) -> None:
     first, second = seed.fail(2)
     assert "ValueError: boom" in shell.ok("dead", "show", first).out
     new = shell.ok("dead", "replay", first).out
-    assert row(shell, new)["replay_of"] == first
+    assert row(shell, new)["replayOf"] == first
     for verb in ("show", "replay", "discard"):
         assert f"{first} is not a dead letter (any more)" in shell.refused("dead", verb, first)
     assert dead(shell) == [second]
@@ -90,7 +107,7 @@ def test_replaying_and_discarding_many(shell: Shell, seed: Seed) -> None:
     failed = seed.fail(1203)
     (other,) = seed.fail(job="send")
     answer = shell.ok("dead", "replay", "--all", "--job", "fail", "--yes", "--json")
-    assert [made["replay_of"] for made in answer.rows] == failed
+    assert [made["replayOf"] for made in answer.rows] == failed
     assert answer.err == "replayed 1,203 dead letters\n"
     assert dead(shell) == [other]
     assert shell.ok("dead", "discard", "--all", "--yes").err == "discarded 1 dead letter\n"

@@ -7,7 +7,7 @@ import sqlite3
 import rota
 from rota.clock import SystemClock
 from rota.domain.outcome import Succeeded
-from rota.ops import define, pausing, trouble
+from rota.ops import define, job_pauses, trouble
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
 
@@ -25,7 +25,7 @@ def test_a_healthy_database_is_ok(shell: Shell, seed: Seed) -> None:
     found = verdicts(shell.ok("doctor", "--json"))
     # How fast and how full the disk is, is not up to the test.
     assert {verdict for name, (verdict, _) in found.items() if name not in ("write", "disk")} == {"ok"}
-    names = "settings write journal disk sqlite schema clock workers leases versions queues"
+    names = "settings write files journal disk sqlite schema clock workers leases versions deploys queues"
     assert list(found) == [*names.split(), "dead letters", "retention"]
     assert found["sqlite"][1] == sqlite3.sqlite_version
     assert "journal mode wal" in found["journal"][1]
@@ -39,7 +39,7 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     seed.join(version="0.0.1", queues=["default"])
     gone = seed.join(lease_s=0.3, queues=["default"])
     seed.store.transact(define.pause_queue, "default", "default", "test", "")
-    seed.store.transact(pausing.pause, "default", "shop", "fail", "rota", "3 executions in a row have failed")
+    seed.store.transact(job_pauses.pause, "default", "shop", "fail", "rota", "3 executions in a row have failed")
     while (answer := verdicts(shell("doctor", "--json", env=MISSPELT)))["leases"][0] == "ok":
         pass
     assert answer["settings"] == ("warn", "ROTA_LAESE_S is no setting")
@@ -69,6 +69,18 @@ def test_a_worker_that_can_start_no_processes_is_named(shell: Shell, seed: Seed)
     assert "live, starts no processes" in shell.ok("workers").out
     seed.store.transact(trouble.tell, worker, {})
     assert verdicts(shell.ok("doctor", "--json"))["workers"][0] == "ok"
+
+
+def test_a_worker_process_that_stands_still_is_named(shell: Shell, seed: Seed) -> None:
+    worker = seed.join(version=rota.__version__)
+    seed.store.transact(trouble.tell, worker, {"commands": "Too many open files"})
+    seed.store.transact(trouble.tell_standstill, worker, "a debugger holds it")
+    found = [row["found"] for row in shell.ok("doctor", "--json").rows if row["check"] == "workers"]
+    assert any("stands still: a debugger holds it" in words for words in found)
+    assert any("can start no process for commands" in words for words in found)
+    assert "live, stands still" in shell.ok("workers").out
+    seed.store.transact(trouble.tell_standstill, worker, "")
+    assert "live, starts no processes" in shell.ok("workers").out
 
 
 def test_what_is_broken_fails_with_exit_code_1(shell: Shell) -> None:

@@ -14,9 +14,9 @@ from rota.cli.checks import Finding, Verdict
 from rota.cli.database import Database
 from rota.clock import ManualClock, SystemClock
 from rota.ids import IdSource
-from rota.store import postgres_migrate
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import Link
+from rota.store.postgres import migrate as postgres_migrate
+from rota.store.postgres.link import Link
+from rota.store.postgres.store import PostgresStore
 from tests.cli.shell import Shell
 from tests.support import postgres
 from tests.support.databases import fresh_database
@@ -73,7 +73,8 @@ def test_a_sound_server_is_ok(shell: Shell) -> None:
         expected = {
             name for part in names.split(",") for name in ([part] if part == "server settings" else part.split())
         }
-        assert expected | {"workers", "leases", "versions", "queues", "dead letters", "retention"} == set(found)
+        above = {"workers", "leases", "versions", "deploys", "queues", "dead letters", "retention"}
+        assert expected | above == set(found)
         wrong = [row for row in answer.rows if row["verdict"] != "ok" and row["check"] not in ("workers", "write")]
         assert wrong == []
         assert found["server"]["found"].startswith(f"PostgreSQL {server.version}.")
@@ -155,7 +156,9 @@ def test_who_blocks_whom_is_named(url: str, ask: Ask, monkeypatch: pytest.Monkey
         assert f"pg_terminate_backend({culprit.info.backend_pid})" in found.advice
 
 
-def test_dead_rows_are_counted_and_their_holder_is_named(url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_rows_are_counted_and_their_holder_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = postgres.shared().create_database()  # A database that other tests have used has dead rows of theirs.
+    PostgresStore(url).close()
     monkeypatch.setattr(checks_postgres, "MANY_DEAD", 50)
     monkeypatch.setattr(checks_postgres, "IDLE_S", 0.0)
     with connect(url, "holder") as holder:
@@ -221,7 +224,7 @@ def test_a_role_without_rights_is_told_which(url: str, ask: Ask) -> None:
         found = worst(ask(guest, checks_postgres.rights))
         assert (found.verdict, "schema rota (USAGE)" in found.found) == (Verdict.FAIL, True)
         connection.execute("GRANT USAGE ON SCHEMA rota TO visitor")
-        assert "audit (DELETE)" in worst(ask(guest, checks_postgres.rights)).found
+        assert "affinity (DELETE)" in worst(ask(guest, checks_postgres.rights)).found
         connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO visitor")
         found = worst(ask(guest, checks_postgres.rights))
         assert (found.verdict, "does not own the tables" in found.found) == (Verdict.WARN, True)

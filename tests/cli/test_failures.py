@@ -33,7 +33,7 @@ from tests.cli.shell import HANG_S, Seed, Shell
         (["enqueue", "send", "--on-conflict", "shout"], "on_conflict must be one of"),
         (["enqueue", "send", "--queue", "no good"], "a queue's name"),
         (["--namespace", "no good", "executions"], "namespace"),
-        (["--url", "mysql://x", "executions"], "no database for 'mysql' URLs"),
+        (["--url", "mysql://x", "executions"], "no database for 'mysql://x'"),
         (["--url", "sqlite://:memory:", "executions"], "in memory"),
         (["--url", "sqlite:///no/such/folder/x.db", "migrate"], "does not exist: create it"),
         (["worker", "nothing_here:app"], "there is no module 'nothing_here'"),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from rota.cli.loading import load_app
 from rota.domain.errors import DefinitionError
 from rota.sdk import file
-from tests.cli.shell import Shell
+from tests.cli.shell import HANG_S, Shell
 from tests.docs.pages import blocks
+from tests.support.waiting import eventually
 
 OPS = """
 app = "ops"
@@ -54,6 +59,51 @@ class Shout:
 """
 
 
+TRAPS = ("json", "asyncio", "logging", "socket", "sqlite3")
+BESIDE = """
+import beside
+from rota import App
+
+app = App("beside")
+app.command("tick", ["touch", beside.MARKER], every="1s")
+"""
+
+
+@pytest.mark.parametrize("app", ["jobs.toml", "mine:app"])
+def test_files_of_the_current_folder_do_not_replace_the_standard_library(tmp_path: Path, app: str) -> None:
+    for name in TRAPS:
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} of the current folder was imported')")
+    (tmp_path / "beside.py").write_text("MARKER = 'ticked'")
+    (tmp_path / "mine.py").write_text(BESIDE)
+    (tmp_path / "jobs.toml").write_text('[jobs.tick]\ncommand = ["touch", "ticked"]\nevery = "1s"')
+    command = [str(Path(sys.executable).with_name("rota")), "worker", app]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=tmp_path, env=Shell(tmp_path).env, stdout=log, stderr=log)
+    try:
+        eventually(lambda: (tmp_path / "ticked").exists() or process.poll() is not None)
+        assert process.poll() is None, (tmp_path / "log").read_text()
+    finally:
+        process.terminate()
+        process.wait(HANG_S)
+
+
+def test_an_app_that_is_only_data_imports_nothing_from_its_folder(tmp_path: Path) -> None:
+    path = list(sys.path)
+    (tmp_path / "jobs.toml").write_text(OPS)
+    load_app(str(tmp_path / "jobs.toml"))
+    assert sys.path == path
+
+
+def test_a_module_of_the_folder_comes_before_an_installed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "click_like.py").write_text("from rota import App\napp = App('mine')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    assert load_app("click_like:app").name == "mine"
+    place = sys.path.index(str(tmp_path))
+    assert sysconfig.get_path("stdlib") in sys.path[:place]
+    assert sysconfig.get_path("purelib") in sys.path[place:]
+
+
 def test_a_worker_runs_a_file_of_jobs(shell: Shell, worker: Callable[..., None]) -> None:
     (shell.folder / "jobs.toml").write_text(OPS)
     worker(app="jobs.toml")
@@ -78,7 +128,7 @@ def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worke
     assert shell.ok("enqueue", "--app", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
     (row,) = shell.ok("executions", "--json").rows
     assert row["app"] == "jobs", "the name of the file"
-    assert "shouting" in shell.ok("logs", row["id"]).out
+    assert "shouting" in shell.ok("logs", row["executionId"]).out
 
 
 @pytest.mark.parametrize(

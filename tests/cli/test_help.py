@@ -100,3 +100,11 @@ def test_lists_do_not_load_the_sdk_or_the_engine(shell: Shell) -> None:
         [sys.executable, "-c", code], cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True
     )
     assert {"rich", "asyncio", "rota.sdk", "rota.engine"}.isdisjoint(done.stdout.split())
+
+
+def test_importing_rota_opens_nothing_and_loads_little() -> None:
+    code = (
+        "import sys, rota; print([name for name in ('sqlite3', 'psycopg', 'asyncio', 'click') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

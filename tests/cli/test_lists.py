@@ -13,12 +13,12 @@ import pytest
 from rota.domain.outcome import Error, Failed, Succeeded
 from tests.cli.shell import HANG_S, Answer, Seed, Shell
 
-ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 HOSTILE = "\x1b[31mred\x1b[0m \u202eright\x07\x9b2J\r\nsecond\tline"
 
 
 def ids(answer: Answer) -> list[str]:
-    return [row["id"] for row in answer.rows]
+    return [row["executionId"] for row in answer.rows]
 
 
 def test_executions_are_filtered(shell: Shell, seed: Seed) -> None:
@@ -57,9 +57,9 @@ def test_a_page_tells_of_the_next(shell: Shell, seed: Seed) -> None:
 def test_json_has_iso_times_values_and_stable_keys(shell: Shell, seed: Seed) -> None:
     seed.enqueue(arguments='{"to":"Zoë"}', tags='["x"]')
     (row,) = shell.ok("executions", "--json").rows
-    assert list(row)[:6] == ["id", "namespace", "app", "job", "job_version", "queue"]
-    assert ISO.fullmatch(row["created_at"])
-    assert row["finished_at"] is None
+    assert list(row)[:6] == ["executionId", "status", "jobId", "job", "app", "version"]
+    assert ISO.fullmatch(row["createdAt"])
+    assert row["completedAt"] is None
     assert row["arguments"] == {"to": "Zoë"}
     assert row["tags"] == ["x"]
     assert shell.ok("executions", "--json").out.count("\n") == 3
@@ -120,10 +120,10 @@ def test_queues_show_what_is_in_them(shell: Shell, seed: Seed) -> None:
     rows = {row["name"]: row for row in shell.ok("queues", "--json").rows}
     mail = rows["mail"]
     assert (mail["queued"], mail["scheduled"], mail["running"], mail["dead"]) == (2, 1, 0, 0)
-    assert mail["paused_note"] == "provider down"
-    assert mail["paused_by"].startswith("cli")
+    assert mail["paused"]["note"] == "provider down"
+    assert mail["paused"]["by"].startswith("cli")
     assert "was paused already" in shell.ok("queues", "pause", "mail").err
-    assert "goes on" in shell.ok("queues", "resume", "mail").err
+    assert "queue mail resumed" in shell.ok("queues", "resume", "mail").err
     assert "was not paused" in shell.ok("queues", "resume", "mail").err
     assert "there is no queue 'nope'" in shell.refused("queues", "pause", "nope")
 
@@ -133,9 +133,10 @@ def test_workers_show_who_is_at_work(shell: Shell, seed: Seed) -> None:
     gone, live = seed.join(lease_s=0.0), seed.join(queues=["mail"])
     seed.claim(live)
     seed.run(Succeeded())
-    rows = {row["id"]: row for row in shell.ok("workers", "--json").rows}
+    rows = {int(row["workerId"]): row for row in shell.ok("workers", "--json").rows}
     assert set(rows) == {gone, live}
-    assert (rows[live]["running"], rows[live]["queues"], rows[gone]["queues"]) == (2, ["mail"], None)
+    assert (rows[live]["busy"], rows[live]["queues"], rows[gone]["queues"]) == (2, ["mail"], None)
+    assert (rows[live]["isLost"], rows[gone]["isLost"]) == (False, True)
     assert "lease ran out" in shell.ok("workers").out
     assert len(shell.ok("workers", "--since", "1h", "--json").rows) == 3
 

@@ -11,12 +11,11 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from rota.domain.lifecycle import Rules
 from rota.domain.note import Line, State
 from rota.domain.outcome import GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.ops import finish, fleet, notes
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.cli.shell import HANG_S, Seed, Shell
 from tests.notes.telling import cut
 from tests.support.databases import fresh_database
@@ -40,12 +39,12 @@ def running(seed: Seed) -> tuple[str, int]:
 
 def again(seed: Seed, id: str, worker: int) -> None:
     """The attempt that runs is given back, and another one begins."""
-    seed.store.transact(finish.finish, [finish.Finished(id, 1, GivenBack(Reason.DRAINED), Rules())])
+    seed.store.transact(finish.finish, [finish.Finished(id, 1, GivenBack(Reason.DRAINED))])
     assert seed.claim(worker) == [(id, 2)]
 
 
 def end(seed: Seed, id: str, fence: int = 1) -> None:
-    report = finish.Finished(id, fence, Succeeded("1"), Rules())
+    report = finish.Finished(id, fence, Succeeded("1"))
     assert seed.store.transact(finish.finish, [report]) == []
 
 
@@ -121,7 +120,7 @@ def test_programs_get_an_array_with_one_line_per_line(shell: Shell, seed: Seed) 
     assert len(answer.rows) == 2501
     assert answer.rows[0] == {
         "attempt": 1,
-        "number": 1,
+        "line": 1,
         "at": "2026-01-01T00:00:00.000001Z",
         "stream": "stdout",
         "text": "line 1",
@@ -256,7 +255,7 @@ def test_following_can_be_interrupted(shell: Shell, seed: Seed) -> None:
 def test_show_says_what_was_told(shell: Shell, seed: Seed, told: dict[str, object], shown: str) -> None:
     id, _ = running(seed)
     assert "progress" not in shell.ok("show", id).out
-    assert shell.ok("show", id, "--json").rows["progress"] is None
+    assert shell.ok("show", id, "--json").rows["progressDetail"] is None
     state = State(id, 1, seed.clock.now(), **told)  # type: ignore[arg-type]
     assert seed.store.transact(notes.write, [], [state]) == []
     assert shown in shell.ok("show", id).out
@@ -265,9 +264,9 @@ def test_show_says_what_was_told(shell: Shell, seed: Seed, told: dict[str, objec
 def test_programs_get_what_was_told_with_the_checkpoint(shell: Shell, seed: Seed) -> None:
     id, _ = running(seed)
     seed.store.transact(notes.write, [], [State(id, 1, AT, 1, 2, "half", '{"row":[3]}')])
-    assert shell.ok("show", id, "--json").rows["progress"] == {
+    assert shell.ok("show", id, "--json").rows["progressDetail"] == {
         "attempt": 1,
-        "at": "2026-01-01T00:00:00.000000Z",
+        "at": "2026-01-01T00:00:00Z",
         "done": 1.0,
         "total": 2.0,
         "note": "half",
@@ -289,8 +288,11 @@ def test_show_says_what_an_attempt_cost(shell: Shell, seed: Seed, usage: str, sh
     end(seed, id)
     seed.store.transact(fleet.leave, worker)
     assert "usage" not in shell.ok("show", id).out
-    assert shell.ok("show", id, "--json").rows["attempts_list"][0]["usage"] is None
+    assert shell.ok("show", id, "--json").rows["attempts"][0]["usage"] is None
     use(seed, id, usage)
     assert shown in shell.ok("show", id).out
+    shown_usage = shell.ok("show", id, "--json").rows["attempts"][0]["usage"]
     if usage.startswith("{"):
-        assert shell.ok("show", id, "--json").rows["attempts_list"][0]["usage"] == json.loads(usage)
+        assert shown_usage["cpu"] == json.loads(usage)["cpu_s"]
+    else:
+        assert shown_usage == usage

@@ -9,7 +9,7 @@ from tests.cli.shell import Seed, Shell
 def test_namespaces_are_listed_with_their_retention(shell: Shell, seed: Seed) -> None:
     assert shell.ok("namespaces").out.splitlines()[1].split(maxsplit=1) == ["default", "30d (retention_days)"]
     answer = shell("namespaces", "--json", env={"ROTA_RETENTION_DAYS": "0"})
-    assert answer.rows == [{"name": "default", "retention_s": None, "own": False}]
+    assert answer.rows == [{"name": "default", "retention": None, "hasOwnRetention": False}]
     assert shell("namespaces", env={"ROTA_RETENTION_DAYS": "0"}).out.splitlines()[1].split() == [
         "default",
         "for",
@@ -20,11 +20,13 @@ def test_namespaces_are_listed_with_their_retention(shell: Shell, seed: Seed) ->
 
 def test_a_retention_is_set_and_written_down(shell: Shell, seed: Seed) -> None:
     assert shell.ok("namespaces", "retention", "default", "90d").err == "namespace default keeps its history for 90d\n"
-    assert shell.ok("namespaces", "--json").rows == [{"name": "default", "retention_s": 90 * 86_400, "own": True}]
+    assert shell.ok("namespaces", "--json").rows == [
+        {"name": "default", "retention": 90 * 86_400, "hasOwnRetention": True}
+    ]
     shell.ok("namespaces", "retention", "default", "forever")
-    assert shell.ok("namespaces", "--json").rows == [{"name": "default", "retention_s": None, "own": True}]
+    assert shell.ok("namespaces", "--json").rows == [{"name": "default", "retention": None, "hasOwnRetention": True}]
     shell.ok("namespaces", "retention", "default", "default")
-    assert shell.ok("namespaces", "--json").rows[0]["own"] is False
+    assert shell.ok("namespaces", "--json").rows[0]["hasOwnRetention"] is False
 
     def audited(view: View) -> int:
         return len(view.rows("audit_page", most=100))

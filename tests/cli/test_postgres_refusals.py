@@ -10,7 +10,7 @@ from psycopg import sql
 
 from rota.cli import failure
 from rota.domain.errors import StoreUnavailable
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.cli.shell import Shell
 from tests.support import postgres
 from tests.support.databases import fresh_database

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import psycopg
 import pytest
 
@@ -55,12 +56,18 @@ def declared(hook: Hook, url: str | None = None) -> App:
 
 
 def test_what_is_enqueued_is_what_is_sent(hook: Hook) -> None:
-    app = declared(hook)
-    with harness(app) as rota:
+    app, got = declared(hook), list[httpx.Request]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        got.append(request)
+        return httpx.Response(200)
+
+    with harness(app, http=answer) as rota:
         x = app.jobs["order"].enqueue(order=42, note={"a": [1]}, others="x")
         rota.run_until_idle()
         assert x.status() == "success"
-    assert hook.got == [("/orders/42", {"order": 42, "note": {"a": [1]}, "others": "x"})]
+    sent = [(request.url.path, json.loads(request.content)) for request in got]
+    assert sent == [("/orders/42", {"order": 42, "note": {"a": [1]}, "others": "x"})]
 
 
 def test_what_the_url_needs_must_be_given(hook: Hook) -> None:

@@ -11,7 +11,8 @@ from tests.cli.shell import Seed, Shell
 
 
 def why(shell: Shell, id: str) -> str:
-    return str(shell.ok("show", id, "--json").rows["why"])
+    explained = shell.ok("show", id, "--json").rows["why"]
+    return "None" if explained is None else str(explained["text"])
 
 
 def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: Seed) -> None:
@@ -31,16 +32,16 @@ def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: 
         assert part in out, part
     row = shell.ok("show", id, "--json").rows
     assert (row["status"], row["why"]) == ("failed", None)
-    (attempt,) = row["attempts_list"]
-    assert attempt["final"] is True
+    (attempt,) = row["attempts"]
+    assert attempt["isFinal"] is True
     assert attempt["error"]["traceback"].startswith("Traceback")
 
 
 def test_a_success_shows_its_result(shell: Shell, seed: Seed) -> None:
     (id,) = seed.enqueue()
     seed.run(Succeeded('{"sent":1}'))
-    assert '  result:   {"sent":1}' in shell.ok("show", id).out
-    assert shell.ok("show", id, "--json").rows["attempts_list"][0]["result"] == {"sent": 1}
+    assert '  result:   {"sent": 1}' in shell.ok("show", id).out
+    assert shell.ok("show", id, "--json").rows["attempts"][0]["result"] == {"sent": 1}
 
 
 def test_the_start_of_an_id_is_enough(shell: Shell, seed: Seed) -> None:
@@ -79,8 +80,8 @@ def test_a_paused_job_says_by_whom_and_why(shell: Shell, seed: Seed) -> None:
     assert seed.claim(seed.join()) == []
     row = shell.ok("show", id, "--json").rows
     assert row["status"] == "waiting"
-    assert row["why"].startswith("job shop.send is paused by cli")
-    assert row["why"].endswith(" (no stamps): `rota jobs resume send`")
+    assert row["why"]["text"].startswith("job shop.send is paused by cli")
+    assert row["why"]["text"].endswith(" (no stamps): `rota jobs resume send`")
 
 
 def test_without_any_worker_it_says_what_is_needed(shell: Shell, seed: Seed) -> None:

@@ -11,17 +11,17 @@ from tests.support.waiting import eventually
 
 FIGURES = [
     "ready",
-    "oldest_ready_s",
-    "due_soon",
+    "oldestReadyS",
+    "dueSoon",
     "running",
     "slots",
-    "free_slots",
-    "busy_share",
-    "arrivals_per_s",
-    "ended_per_s",
-    "run_s",
-    "suggested_slots",
-    "suggested_workers",
+    "freeSlots",
+    "busyShare",
+    "arrivalsPerS",
+    "endedPerS",
+    "runS",
+    "suggestedSlots",
+    "suggestedWorkers",
 ]
 
 
@@ -30,15 +30,15 @@ def test_load_has_the_keys_that_autoscalers_rely_on(shell: Shell, seed: Seed) ->
     worker = seed.join()
     seed.claim(worker, 3)
     found = shell.ok("load", "--json").rows
-    assert list(found) == ["at", "target_s", "window_s", "slots_of_a_worker", "total", "groups"]
-    assert (found["target_s"], found["slots_of_a_worker"]) == (60.0, 4)
+    assert list(found) == ["at", "targetS", "windowS", "slotsOfAWorker", "total", "groups"]
+    assert (found["targetS"], found["slotsOfAWorker"]) == (60.0, 4)
     assert list(found["total"]) == FIGURES
     mail = next(group for group in found["groups"] if group["queue"] == "mail")
-    assert list(mail) == ["app", "queue", "pool", "paused", *FIGURES]
+    assert list(mail) == [*FIGURES, "app", "queue", "pool", "paused"]
     assert (mail["app"], mail["pool"], mail["paused"]) == ("shop", "default", False)
-    assert (mail["ready"], mail["running"], mail["slots"], mail["free_slots"]) == (197, 3, 4, 1)
-    assert mail["suggested_slots"] >= 4
-    assert mail["oldest_ready_s"] >= 0
+    assert (mail["ready"], mail["running"], mail["slots"], mail["freeSlots"]) == (197, 3, 4, 1)
+    assert mail["suggestedSlots"] >= 4
+    assert mail["oldestReadyS"] >= 0
 
 
 def test_load_is_narrowed_and_its_target_is_heeded(shell: Shell, seed: Seed) -> None:
@@ -54,8 +54,8 @@ def test_load_is_narrowed_and_its_target_is_heeded(shell: Shell, seed: Seed) -> 
     assert total("--queue", "default", "--app", "shop", "--pool", "default")["ready"] == 10
     assert total("--pool", "cpu")["ready"] == total("--app", "other")["ready"] == 0
     slow, fast = total("--queue", "mail", "--target", "10m"), total("--queue", "mail", "--target", "1s", "--slots", "5")
-    assert slow["suggested_slots"] < fast["suggested_slots"]
-    assert fast["suggested_workers"] == -(-fast["suggested_slots"] // 5)
+    assert slow["suggestedSlots"] < fast["suggestedSlots"]
+    assert fast["suggestedWorkers"] == -(-fast["suggestedSlots"] // 5)
     assert "--target" in shell.refused("load", "--target", "0")
     assert "--slots" in shell.refused("load", "--slots", "0")
 
@@ -104,4 +104,4 @@ def test_workers_show_how_many_processes_there_are_and_may_be(shell: Shell, work
     assert [line.split()[place] for line in lines] == ["2/2–5", "2/2–5"]
     assert [line.split()[heading.split().index("BUSY")] for line in lines] == ["0/3", "0/3"]
     for row in shell.ok("workers", "--json").rows:
-        assert (row["least"], row["most"], row["concurrency"]) == (2, 5, 3)
+        assert (row["processes"], row["slots"]) == ({"live": 2, "least": 2, "most": 5}, 3)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 
-from tests.cli.shell import HANG_S, Shell
+import pytest
+
+from tests.cli.shell import HANG_S, Seed, Shell
+from tests.cli.test_deploys import HOURLY, schedules, start
+from tests.support.waiting import eventually
 
 
 def test_a_worker_serves_only_its_queues(shell: Shell, worker: Callable[..., None]) -> None:
@@ -13,9 +19,9 @@ def test_a_worker_serves_only_its_queues(shell: Shell, worker: Callable[..., Non
     id = shell.ok("enqueue", "--app", "shop:app", "fail").out.strip()
     assert shell.ok("enqueue", "send", "to=a", "--wait").rows == "1 x hi to a"
     (row,) = shell.ok("workers", "--json").rows
-    assert (row["queues"], row["concurrency"], row["state"]) == (["mail"], 3, "live")
+    assert (row["queues"], row["slots"], row["state"]) == (["mail"], 3, "live")
     why = shell.ok("show", id, "--json").rows["why"]
-    assert why.startswith("no live worker of app shop serves queue default")
+    assert why["text"].startswith("no live worker of app shop serves queue default")
 
 
 def test_two_processes_and_a_namespace(shell: Shell, worker: Callable[..., None]) -> None:
@@ -74,5 +80,63 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     _, log = process.communicate(timeout=HANG_S)
     assert process.returncode == 0
     assert 'success send "1 x hi to a"' in log
-    assert "failed fail: ValueError: \\x1b[31mred" in log
+    assert "failed fail, attempt 1: ValueError: \\x1b[31mred" in log
     assert log.endswith("stopped; what was not finished goes on at the next start\n")
+
+
+@pytest.fixture
+def started(shell: Shell) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a command that runs until it is told to stop; after a failure it is killed."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*words: str, until: str) -> subprocess.Popen[str]:
+        process = shell.start(*words)
+        processes.append(process)
+        assert process.stderr is not None
+        while until not in process.stderr.readline():
+            pass
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def worker_ids(shell: Shell) -> list[int]:
+    return [int(row["workerId"]) for row in shell.ok("workers", "--json").rows]
+
+
+def test_a_process_of_dev_that_is_replaced_does_not_undo_a_newer_deploy(
+    shell: Shell, seed: Seed, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    dev = started("dev", "shop:app", until="Ctrl-C")
+    (first,) = eventually(lambda: shell.ok("workers", "--json").rows, what="the worker of rota dev")
+    start(seed, backup=HOURLY)
+    os.kill(first["pid"], signal.SIGKILL)
+    eventually(lambda: max(worker_ids(shell)) > int(first["workerId"]) + 1, what="another")
+    assert schedules(seed) == ["backup"]
+    dev.send_signal(signal.SIGTERM)
+    dev.communicate(timeout=HANG_S)
+
+
+def test_a_worker_that_is_told_to_stop_again_and_again_ends_in_order(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    worker = started("worker", "shop:app", until="has loaded app")
+
+    def tell_again() -> bool:
+        worker.send_signal(signal.SIGTERM)
+        return worker.poll() is not None
+
+    eventually(tell_again, what="its end")
+    assert worker.returncode == 0
+
+
+def test_a_worker_that_crashes_says_where(started: Callable[..., subprocess.Popen[str]]) -> None:
+    worker = started("worker", "shop:app", until="has loaded app")
+    worker.send_signal(signal.SIGSEGV)
+    _, log = worker.communicate(timeout=HANG_S)
+    assert worker.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in log
+    assert "(most recent call first):" in log  # Not all of it: other threads run on while theirs is written.

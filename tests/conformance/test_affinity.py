@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
-from rota.ops import claim, fleet, preferring, retention
-from tests.support.world import APP, NAMESPACE, World
+from rota.ops import claim, fleet, retention
+from rota.ops.gates import claim_affinity
+from tests.support.world import World
 
 WAIT_S = 5.0
 
@@ -70,7 +71,7 @@ def test_one_that_waits_does_not_hold_up_those_behind_it(world: World) -> None:
     mine = [sync(world, "a") for _ in range(3)]
     theirs, plain = [sync(world, name) for name in ("b", "c")], world.enqueue()
     assert sorted(takes(world, other)) == sorted([*theirs, plain])
-    claimed = world.store.transact(claim.claim, other, NAMESPACE, APP, None, 10)
+    claimed = world.store.transact(claim.claim, other, world.served(), 10)
     assert claimed.has_no_room, "the worker looks again when they have waited long enough"
     assert takes(world, one) == mine
 
@@ -97,7 +98,7 @@ def test_a_long_row_of_those_that_wait_is_looked_at_only_so_far(world: World) ->
     one, other = declare(world)
     sync(world, "a")
     takes(world, one)
-    for _ in range(preferring.WINDOW):
+    for _ in range(claim_affinity.WINDOW):
         sync(world, "a")
     behind = sync(world, "b")
     assert takes(world, other) == []

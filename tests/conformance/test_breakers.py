@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rota.domain import payload, standing
+from rota.domain import payload
 from rota.domain.breaker import Breaker
 from rota.domain.claim import Claim
 from rota.domain.errors import UsageError
@@ -15,8 +15,7 @@ from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, 
 from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.status import Reason
-from rota.ops import breaking, claim, pausing
-from rota.store import reader
+from rota.ops import breakers, claim, job_pauses
 from tests.support.world import APP, NAMESPACE, World
 
 WAIT_S = 10.0
@@ -104,13 +103,13 @@ def test_what_fails_for_good_was_answered(world: World, worker: int) -> None:
 def test_paused_jobs_do_not_try(world: World, worker: int) -> None:
     world.register(Definition(name="refund", needs=Needs(breakers=["bank"])))
     trip(world, worker)
-    world.store.transact(pausing.pause, NAMESPACE, APP, "pay", "ann")
+    world.store.transact(job_pauses.pause, NAMESPACE, APP, "pay", "ann")
     paused = [world.enqueue(job="pay") for _ in range(3)]
     refund = world.enqueue(job="refund")
     world.clock.advance(WAIT_S)
     for _ in paused:
-        found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10)
-        assert (found.claims, found.has_put_aside) == ([], True)
+        found = world.store.transact(claim.claim, worker, world.served(), 10)
+        assert (found.claims, found.has_more) == ([], True)
     assert [one.id for one in world.claim(worker)] == [refund]
 
 
@@ -156,13 +155,13 @@ def test_a_stale_report_does_not_count(world: World, worker: int) -> None:
     end(world, attempt, well=True)
     for _ in range(2 * BANK.failures):
         end(world, attempt)
-    assert world.store.read(breaking.circuits, NAMESPACE) == []
+    assert world.store.read(breakers.circuits, NAMESPACE) == []
 
 
 def test_a_claim_says_that_something_waits(world: World, worker: int) -> None:
     trip(world, worker)
     world.enqueue(job="pay")
-    claimed = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10)
+    claimed = world.store.transact(claim.claim, worker, world.served(), 10)
     assert claimed.claims == []
     assert claimed.has_no_room, "the worker looks again"
 
@@ -170,17 +169,17 @@ def test_a_claim_says_that_something_waits(world: World, worker: int) -> None:
 def test_why_is_it_not_running(world: World, worker: int) -> None:
     trip(world, worker)
     waits, other = world.enqueue(job="pay"), world.enqueue()
-    assert "breaker bank is open" in standing.why(*world.store.read(reader.standing, NAMESPACE, waits))
-    assert "breaker" not in standing.why(*world.store.read(reader.standing, NAMESPACE, other))
+    assert "breaker bank is open" in world.why(waits)
+    assert "breaker" not in world.why(other)
 
 
 def test_somebody_may_close_it(world: World, worker: int) -> None:
     trip(world, worker)
-    (circuit,) = world.store.read(breaking.circuits, NAMESPACE)
+    (circuit,) = world.store.read(breakers.circuits, NAMESPACE)
     assert (circuit.name, circuit.failures, circuit.opened_at is not None) == ("bank", 3, True)
     world.enqueue(job="pay")
-    assert world.store.transact(breaking.close, NAMESPACE, "bank", "anna")
-    assert not world.store.transact(breaking.close, NAMESPACE, "bank", "anna")
+    assert world.store.transact(breakers.close, NAMESPACE, "bank", "anna")
+    assert not world.store.transact(breakers.close, NAMESPACE, "bank", "anna")
     assert len(world.claim(worker)) == 1
     with pytest.raises(UsageError, match="rota breakers"):
-        world.store.transact(breaking.close, NAMESPACE, "mail", "anna")
+        world.store.transact(breakers.close, NAMESPACE, "mail", "anna")

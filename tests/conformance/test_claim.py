@@ -11,7 +11,7 @@ from rota.domain.rank import HEAD_START, Policy
 from rota.domain.status import Reason, Status
 from rota.ops import claim, fleet
 from rota.store import reader
-from tests.support.world import APP, FAILED, NAMESPACE, THREE_TRIES, World
+from tests.support.world import FAILED, THREE_TRIES, World
 
 SECOND = 1_000_000
 
@@ -214,22 +214,25 @@ def test_a_start_deadline_is_for_the_first_start_only(world: World) -> None:
 def test_a_claim_says_which_lanes_it_looked_at(world: World) -> None:
     world.enqueue(queue="a")
     world.enqueue(queue="b")
-    everything = world.store.transact(claim.claim, world.join(), NAMESPACE, APP, None, 0)
-    some = world.store.transact(claim.claim, world.join(), NAMESPACE, APP, ["a"], 0)
+    everything = world.store.transact(claim.claim, world.join(), world.served(), 0)
+    some = world.store.transact(claim.claim, world.join(), world.served(["a"]), 0)
     assert everything.claims == []
+    assert some.lanes is not None
+    assert everything.lanes is not None
     assert len(some.lanes) == 1
     assert some.lanes < everything.lanes
 
 
 def test_a_look_says_whether_a_claim_would_find_anything(world: World) -> None:
-    assert not world.store.read(reader.has_ready, NAMESPACE, APP, None)
+    assert not world.store.read(reader.has_ready, world.served())
     world.enqueue(queue="mail", delay_s=1)
-    assert not world.store.read(reader.has_ready, NAMESPACE, APP, None)
+    assert not world.store.read(reader.has_ready, world.served())
     world.enqueue(queue="mail")
-    assert world.store.read(reader.has_ready, NAMESPACE, APP, None)
-    assert world.store.read(reader.has_ready, NAMESPACE, APP, ["mail"])
-    assert not world.store.read(reader.has_ready, NAMESPACE, APP, ["other"])
-    assert not world.store.read(reader.has_ready, NAMESPACE, "other", None)
+    assert world.store.read(reader.has_ready, world.served())
+    assert world.store.read(reader.has_ready, world.served(["mail"]))
+    assert not world.store.read(reader.has_ready, world.served(["other"]))
+    assert not world.store.read(reader.has_ready, world.served(app="other", jobs=["send"]))
+    assert not world.store.read(reader.has_ready, world.served(jobs=["receive"]))
 
 
 def test_a_claim_is_bounded_by_bytes_but_brings_one_at_least(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from rota.ops import define
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import QueueRow
-from tests.support.world import APP, NAMESPACE, RecordingBus, World
+from tests.support.world import APP, NAMESPACE, NO_RETRY, RecordingBus, World
 
 
 def version_of(world: World, job: str = "send") -> int:
@@ -60,7 +60,9 @@ def test_the_registered_definition_can_be_read(world: World) -> None:
 def test_the_same_job_name_in_two_apps_is_two_jobs(world: World) -> None:
     world.register(Definition(name="send", timeout_s=1), app="other")
     assert world.store.read(reader.apps_of_job, NAMESPACE, "send") == ["other", "shop"]
-    assert world.store.read(reader.definition, NAMESPACE, APP, "send") == content(Definition(name="send"))
+    assert world.store.read(reader.definition, NAMESPACE, APP, "send") == content(
+        Definition(name="send", retry=NO_RETRY.retry.describe())
+    )
 
 
 def test_an_unknown_job_is_refused_by_name(world: World) -> None:
@@ -104,7 +106,7 @@ def test_nothing_is_claimed_from_a_paused_queue_until_it_is_resumed(world: World
     row = queue(world, "default")
     assert (row.paused_by, row.paused_note, row.paused_at) == ("ann", "stock-taking", world.clock.now())
     assert world.claim(worker) == []
-    assert not world.store.read(reader.has_ready, NAMESPACE, APP, None)
+    assert not world.store.read(reader.has_ready, world.served())
     assert world.store.transact(define.resume_queue, NAMESPACE, "default", "ann")
     assert [attempt.id for attempt in world.claim(worker)] == [id]
 

@@ -13,8 +13,8 @@ from rota.domain.job import Queue
 from rota.domain.outcome import GivenBack
 from rota.domain.status import Reason, Status
 from rota.ops import enqueue
-from rota.store.inbox import MOST_GROUPS
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.inbox import MOST_GROUPS
+from rota.store.postgres.store import PostgresStore
 from tests.support.world import World
 
 

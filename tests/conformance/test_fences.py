@@ -71,7 +71,7 @@ def test_in_a_batch_only_the_stale_ones_are_refused(world: World, outcome: Outco
     old, new = taken_over(world)
     world.enqueue_many(3)
     others = world.claim(world.join())
-    reports = [Finished(attempt.id, attempt.fence, outcome, NO_RETRY) for attempt in (others[0], old, *others[1:])]
+    reports = [Finished(attempt.id, attempt.fence, outcome) for attempt in (others[0], old, *others[1:])]
     assert world.store.transact(finish.finish, reports) == [old.id]
     assert world.status(new.id) is Status.RUNNING
     assert all(world.status(attempt.id) is not Status.RUNNING for attempt in others)
@@ -83,9 +83,9 @@ def test_of_two_reports_of_one_attempt_in_a_batch_one_counts(world: World, first
     world.enqueue_many(2)
     attempt, other = world.claim(world.join())
     reports = [
-        Finished(attempt.id, attempt.fence, first, NO_RETRY),
-        Finished(other.id, other.fence, Succeeded("1"), NO_RETRY),
-        Finished(attempt.id, attempt.fence, second, NO_RETRY),
+        Finished(attempt.id, attempt.fence, first),
+        Finished(other.id, other.fence, Succeeded("1")),
+        Finished(attempt.id, attempt.fence, second),
     ]
     assert world.store.transact(finish.finish, reports) == [attempt.id]
     assert len(world.attempts(attempt.id)) == 1

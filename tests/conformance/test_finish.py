@@ -97,7 +97,7 @@ def test_every_attempt_is_kept_with_its_error_worker_and_times(world: World) -> 
         (TimedOut(ERROR), "failed", Status.RETRYING, 1),
         (Snoozed(5), "snoozed", Status.SCHEDULED, 0),
         (GivenBack(Reason.DRAINED), "given_back", Status.QUEUED, 0),
-        (GivenBack(Reason.UNKNOWN_JOB, 5), "given_back", Status.SCHEDULED, 0),
+        (GivenBack(Reason.NOT_BEGUN, 5), "given_back", Status.SCHEDULED, 0),
         (Lost(ERROR), "lost", Status.QUEUED, 0),
     ],
 )
@@ -225,9 +225,10 @@ def test_the_jitter_of_the_report_decides_the_delay(world: World) -> None:
     world.enqueue_many(2)
     one, other = world.claim(world.join())
     rules = Rules(retry=Exponential(base=100, cap=100))
+    world.set_rules(one.id, rules)
     reports = [
-        finish.Finished(one.id, one.fence, FAILED, rules, 0.0),
-        finish.Finished(other.id, other.fence, FAILED, rules, 0.25),
+        finish.Finished(one.id, one.fence, FAILED, 0.0),
+        finish.Finished(other.id, other.fence, FAILED, 0.25),
     ]
     assert world.store.transact(finish.finish, reports) == []
     assert world.execution(one.id).due_at == world.clock.now()
@@ -239,9 +240,10 @@ def test_a_batch_may_hold_every_kind_of_outcome(world: World) -> None:
     world.enqueue_many(len(outcomes) * 20)
     attempts = world.claim(world.join(), 1000)
     reports = [
-        finish.Finished(attempt.id, attempt.fence, outcomes[index % len(outcomes)], THREE_TRIES)
+        finish.Finished(attempt.id, attempt.fence, outcomes[index % len(outcomes)])
         for index, attempt in enumerate(attempts)
     ]
+    world.set_rules(attempts[0].id, THREE_TRIES)
     assert world.store.transact(finish.finish, reports) == []
     statuses = [world.status(attempt.id) for attempt in attempts]
     expected = [

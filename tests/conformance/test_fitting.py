@@ -7,8 +7,9 @@ from rota.domain.job import Definition
 from rota.domain.requirement import Needs, Offers, Room
 from rota.domain.status import Status
 from rota.ops import claim, fleet
+from rota.ops.gates.offers import STARVES_S
 from rota.store import reader
-from tests.support.world import APP, NAMESPACE, World
+from tests.support.world import NAMESPACE, World
 
 
 def declare(world: World, job: str, **needs: object) -> None:
@@ -65,7 +66,7 @@ def test_a_worker_takes_as_many_as_it_has_processes_for(world: World) -> None:
     worker = join(world, tags=["eu"])
 
     def taken(processes: int | None) -> claim.Claimed:
-        return world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], Room(isolated=processes))
+        return world.store.transact(claim.claim, worker, world.served(), 10, None, Room(isolated=processes))
 
     none = taken(0)
     assert ([one.id for one in none.claims], none.has_no_room) == (others, True)
@@ -84,7 +85,7 @@ def test_a_worker_that_cannot_start_processes_takes_no_commands(world: World) ->
     worker = join(world)
 
     def taken(room: Room) -> list[str]:
-        found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], room)
+        found = world.store.transact(claim.claim, worker, world.served(), 10, None, room)
         return [one.id for one in found.claims]
 
     assert taken(Room(0, 0)) == [plain]
@@ -96,9 +97,9 @@ def test_what_lacks_a_process_keeps_no_resource_from_others(world: World) -> Non
     declare(world, "print", command=True, resources={"gpu": 1.0})
     declare(world, "think", resources={"gpu": 1.0})
     world.enqueue(job="print")
-    world.clock.advance(2 * claim.STARVES_S)
+    world.clock.advance(2 * STARVES_S)
     x, worker = world.enqueue(job="think"), join(world, resources={"gpu": 1.0})
-    found = world.store.transact(claim.claim, worker, NAMESPACE, APP, None, 10, [], Room(None, 0))
+    found = world.store.transact(claim.claim, worker, world.served(), 10, None, Room(None, 0))
     assert [one.id for one in found.claims] == [x]
 
 
@@ -111,7 +112,7 @@ def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world
     large = world.enqueue(job="think")
     world.clock.advance(1)
     small, light = world.enqueue(job="crunch"), world.enqueue()
-    world.clock.advance(claim.STARVES_S + 1)
+    world.clock.advance(STARVES_S + 1)
     world.store.transact(fleet.beat, [worker], 600)
     assert [one.id for one in world.claim(worker)] == [light], "the card that is free is kept for it"
     world.finish(running)
@@ -165,8 +166,8 @@ def test_work_that_nobody_can_take_is_pointed_out(world: World) -> None:
     join(world)
     (found,) = world.store.read(reader.stranded, NAMESPACE)
     assert requirement.words(found.requirements) == "pool cpu, 1 gpu"
-    standing, _ = world.store.read(reader.standing, NAMESPACE, x)
-    assert standing.requirements == found.requirements
+    facts = world.store.read(reader.claim_facts, NAMESPACE, x)
+    assert facts.requirements == found.requirements
     join(world, pools=("cpu",))
     assert len(world.store.read(reader.stranded, NAMESPACE)) == 1, "it has no card"
     join(world, pools=("cpu",), resources={"gpu": 1.0})

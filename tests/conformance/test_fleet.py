@@ -12,6 +12,7 @@ from rota.domain.note import State
 from rota.domain.outcome import Lost
 from rota.domain.status import Reason, Status
 from rota.ops import fleet, notes, trouble
+from rota.ops.fleet import Death
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import WorkerRow
@@ -88,7 +89,7 @@ def test_the_dead_and_the_gone_cannot_renew_their_lease(world: World) -> None:
 def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: RecordingBus) -> None:
     worker, attempts = holding(world, 3)
     bus.hints.clear()
-    assert world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL") == 3
+    assert world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL").executions == 3
     assert [type(hint) for hint in bus.hints] == [Ready]
     found = world.execution(attempts[0].id)
     assert (found.status, found.attempts, found.crashes, found.fence) == (Status.QUEUED, 0, 0, 1)
@@ -156,15 +157,15 @@ def test_a_checkpoint_and_a_suspicion_do_not_forget_each_other(world: World) -> 
 
 def test_a_worker_dies_only_once(world: World) -> None:
     worker, attempts = holding(world, 1)
-    assert world.store.transact(fleet.declare_dead, worker, "first") == 1
+    assert world.store.transact(fleet.declare_dead, worker, "first").executions == 1
     world.claim(world.join())
-    assert world.store.transact(fleet.declare_dead, worker, "second") == 0
+    assert world.store.transact(fleet.declare_dead, worker, "second") == Death()
     assert world.execution(attempts[0].id).crashes == 1
 
 
 def test_thousands_held_by_one_worker_are_all_rescued(world: World) -> None:
     worker, attempts = holding(world, 2500)
-    assert world.store.transact(fleet.declare_dead, worker, "killed") == 2500
+    assert world.store.transact(fleet.declare_dead, worker, "killed").executions == 2500
     assert len(world.claim(world.join(), 5000)) == len(attempts)
 
 

@@ -21,7 +21,7 @@ def report(world: World, target_s: float = 60.0) -> Report:
 
 
 def queues(found: Report) -> dict[tuple[str, str], figures.Figures]:
-    return {(group.queue, group.pool): group.figures for group in found.groups}
+    return {(group.queue, group.pool): group for group in found.groups}
 
 
 def test_without_work_and_workers_there_is_nothing_to_suggest(world: World) -> None:
@@ -73,12 +73,12 @@ def test_work_in_a_paused_queue_wants_no_slots(world: World) -> None:
     assert queues(report(world))["mail", "default"].suggested_slots > 0
     world.store.transact(define.pause_queue, NAMESPACE, "mail", "test", "")
     (group,) = [group for group in report(world).groups if group.queue == "mail"]
-    assert (group.paused, group.figures.ready, group.figures.suggested_slots) == (True, 50, 0)
+    assert (group.paused, group.ready, group.suggested_slots) == (True, 50, 0)
 
 
 def test_the_needs_of_what_waits_are_told_without_those_of_paused_queues(world: World) -> None:
     def needs(names: list[str] | None = None) -> list[str]:
-        return sorted(world.store.read(load.needs_of_ready, NAMESPACE, APP, names))
+        return sorted(world.store.read(load.needs_of_ready, world.served(names)))
 
     world.register(Definition(name="crunch", needs=Needs(pool="cpu")))
     assert needs() == []
@@ -99,15 +99,15 @@ def test_work_behind_an_open_breaker_wants_no_slots(world: World) -> None:
     world.finish(attempt, FAILED, Rules(retry=Fixed(attempts=1), breakers=(bank,)))
     found = queues(report(world))["default", "default"]
     assert (found.ready, found.suggested_slots) == (4, 0)
-    assert world.store.read(load.needs_of_ready, NAMESPACE, APP, None) == []
+    assert world.store.read(load.needs_of_ready, world.served()) == []
     world.enqueue("send")
-    assert world.store.read(load.needs_of_ready, NAMESPACE, APP, None) == [""]
+    assert world.store.read(load.needs_of_ready, world.served()) == [""]
     assert queues(report(world))["default", "default"].suggested_slots == 2
 
 
 def test_what_is_suggested_keeps_up_and_catches_up() -> None:
     def suggested(target_s: float = 60.0, **counted: float) -> int:
-        return suggested_slots([Lane(app=APP, queue="mail", **counted)], target_s)  # type: ignore[arg-type]
+        return suggested_slots([Lane(app=APP, job="send", queue="mail", **counted)], target_s)  # type: ignore[arg-type]
 
     two_seconds = {"ended": 10, "took": 20 * SECOND}
     assert suggested() == 0
@@ -123,13 +123,15 @@ def test_what_is_suggested_keeps_up_and_catches_up() -> None:
 
 
 def test_who_serves_several_groups_is_counted_in_each_and_once_in_all() -> None:
-    lanes = [Lane(app=APP, queue=queue, ready=5) for queue in ("mail", "reports")]
+    sends = frozenset({"send"})
+    lanes = [Lane(app=APP, job="send", queue=queue, ready=5) for queue in ("mail", "reports")]
     workers = [
-        Capacity(app=APP, queues=None, offers="{}", slots=10, running=4),
-        Capacity(app=APP, queues=["mail"], offers="{}", slots=10, running=12),
-        Capacity(app="other", queues=None, offers="{}", slots=10, running=0),
+        Capacity(app=APP, queues=None, jobs=sends, offers="{}", slots=10, running=4),
+        Capacity(app=APP, queues=["mail"], jobs=sends, offers="{}", slots=10, running=12),
+        Capacity(app="other", queues=None, jobs=sends, offers="{}", slots=10, running=0),
+        Capacity(app=APP, queues=None, jobs=frozenset({"receive"}), offers="{}", slots=10, running=0),
     ]
     found = figures.report(Measured(at=0, lanes=lanes, workers=workers), 60, 10)
-    assert [(group.figures.slots, group.figures.free_slots) for group in found.groups] == [(20, 6), (10, 6)]
+    assert [(group.slots, group.free_slots) for group in found.groups] == [(20, 6), (10, 6)]
     assert (found.total.slots, found.total.free_slots) == (20, 6)
     assert (found.total.suggested_slots, found.total.suggested_workers) == (2, 1)

@@ -106,7 +106,7 @@ def test_an_id_may_be_shortened_while_it_is_clear(world: World) -> None:
 
 def test_an_unknown_execution_is_said_to_be_unknown(world: World) -> None:
     id = world.ids.new()
-    for query in (reader.status, reader.execution, reader.ending, reader.standing):
+    for query in (reader.status, reader.execution, reader.ending, reader.claim_facts):
         with pytest.raises(UnknownExecution, match=id):
             world.store.read(query, NAMESPACE, id)
 
@@ -116,7 +116,7 @@ def test_the_executions_of_another_namespace_are_as_if_they_were_not_there(world
     (failed,) = world.fail()
     queued = world.enqueue()
     for id in (failed, queued):
-        queries = (reader.status, reader.execution, reader.ending, reader.standing, reader.resolve, reader.attempts)
+        queries = (reader.status, reader.execution, reader.ending, reader.claim_facts, reader.resolve, reader.attempts)
         for query in queries:
             with pytest.raises(UnknownExecution):
                 world.store.read(query, "tenant", id)
@@ -141,7 +141,7 @@ def test_a_queue_says_how_full_it_is(world: World) -> None:
     world.enqueue()
     world.claim(world.join(), 1)
     row = queue(world)
-    assert (row.queued, row.scheduled, row.running, row.dead) == (3, 1, 1, 2)
+    assert (row.queued, row.scheduled, row.running, row.waiting, row.dead) == (3, 1, 1, 0, 2)
     assert row.oldest_at == oldest_at
 
 
@@ -164,12 +164,12 @@ def test_work_that_nobody_serves_is_found(world: World) -> None:
 
 def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
-    standing, now = world.store.read(reader.standing, NAMESPACE, second)
-    assert (standing.status, standing.ahead, standing.live_workers, now) == (Status.QUEUED, 1, 0, world.clock.now())
+    facts = world.store.read(reader.claim_facts, NAMESPACE, second)
+    assert (facts.status, facts.ahead, facts.live_workers) == (Status.QUEUED, 1, 0)
     (attempt,) = world.claim(world.join(), 1)
     assert attempt.id == first
-    running, _ = world.store.read(reader.standing, NAMESPACE, first)
-    behind, _ = world.store.read(reader.standing, NAMESPACE, second)
+    running = world.store.read(reader.claim_facts, NAMESPACE, first)
+    behind = world.store.read(reader.claim_facts, NAMESPACE, second)
     assert (running.status, running.lease_until) == (Status.RUNNING, world.clock.now() + 10 * SECOND)
     assert (behind.ahead, behind.live_workers) == (0, 1)
 
@@ -177,9 +177,9 @@ def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
 def test_a_snoozed_execution_says_so(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, Snoozed(60))
-    standing, _ = world.store.read(reader.standing, NAMESPACE, attempt.id)
-    assert (standing.status, standing.reason) == (Status.SCHEDULED, "snoozed")
-    assert standing.due_at == world.clock.now() + 60 * SECOND
+    facts = world.store.read(reader.claim_facts, NAMESPACE, attempt.id)
+    assert (facts.status, facts.reason) == (Status.SCHEDULED, "snoozed")
+    assert facts.due_at == world.clock.now() + 60 * SECOND
 
 
 def test_reading_sees_one_consistent_state(world: World) -> None:

@@ -18,7 +18,7 @@ def look(world: World) -> Chores:
 
 
 def rescue(world: World) -> int:
-    return world.store.transact(upkeep.rescue, LEASE_S)
+    return world.store.transact(upkeep.rescue, LEASE_S).executions
 
 
 def expire(world: World) -> int:
@@ -149,6 +149,16 @@ def test_the_work_of_a_worker_whose_lease_ran_out_is_rescued(world: World) -> No
     assert "sent no heartbeat" in (kept.error or "")
     assert world.finish(attempt) == [attempt.id]
     assert world.store.transact(fleet.beat, [worker], LEASE_S) == {}
+
+
+def test_a_lease_that_runs_out_after_the_look_is_not_rescued_by_it(world: World) -> None:
+    """The rescue may have waited for the write lock, and heartbeats with it."""
+    world.start()
+    world.clock.advance(0.75 * LEASE_S)
+    looked_at = look(world).now
+    world.clock.advance(0.5 * LEASE_S)
+    assert world.store.transact(upkeep.rescue, LEASE_S, looked_at).executions == 0
+    assert world.store.transact(upkeep.rescue, LEASE_S, look(world).now).executions == 1
 
 
 def test_a_worker_that_beats_is_left_alone(world: World) -> None:

@@ -105,8 +105,9 @@ class Oracle:
         for item in self.day.split(","):
             if item == "L":
                 fits = day.day == last
-            elif item == "LW":
-                fits = day == _weekday_near(date(day.year, day.month, last))
+            elif item.startswith("L") and item.endswith("W"):
+                wanted = last - int(item[2:-1] or 0)
+                fits = wanted > 0 and day == _weekday_near(date(day.year, day.month, wanted))
             elif item.startswith("L-"):
                 fits = day.day == last - int(item[2:])
             elif item.endswith("W"):
@@ -122,13 +123,19 @@ class Oracle:
         number = (day.weekday() + 1) % 7
         last = calendar.monthrange(day.year, day.month)[1]
         for item in self.weekday.split(","):
-            if "#" in item:
+            if item.endswith("#L"):
+                fits = _value(item[:-2], WEEKDAYS) % 7 == number and day.day > last - 7
+            elif "#" in item:
                 name, place = item.split("#")
                 fits = _value(name, WEEKDAYS) % 7 == number and (day.day - 1) // 7 + 1 == int(place)
             elif item.endswith("L"):
                 fits = _value(item[:-1], WEEKDAYS) % 7 == number and day.day > last - 7
             else:
-                fits = _fits(item, number, 0, 7, WEEKDAYS) or (number == 0 and _fits(item, 7, 0, 7, WEEKDAYS))
+                first, _, end = item.partition("/")[0].partition("-")
+                if end and _value(first, WEEKDAYS) > _value(end, WEEKDAYS):
+                    fits = _fits(item, number, 0, 6, WEEKDAYS)
+                else:
+                    fits = _fits(item, number, 0, 7, WEEKDAYS) or (number == 0 and _fits(item, 7, 0, 7, WEEKDAYS))
                 if item.startswith(("*", "?")):
                     fits = _fits(item, number, 0, 6)
             if fits:
@@ -146,14 +153,18 @@ def _fits(field: str, value: int, low: int, high: int, names: list[str] | None =
         else:
             first = _value(base, names)
             last = high if step else first
+        if first > last:
+            size = high - low + 1
+            last += size
+            value += size if value < first else 0
         if first <= value <= last and (value - first) % int(step or 1) == 0:
             return True
     return False
 
 
 def _value(text: str, names: list[str] | None) -> int:
-    if names and text in names:
-        return names.index(text) + (1 if names is MONTHS else 0)
+    if names and text[:3] in names:
+        return names.index(text[:3]) + (1 if names is MONTHS else 0)
     return int(text)
 
 

@@ -53,6 +53,12 @@ WORDS = {
     "0 */5 * * *": "at 00:00, 05:00, 10:00, 15:00 and 20:00 every day",
     "15 */12 * * *": "at 00:15 and 12:15 every day",
     "59 23 31 12 *": "at 23:59 on day 31 of December",
+    "0 22-2 * * *": "at 00:00, 01:00, 02:00, 22:00 and 23:00 every day",
+    "0 22-2/2 * * *": "at 00:00, 02:00 and 22:00 every day",
+    "0 0 * * FRI-MON": "at 00:00 on Monday and Friday to Sunday",
+    "0 0 * * FRI-MON/2": "at 00:00 on Sunday and Friday",
+    "0 0 * * MON#L": "at 00:00 on the last Monday of the month",
+    "0 0 L-3W * *": "at 00:00 on the weekday (Monday to Friday) nearest to the day 3 days before the last of the month",
     # Days of the month.
     "0 0 1 * *": "at 00:00 on day 1 of the month",
     "0 0 1,15 * *": "at 00:00 on days 1 and 15 of the month",

@@ -24,6 +24,9 @@ PLAIN = """
 30 2 25-31 3,10 *
 30 2 */2 * *; 30 2 */2 * SUN; 30 2 1-7 * SUN; 0 2 ? MAR SUN; 30 2 * MAR,NOV *; 45 1 * 4-10 *
 0 0 1 1 *; 30 2 13 * FRI
+30 22-2 * * *; 0 22-2/2 * * *; 50-10 2 * * *; 30 2 * * FRI-MON; 30 2 * * SAT-SUN; 30 2 * * 7-2; 30 2 * * FRI-TUE/2
+30 2 28-3 * *; 30 2 * OCT-MAR *; 30 2 * NOV-APR/2 *; 30 2 L-3W * *; 30 2 * * MON#L
+30 2 * september sunday; 0 2 * * thurs
 """
 WITH_SECONDS = """
 0 30 2 * * *; 15 30 2 * * *; 0,30 59 1 * * *; */30 0 2 * * *; 59 59 1 * * *; 0 0 2 * * SUN; 30 30 */3 * * *
@@ -100,11 +103,16 @@ def windows(zone: str) -> list[Window]:
     return [Window(zone, change.at - BEFORE_S, change.at + AFTER_S) for change in changes(zone)]
 
 
+MINUTES = ["*", "0", "30", "*/15", "*/7", "5-25", "0,30,59"]
+HOURS = ["*", "2", "1-3", "*/3", "0,2,23", "0-5/2", "22-3", "23-4/2", "1,2,3,4"]
+DAYS = ["*", "*", "*", "?", "*/2", "L", "LW", "1-15", "25-31", "L-2", "L-4W", "28-2"]
+MONTHS = ["*", "*", "*", "3,4,9-11", "*/2", "MAR-NOV", "SEP-APR"]
+WEEKDAYS = ["*", "*", "*", "?", "SUN", "0-6", "6,7", "0L", "SUN#2", "FRI#3", "*/2", "FRI-MON", "SUN#L"]
+
+
 def invented(entropy: random.Random) -> str:
     """An expression of five fields that is right and fires often."""
-    minute = entropy.choice(["*", "0", "30", "*/15", "*/7", "5-25", "0,30,59", str(entropy.randrange(60))])
-    hour = entropy.choice(["*", "2", "1-3", "*/3", "0,2,23", "0-5/2", str(entropy.randrange(24)), "1,2,3,4"])
-    day = entropy.choice(["*", "*", "*", "?", "*/2", "L", "LW", f"{entropy.randint(1, 28)}W", "1-15", "25-31", "L-2"])
-    month = entropy.choice(["*", "*", "*", "3,4,9-11", "*/2", "MAR-NOV"])
-    weekday = entropy.choice(["*", "*", "*", "?", "SUN", "0-6", "6,7", "0L", "SUN#2", "FRI#3", "*/2"])
-    return f"{minute} {hour} {day} {month} {weekday}"
+    minute = entropy.choice([*MINUTES, str(entropy.randrange(60))])
+    hour = entropy.choice([*HOURS, str(entropy.randrange(24))])
+    day = entropy.choice([*DAYS, f"{entropy.randint(1, 28)}W"])
+    return f"{minute} {hour} {day} {entropy.choice(MONTHS)} {entropy.choice(WEEKDAYS)}"

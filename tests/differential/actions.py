@@ -9,29 +9,29 @@ from typing import Any
 import msgspec
 
 from rota.clock import ManualClock
+from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
-from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Cancelled, Error, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.rank import Policy
 from rota.domain.retry import Fixed
+from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import LAST_ID, IdSource
-from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
-from rota.ops.enqueue import Header, Item
-from rota.store.port import Tx, together_of
+from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops.submission import Header, Item
+from rota.store.port import Tx, declared
 from rota.store.reader import Filter
 from tests.differential import looks
 from tests.differential.side import Side
 
 NAMESPACE = "default"
 APPS = ("shop", "post")
-JOBS = ("send", "count")
+JOBS = ["send", "count"]
 QUEUES = ("default", "line", "tight", "new")
 NOTES = ("", "a note", 'quotes " and \\ and ä€𝄞')
 ERROR = Error("ValueError", 'boom "quoted" \\ {braces}', "Traceback …")
 LEASE_S = 10.0
-MICROSECONDS = 1_000_000
 Ask = Callable[[Side], Any]
 
 
@@ -50,13 +50,16 @@ class Actions:
         self._kinds: list[tuple[Callable[[], tuple[str, Ask]], int]] = [
             (self._register, 2),
             (self._enqueue, 24),
+            (self._enqueue_many, 6),
             (self._enqueue_together, 3),
             (self._claim, 20),
             (self._finish, 20),
             (self._cancel, 5),
             (self._tend_the_dead, 6),
             (self._pause, 4),
+            (self._pause_job, 4),
             (self._join, 6),
+            (self._deploy, 2),
             (self._fleet, 8),
             (self._reconcile, 3),
             (self._chore, 16),
@@ -83,11 +86,25 @@ class Actions:
         return self._register_app(self._chance.choice(APPS))
 
     def _register_app(self, app: str) -> tuple[str, Ask]:
-        tries = self._chance.randint(1, 4)
-        definitions = [Definition(name=job, retry=Fixed(attempts=tries).describe()) for job in JOBS]
+        declared = self._declared()
+        return f"register {app} {declared}", lambda side: side.store.transact(
+            define.register, NAMESPACE, app, *declared
+        )
+
+    def _declared(self) -> tuple[list[Definition], list[Queue]]:
+        policy = Fixed(attempts=self._chance.randint(1, 4), delay=self._chance.choice([0, 2, 10]))
+        total_s = self._chance.choice([None, None, 5.0])
+        definitions = [Definition(name=job, retry=policy.describe(), total_timeout_s=total_s) for job in JOBS]
         queues = [Queue(name="line", policy=Policy.FIFO), Queue(name="tight", max_depth=self._chance.randint(2, 5))]
-        return f"register {app} {tries}", lambda side: side.store.transact(
-            define.register, NAMESPACE, app, definitions, queues
+        return definitions, queues
+
+    def _deploy(self) -> tuple[str, Ask]:
+        app = self._chance.choice(APPS)
+        if self._chance.random() < 0.5:
+            return f"settle {app}", lambda side: side.store.transact(deploy.settle, NAMESPACE, app, LEASE_S)
+        number = self._chance.randint(1, 4)
+        return f"use {app} {number}", lambda side: side.store.transact(
+            deploy.use, NAMESPACE, app, number, LEASE_S, "ann"
         )
 
     def _pause(self) -> tuple[str, Ask]:
@@ -96,16 +113,36 @@ class Actions:
             return f"pause {queue}", lambda side: side.store.transact(define.pause_queue, NAMESPACE, queue, "ann", note)
         return f"resume {queue}", lambda side: side.store.transact(define.resume_queue, NAMESPACE, queue, "ann")
 
+    def _pause_job(self) -> tuple[str, Ask]:
+        app, job = self._chance.choice(APPS), self._chance.choice([*JOBS, "nothing"])
+        if self._chance.random() < 0.5:
+            return f"pause {job}", lambda side: side.store.transact(job_pauses.pause, NAMESPACE, app, job, "ann")
+        return f"resume {job}", lambda side: side.store.transact(job_pauses.resume, NAMESPACE, app, job, "ann")
+
     # Enqueueing.
 
     def _enqueue(self) -> tuple[str, Ask]:
         header, items = self._submission()
         return f"enqueue {header} {items}", lambda side: side.store.transact(enqueue.enqueue, header, items)
 
+    def _enqueue_many(self) -> tuple[str, Ask]:
+        """Unique keys in bulk, some of them twice, many of them held by what an earlier bulk has created."""
+        header, _ = self._submission()
+        scopes: list[Any] = ["queued", "active", "forever", 5.0]
+        action = self._chance.choice([one.value for one in OnConflict if one is not OnConflict.REJECT] * 4 + ["reject"])
+        unique = Unique(scope=self._chance.choice(scopes), on_conflict=action)
+        job, queue = self._chance.choice(JOBS), self._chance.choice(["default", "default", "line", "tight"])
+        header = msgspec.structs.replace(header, job=job, queue=queue, key=None, unique=unique)
+        numbers = [self._chance.randrange(60) for _ in range(self._chance.choice([5, 20, 40]))]
+        ids = self._ids.many(len(numbers))
+        self.known += ids
+        items = [Item(id, f'{{"bulk":{number}}}') for id, number in zip(ids, numbers, strict=True)]
+        return f"bulk {header} {numbers}", lambda side: side.store.transact(enqueue.enqueue, header, items)
+
     def _enqueue_together(self) -> tuple[str, Ask]:
         header, _ = self._submission()
         calls = [(header, self._items(1)), self._submission(), (header, self._items(2))]
-        together = together_of(enqueue.enqueue)
+        together = declared(enqueue.enqueue).together
         assert together is not None
 
         def several(tx: Tx) -> Any:
@@ -122,6 +159,8 @@ class Actions:
             actor="test",
             priority=self._chance.choice([0, 0, 10, -10]),
             tags=self._chance.choice([None, '["a"]']),
+            headers=self._chance.choice([None, None, '{"tenant":"ä€"}']),
+            overrides=self._chance.choice([None, None, '{"timeout_s":1.5}']),
             **self._when(),
             **self._keys(),
         )
@@ -148,10 +187,13 @@ class Actions:
         return {**self._chance.choice(when), **self._chance.choice(limits)}
 
     def _keys(self) -> dict[str, Any]:
-        match self._chance.randrange(6):
+        match self._chance.randrange(7):
             case 0:
                 return {"key": self._chance.choice(["one", "two", 'odd " key \\'])}
-            case 1 | 2:
+            case 1:
+                once = Unique(key="one", on_conflict=self._chance.choice(list(OnConflict)).value)
+                return {"key": self._chance.choice(["three", "four"]), "unique": once}
+            case 2 | 3:
                 scopes: list[Any] = ["queued", "active", "forever", 5.0]
                 action = self._chance.choice(list(OnConflict)).value
                 key = self._chance.choice([None, "one", "two"])
@@ -165,16 +207,18 @@ class Actions:
         place, slots = self._place(), self._chance.choice([0, 1, 2, 5])
         app = self._chance.choice(APPS)
         queues = self._chance.choice([None, None, None, ["default"], ["line", "tight", "nowhere"], []])
+        jobs = self._chance.choice([JOBS, JOBS, JOBS[:1], JOBS[1:]])
         marked = self._chance.random() < 0.5
         self._claimer = place
 
         def ask(side: Side) -> Any:
-            marks = side.marks_of(place) if marked else []
-            taken = side.store.transact(claim.claim, side.worker(place), NAMESPACE, app, queues, slots, marks)
+            marks = side.marks_of(place) if marked else None
+            served = Served.one(NAMESPACE, app, queues, jobs)
+            taken = side.store.transact(claim.claim, side.worker(place), served, slots, marks)
             side.marks.setdefault(place, {}).update({lane: (rank, id) for lane, rank, id in taken.marks})
             return taken
 
-        return f"claim {place} {app} {queues} {slots} {'marked' if marked else ''}", ask
+        return f"claim {place} {app} {queues} {jobs} {slots} {'marked' if marked else ''}", ask
 
     def _finish(self) -> tuple[str, Ask]:
         recent = self.attempts[-12:]
@@ -183,11 +227,7 @@ class Actions:
             if recent:
                 id, fence, _ = self._chance.choice(recent)
                 fence += self._chance.choice([0, 0, 0, 0, 0, 0, 0, 1, -1])
-                rules = Rules(
-                    retry=Fixed(attempts=3, delay=self._chance.choice([0, 2, 10])),
-                    total_timeout_s=self._chance.choice([None, None, 5.0]),
-                )
-                reports.append(finish.Finished(id, fence, self._outcome(), rules, jitter=0.25))
+                reports.append(finish.Finished(id, fence, self._outcome(), jitter=0.25))
         return f"finish {reports}", lambda side: side.store.transact(finish.finish, reports)
 
     def _outcome(self) -> Outcome:
@@ -203,7 +243,7 @@ class Actions:
             TimedOut(ERROR, total=True),
             Cancelled(),
             Snoozed(3.0),
-            GivenBack(Reason.UNKNOWN_JOB, 2.0),
+            GivenBack(Reason.NOT_BEGUN, 2.0),
             GivenBack(Reason.DRAINED),
         ]
         return self._chance.choice(outcomes)
@@ -244,14 +284,19 @@ class Actions:
             pid=place,
             version="0",
             queues=self._chance.choice([None, ["default", 'odd "'], []]),
+            jobs=self._chance.choice([["send", "count"], ["send"], ["receive", "send"], []]),
             concurrency=3,
         )
 
-        def ask(side: Side) -> Any:
-            side.workers.append(side.store.transact(fleet.join, newcomer, LEASE_S))
-            return place
+        declared: tuple[Any, ...] | None = (*self._declared(), {}) if self._chance.random() < 0.5 else None
 
-        return f"join {place} {app}", ask
+        def ask(side: Side) -> Any:
+            number = declared and side.store.transact(deploy.declare, NAMESPACE, app, *declared)
+            who = msgspec.structs.replace(newcomer, deploy=number)
+            side.workers.append(side.store.transact(fleet.join, who, LEASE_S))
+            return place, number
+
+        return f"join {place} {app} {declared}", ask
 
     def _fleet(self) -> tuple[str, Ask]:
         place, other = self._place(), self._place()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rota.domain.served import Served
 from rota.ops import upkeep
 from rota.store import reader
 from rota.store.reader import Filter
@@ -51,8 +52,9 @@ def _app(_: Side, asked: Asked) -> str:
     return APPS[asked.place % 2]
 
 
-def _queues(_: Side, asked: Asked) -> list[str] | None:
-    return [None, ["default"], []][asked.place % 3]
+def _served(_: Side, asked: Asked) -> Served:
+    queues = (asked.place % 3 and ["default"]) or None
+    return Served.one(NAMESPACE, APPS[asked.place % 2], queues, [["send", "count"], ["send"], []][asked.place % 3])
 
 
 def _sorted(look: Callable[[Side, Asked], Any]) -> Callable[[Side, Asked], Any]:
@@ -65,7 +67,7 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("attempts", _read(reader.attempts, _namespace, _id)),
     ("ending", _read(reader.ending, _namespace, _id)),
     ("status", _read(reader.status, _namespace, _id)),
-    ("standing", _read(reader.standing, _namespace, _id)),
+    ("claim facts", _read(reader.claim_facts, _namespace, _id)),
     ("resolve", _read(reader.resolve, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
     ("executions", _read(reader.executions, _namespace, lambda _, asked: asked.wanted)),
     ("dead", _read(reader.dead, _namespace, lambda _, asked: asked.wanted, lambda _, asked: asked.reason)),
@@ -73,7 +75,7 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("are dead", _read(reader.are_dead, _namespace, lambda _, asked: [one for one in asked.ids if len(one) == 36])),
     (
         "has ready",
-        _read(reader.has_ready, _namespace, _app, lambda _, asked: (asked.place % 3 and ["default"]) or None),
+        _read(reader.has_ready, _served),
     ),
     ("cancels", _sorted(_read(reader.cancels, _worker))),
     ("holds more", _read(reader.holds_more, _worker, lambda _, asked: [one for one in asked.ids if len(one) == 36])),

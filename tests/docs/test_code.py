@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ import pytest
 
 import rota
 from rota.cli.main import cli
+from rota.clock import SystemClock
+from rota.domain.instant import MICROSECONDS
+from rota.executors.http import signing
 from rota.sdk.app import App
 from rota.testing import harness
 from tests.docs.pages import blocks, inline_code, pages
@@ -51,6 +54,20 @@ def test_python_on_the_pages_runs(page: str) -> None:
     for block in blocks(page, "python"):
         # Line numbers in a traceback are those of the page.
         exec(compile("\n" * (block.line - 1) + block.body, page, "exec"), names)
+
+
+def test_the_receiver_on_the_page_checks_what_is_signed() -> None:
+    (block,) = [block for block in blocks("docs/execution.md", "python") if "def is_signed" in block.body]
+    names: dict[str, Any] = {"Mapping": Mapping}
+    exec(compile(block.body, "docs/execution.md", "exec"), names)
+    is_signed, about = names["is_signed"], {"Idempotency-Key": "an-id", "X-Rota-Fence": "1", "Accept": "*/*"}
+    now = SystemClock().now() // MICROSECONDS
+    headers = {**about, **signing.sign("POST", "/a?b=c", about, b"body", b"key", now)}
+    assert is_signed(headers, "POST", "/a?b=c", b"body", b"key")
+    assert not is_signed({**headers, "Idempotency-Key": "another"}, "POST", "/a?b=c", b"body", b"key")
+    assert not is_signed(headers, "POST", "/a?b=c", b"body", b"another key")
+    old = {**about, **signing.sign("POST", "/a?b=c", about, b"body", b"key", now - 400)}
+    assert not is_signed(old, "POST", "/a?b=c", b"body", b"key")
 
 
 def test_pages_with_python_are_found() -> None:

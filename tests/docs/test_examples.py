@@ -150,8 +150,8 @@ def test_a_stocktake_stops_when_it_is_asked_to() -> None:
 
 def test_a_busy_day_ends_well_but_for_the_declined_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     # Sleeping jobs sleep on the machine's clock, which the harness does not move.
-    monkeypatch.setattr(shop.stocktake.function_target.function, "__defaults__", (2, 0.0))
-    monkeypatch.setattr(shop.report.function_target.function, "__defaults__", (0.0,))
+    monkeypatch.setattr(shop.stocktake.function_executor.function, "__defaults__", (2, 0.0))
+    monkeypatch.setattr(shop.report.function_executor.function, "__defaults__", (0.0,))
     with harness(shop.app) as running:
         day = shop.busy_day.enqueue(20)
         running.advance("1h")

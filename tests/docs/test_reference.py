@@ -12,8 +12,8 @@ import rota
 from rota import config
 from rota.domain.errors import RotaError
 from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
-from rota.executors.command import Command
-from rota.executors.http import Request
+from rota.executors.http.request import Request
+from rota.executors.process.command import Command
 from rota.sdk.app import FunctionOptions
 from rota.sdk.when import When
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table

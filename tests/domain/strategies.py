@@ -53,9 +53,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(TimedOut, error=st.just(ERROR), total=st.booleans()),
     st.just(Cancelled()),
     st.builds(Snoozed, delay_s=delays_s),
-    st.builds(
-        GivenBack, reason=st.sampled_from([Reason.DRAINED, Reason.NOT_HELD, Reason.UNKNOWN_JOB]), delay_s=delays_s
-    ),
+    st.builds(GivenBack, reason=st.sampled_from([Reason.DRAINED, Reason.NOT_HELD, Reason.NOT_BEGUN]), delay_s=delays_s),
     st.just(GivenBack(Reason.DRAINED)),
     st.just(Lost(ERROR)),
     st.just(Expired()),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -33,8 +35,21 @@ def test_a_value_has_one_form(text: str, expected: str) -> None:
 
 
 @given(VALUES)
-def test_the_form_is_the_same_value_in_json(value: object) -> None:
-    assert json.loads(payload.canonical(json.dumps(value))) == value
+def test_the_form_is_the_same_value_in_json_and_the_digest_is_of_the_form(value: object) -> None:
+    text = json.dumps(value)
+    assert json.loads(payload.canonical(text)) == value
+    assert payload.digest(text) == hashlib.sha256(payload.canonical(text).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("number", ["5e-324", "1e308", "1e-15999"])
+def test_a_digest_does_not_keep_numbers_written_out(number: str) -> None:
+    text = f"[{','.join([number] * 5_000)}]"
+    tracemalloc.start()
+    try:
+        payload.digest(text)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.dictionaries(st.text(), st.integers()))

@@ -9,7 +9,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rota.domain import retry
-from rota.domain.lifecycle import CRASH_CAP, Back, End, Held, Later, Move, Rules, decide
+from rota.domain.instant import MICROSECONDS
+from rota.domain.lifecycle import CRASH_CAP, Back, Final, Held, Later, Move, Rules, decide
 from rota.domain.outcome import (
     Cancelled,
     Expired,
@@ -23,8 +24,6 @@ from rota.domain.outcome import (
 )
 from rota.domain.status import ALLOWED, PENDING, TERMINAL, Reason, Status, may_move
 from tests.domain.strategies import ERROR, NOW, delays_s, held_rows, jitters, outcomes, policies, rules
-
-MICROSECONDS = 1_000_000
 
 
 def held(attempts: int = 0, crashes: int = 0, **more: object) -> Held:
@@ -44,7 +43,7 @@ def held(attempts: int = 0, crashes: int = 0, **more: object) -> Held:
 
 def target_of(move: Move) -> Status:
     match move:
-        case End(status=status):
+        case Final(status=status):
             return status
         case Later(attempts=attempts):
             return Status.RETRYING if attempts else Status.SCHEDULED
@@ -84,14 +83,14 @@ def test_the_same_values_always_lead_to_the_same_move(row: Held, outcome: Outcom
 
 @given(held_rows(), rules, jitters)
 def test_a_success_stands_even_against_a_cancel(row: Held, rules: Rules, jitter: float) -> None:
-    assert decide(row, Succeeded("1"), rules, NOW, jitter) == End(Status.SUCCESS, Reason.COMPLETED)
+    assert decide(row, Succeeded("1"), rules, NOW, jitter) == Final(Status.SUCCESS, Reason.COMPLETED)
 
 
 @given(held_rows(), outcomes, rules, jitters)
 def test_what_was_asked_to_cancel_never_starts_again(row: Held, outcome: Outcome, rules: Rules, jitter: float) -> None:
     assume(row.cancel_at is not None)
     move = decide(row, outcome, rules, NOW, jitter)
-    assert isinstance(move, End)
+    assert isinstance(move, Final)
     assert move.status in (Status.SUCCESS, Status.CANCELLED)
     if move.status is Status.CANCELLED:
         assert move.reason is row.cancel_reason
@@ -123,7 +122,7 @@ def test_counted_attempts_never_exceed_the_policy(policy: retry.Policy, history:
     }
     for kind in history:
         move = decide(held(counted), kinds[kind], Rules(retry=policy), NOW, jitter)
-        if isinstance(move, End):
+        if isinstance(move, Final):
             assert kind == "fail"
             assert counted + 1 == policy.attempts
             return
@@ -138,7 +137,7 @@ def test_crashes_never_exceed_their_cap(rules: Rules, crashes: int) -> None:
     for before in range(crashes):
         move = decide(held(crashes=before), Lost(ERROR), rules, NOW, 0.5)
         if before + 1 == CRASH_CAP:
-            assert move == End(Status.FAILED, Reason.CRASH_LOOP)
+            assert move == Final(Status.FAILED, Reason.CRASH_LOOP)
             return
         assert move == Back(before + 1, Reason.CRASHED)
 
@@ -146,41 +145,41 @@ def test_crashes_never_exceed_their_cap(rules: Rules, crashes: int) -> None:
 @given(held_rows(), delays_s, jitters)
 def test_being_given_back_or_snoozed_burns_no_attempt(row: Held, delay_s: float, jitter: float) -> None:
     assume(row.cancel_at is None)
-    for outcome in (Snoozed(delay_s), GivenBack(Reason.UNKNOWN_JOB, delay_s)):
+    for outcome in (Snoozed(delay_s), GivenBack(Reason.NOT_BEGUN, delay_s)):
         move = decide(row, outcome, Rules(), NOW, jitter)
         if isinstance(move, Later):
             assert move.attempts == row.attempts
         else:
-            assert move == Back(row.crashes, Reason.UNKNOWN_JOB)
+            assert move == Back(row.crashes, Reason.NOT_BEGUN)
 
 
 def test_a_permanent_failure_ends_at_once_and_says_why() -> None:
     plain = decide(held(), Failed(ERROR, permanent=True), Rules(), NOW, 0.5)
     arguments = decide(held(), Failed(ERROR, Reason.BAD_ARGUMENTS, permanent=True), Rules(), NOW, 0.5)
-    assert plain == End(Status.FAILED, Reason.PERMANENT_ERROR)
-    assert arguments == End(Status.FAILED, Reason.BAD_ARGUMENTS)
+    assert plain == Final(Status.FAILED, Reason.PERMANENT_ERROR)
+    assert arguments == Final(Status.FAILED, Reason.BAD_ARGUMENTS)
 
 
 def test_the_last_attempt_says_that_retries_are_exhausted() -> None:
     several, single = Rules(retry=retry.Fixed(attempts=3)), Rules(retry=retry.NO_RETRY)
-    assert decide(held(attempts=2), Failed(ERROR), several, NOW, 0.5) == End(Status.FAILED, Reason.RETRIES_EXHAUSTED)
-    assert decide(held(), Failed(ERROR), single, NOW, 0.5) == End(Status.FAILED, Reason.ERROR)
-    assert decide(held(), TimedOut(ERROR), single, NOW, 0.5) == End(Status.FAILED, Reason.TIMEOUT)
+    assert decide(held(attempts=2), Failed(ERROR), several, NOW, 0.5) == Final(Status.FAILED, Reason.RETRIES_EXHAUSTED)
+    assert decide(held(), Failed(ERROR), single, NOW, 0.5) == Final(Status.FAILED, Reason.ERROR)
+    assert decide(held(), TimedOut(ERROR), single, NOW, 0.5) == Final(Status.FAILED, Reason.TIMEOUT)
 
 
 def test_an_attempt_that_timed_out_is_retried_and_a_total_timeout_is_not() -> None:
     policy = Rules(retry=retry.Fixed(attempts=3, delay=10))
     assert decide(held(), TimedOut(ERROR), policy, NOW, 0.5) == Later(NOW + 10 * MICROSECONDS, 1, Reason.TIMEOUT)
-    assert decide(held(), TimedOut(ERROR, total=True), policy, NOW, 0.5) == End(Status.FAILED, Reason.TOTAL_TIMEOUT)
+    assert decide(held(), TimedOut(ERROR, total=True), policy, NOW, 0.5) == Final(Status.FAILED, Reason.TOTAL_TIMEOUT)
 
 
 def test_a_job_may_name_its_own_delay_within_its_attempts() -> None:
     policy = Rules(retry=retry.Fixed(attempts=2, delay=10))
     asked = Failed(ERROR, retry_in_s=3)
     assert decide(held(), asked, policy, NOW, 0.5) == Later(NOW + 3 * MICROSECONDS, 1, Reason.ERROR)
-    assert decide(held(attempts=1), asked, policy, NOW, 0.5) == End(Status.FAILED, Reason.RETRIES_EXHAUSTED)
+    assert decide(held(attempts=1), asked, policy, NOW, 0.5) == Final(Status.FAILED, Reason.RETRIES_EXHAUSTED)
 
 
 def test_an_attempt_that_stopped_when_asked_is_cancelled_and_a_late_start_is_skipped() -> None:
-    assert decide(held(), Cancelled(), Rules(), NOW, 0.5) == End(Status.CANCELLED, Reason.CANCELLED)
-    assert decide(held(), Expired(), Rules(), NOW, 0.5) == End(Status.SKIPPED, Reason.START_DEADLINE)
+    assert decide(held(), Cancelled(), Rules(), NOW, 0.5) == Final(Status.CANCELLED, Reason.CANCELLED)
+    assert decide(held(), Expired(), Rules(), NOW, 0.5) == Final(Status.SKIPPED, Reason.START_DEADLINE)

@@ -6,8 +6,10 @@ import dataclasses
 import enum
 import json
 import math
+import signal
 import uuid
 from collections import deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -168,6 +170,12 @@ def test_deep_nesting_is_refused_both_ways(depth: int, innermost: Any) -> None:
         decode("[" * depth + "]" * depth, "the arguments")
 
 
+@pytest.mark.parametrize("text", [b"[" * 5000 + b"]" * 5000, b"[null", b'{"a": null'], ids=["deep", "list", "object"])
+def test_ready_made_json_that_the_caller_would_read_next_is_refused_in_the_same_way(text: bytes) -> None:
+    with pytest.raises(ArgumentsError, match="the arguments cannot be stored as JSON"):
+        encode(msgspec.Raw(text), "the arguments", is_read_next=True)
+
+
 def test_the_deepest_nesting_goes_both_ways() -> None:
     value = nested(DEEPEST - 1)
     assert decode(encode(value, "x"), "x") == value
@@ -176,6 +184,71 @@ def test_the_deepest_nesting_goes_both_ways() -> None:
 def test_wide_values_are_not_deep_ones() -> None:
     value = [[index] for index in range(10 * DEEPEST)]
     assert decode(encode(value, "x"), "x") == value
+
+
+@pytest.fixture
+def cpu_limit() -> Iterator[None]:
+    """Ends a test that would compute for minutes; what it checks takes a fraction of a second."""
+
+    def give_up(*_: object) -> None:
+        pytest.fail("20 s of processor time are used up")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, 20.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.usefixtures("cpu_limit")
+def test_a_long_name_costs_the_same_however_many_values_are_below_it() -> None:
+    name = "k" * 4_000_000
+    value = {name: [None] * 100_000}
+    assert len(encode(value, "x", most_bytes=8_000_000)) > 4_500_000
+    value[name].append("\x00")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentsError, match=r"the result cannot be stored: a NUL character at \.kkk") as caught:
+        encode(value, "the result", most_bytes=8_000_000)
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ArgumentsError, match=r"the answer cannot be stored: a NUL character at \.kkk") as caught:
+        decode(json.dumps(value), "the answer")
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({"a": [1, {"b": math.nan}]}, "nan at .a[1].b,"),
+        ([[1.0, math.inf]], "inf at [0][1],"),
+        (math.nan, "nan at the top,"),
+        ({"a": {"x\x00": 1}}, "NUL character at .a.x\x00"),
+    ],
+)
+def test_a_refusal_names_the_place(value: Any, place: str) -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        encode(value, "the result")
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1e-15999", "-1E-401", "0e-500", "1.5e-0000000401", "0e999999", f"0e{'9' * 5000}", f"1e-{'9' * 5000}"],
+    ids=lambda number: number[:12],
+)
+def test_ready_made_json_with_a_huge_exponent_is_refused(number: str) -> None:
+    with pytest.raises(ArgumentsError, match=r"a number in the arguments has an exponent beyond 400"):
+        encode({"a": [1, msgspec.Raw(number.encode())]}, "the arguments")
+
+
+@pytest.mark.parametrize("number", ["5e-324", "1e308", "1e-400", "1e-007", "2.5E+30"])
+def test_ready_made_json_with_an_ordinary_exponent_is_stored(number: str) -> None:
+    assert encode(msgspec.Raw(number.encode()), "x") == number
+
+
+def test_a_text_may_look_like_a_number_with_a_huge_exponent() -> None:
+    for text in ('"1e-15999"', '{"1e999":"x\\"1e999"}'):
+        assert encode(msgspec.Raw(text.encode()), "x") == text
 
 
 def test_values_with_a_natural_text_are_stored_as_it() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain import retention
-from rota.domain.retention import DAY, DAY_S, FOREVER, MICROSECONDS, Pass, Record, Retention
+from rota.domain.instant import MICROSECONDS
+from rota.domain.retention import DAY, DAY_S, FOREVER, Pass, Record, Retention
 
 NOW = 1_800_000_000 * MICROSECONDS
 HOUR = 3600 * MICROSECONDS

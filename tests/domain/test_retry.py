@@ -126,7 +126,7 @@ def test_a_policy_describes_itself_as_data() -> None:
     assert Fixed(attempts=3, delay="5s", only=(OSError,)).describe() == {
         "policy": "Fixed",
         "attempts": 3,
-        "delay": "5s",
+        "delay": 5.0,
         "only": ["builtins.OSError"],
         "never": [],
     }

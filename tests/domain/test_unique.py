@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.status import PENDING, TERMINAL, Status
 from rota.domain.unique import LONGEST_KEY, OnConflict, Scope, Unique, check_key, holds
 from tests.domain.strategies import instants
 
 statuses = st.none() | st.sampled_from(list(Status))
-MICROSECONDS = 1_000_000
 
 
 @given(st.sampled_from([Scope.QUEUED, Scope.ACTIVE]), st.sampled_from(sorted(TERMINAL)), instants, instants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
@@ -15,8 +16,9 @@ from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.completer import Completer
 from rota.engine.pace import HORIZON_S, Pace
-from rota.engine.stopping import Stop
-from rota.engine.worker import WAIT_S, Worker
+from rota.engine.running import Stop
+from rota.engine.slot_wait import WAIT_S
+from rota.engine.worker import Worker
 from rota.ops.finish import Finished
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
@@ -117,6 +119,15 @@ async def test_what_came_later_has_its_own_time_to_wait(bench: Bench) -> None:
 
 
 @on_loop
+async def test_what_waited_only_because_the_process_stood_still_begins_and_does_not_go_back(bench: Bench) -> None:
+    bench.take(*["rest"] * 5)
+    await asyncio.sleep(0)  # The first two have begun.
+    time.sleep(2 * WAIT_S)  # noqa: ASYNC251  # sleep: a machine that has no processor for this process
+    await until(lambda: bench.worker.is_idle)
+    assert {type(report.outcome) for report in bench.outcomes.reports} == {Succeeded}
+
+
+@on_loop
 async def test_what_waits_can_be_cancelled(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.stop("rest2", Stop.CANCEL)
@@ -155,9 +166,10 @@ def test_the_faster_slots_are_used_again_the_more_is_claimed_ahead(ended: int, s
 
 def test_a_fast_worker_that_meets_slow_work_leaves_the_rest_to_others(site: Site) -> None:
     fast = site.worker("--concurrency", "2")
-    before = site.app.jobs["echo"].enqueue_many(range(400))
-    slow = [site.enqueue("gated_async", "go"), site.enqueue("gated_async", "go")]
-    after = site.app.jobs["echo"].enqueue_many(range(100))
+    echo, gated = site.app.jobs["echo"], site.app.jobs["gated_async"]
+    before = echo.options(priority="high").enqueue_many(range(400))
+    slow = [gated.enqueue("go"), gated.enqueue("go")]
+    after = echo.options(priority="low").enqueue_many(range(100))
     for handle in slow:
         site.wait_started(handle)
     assert [handle.result(PATIENCE_S) for handle in before] == list(range(400))

@@ -9,8 +9,9 @@ import pytest
 
 from rota import App, DefinitionError
 from rota.domain.breaker import Breaker
-from rota.ops import breaking
+from rota.ops import breakers
 from rota.testing import harness
+from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -24,10 +25,11 @@ def cli(site: Site, *words: str) -> str:
 
 
 def is_open(site: Site) -> bool:
-    circuits = site.app.connection.store().read(breaking.circuits, "default")
+    circuits = site.app.connection.store().read(breakers.circuits, "default")
     return any(circuit.opened_at is not None for circuit in circuits)
 
 
+@on_both
 def test_what_is_down_is_not_run_against_and_goes_on_when_it_is_back(site: Site) -> None:
     handles = site.app.jobs["knock"].enqueue_many([f"gate {number}" for number in range(MANY)])
     site.worker("--processes", "2", "--concurrency", "1")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from rota.domain.errors import StoreError, StoreUnavailable
 from rota.domain.outcome import Succeeded
-from rota.engine.bridge import Bridge
 from rota.engine.completer import Completer
+from rota.engine.port import WorkerStore
 from rota.ops.finish import Finished
 
 
@@ -22,7 +21,7 @@ class Picky:
         self.away = 0
         self.taken: list[str] = []
 
-    async def transact(self, op: Callable[..., Any], reports: list[Finished]) -> list[str]:
+    async def finish(self, reports: list[Finished]) -> list[str]:
         if self.away:
             self.away -= 1
             raise StoreUnavailable("away")
@@ -36,7 +35,7 @@ async def test_what_the_store_always_refuses_is_given_up_and_the_others_are_writ
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = Picky({"b"})
-    completer = Completer(cast("Bridge", store))
+    completer = Completer(cast("WorkerStore", store))
     for id in "abc":
         completer.add(Finished(id, 1, Succeeded("1")))
     await completer.step()
@@ -47,7 +46,7 @@ async def test_what_the_store_always_refuses_is_given_up_and_the_others_are_writ
 
 async def test_what_a_store_that_is_away_did_not_take_is_kept() -> None:
     store = Picky({"b"})
-    completer = Completer(cast("Bridge", store))
+    completer = Completer(cast("WorkerStore", store))
     completer.add(Finished("a", 1, Succeeded("1")))
     store.away = 1
     with pytest.raises(StoreUnavailable):

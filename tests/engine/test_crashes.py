@@ -9,10 +9,12 @@ import threading
 import pytest
 
 from rota import Status
+from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
 
 
+@on_both
 def test_what_a_killed_child_held_is_started_again_without_waiting_for_the_lease(site: Site) -> None:
     worker = site.worker(lease_s=600)
     x = site.enqueue("gated", "go")
@@ -35,19 +37,24 @@ def test_a_child_that_exits_by_itself_is_replaced(site: Site) -> None:
     assert "ended with exit code 9" in (x.attempts()[0].error or "")
 
 
+@on_both
 def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> None:
-    site.worker(lease_s=600)
+    worker = site.worker(lease_s=600)
     x = site.enqueue("die")
     site.wait_for(x, Status.FAILED)
     info = x.info()
     assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
     assert [attempt.status for attempt in x.attempts()] == ["lost", "lost", "failed"]
     assert [row.id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
+    line = f"execution {x.id} of job die has failed with its worker process: crash_loop"
+    eventually(lambda: worker.log().count(line) == 1, what="a line in the log of the supervisor")
+    assert worker.log().count("1 of its executions returned to the queue") == 2
     assert site.enqueue("echo", 1).result(PATIENCE_S) == 1
 
 
+@on_both
 def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_lease(site: Site) -> None:
-    first = site.worker()
+    first = site.worker(lease_s=2)
     x = site.enqueue("gated", "go")
     child = site.wait_started(x)
     first.signal(signal.SIGKILL)
@@ -64,22 +71,23 @@ def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_leas
 
 def test_a_held_interpreter_keeps_its_lease_while_work_flows_past_it(site: Site) -> None:
     """The worst case: the job takes the interpreter at any moment of what its process does for other executions."""
-    site.worker(lease_s=2)
+    site.worker(lease_s=1)
     flowing = threading.Event()
 
     def flow() -> None:
         while not flowing.is_set():
             site.app.jobs["echo_async"].enqueue_many(range(20))
+            flowing.wait(0.02)
 
     thread = threading.Thread(target=flow)
     thread.start()
     try:
-        held = [site.enqueue("hold_interpreter", 3) for _ in range(3)]
-        assert [x.result(2 * PATIENCE_S) for x in held] == ["done"] * 3
+        held = [site.enqueue("hold_interpreter", 2) for _ in range(2)]
+        assert [x.result(2 * PATIENCE_S) for x in held] == ["done"] * 2
     finally:
         flowing.set()
         thread.join()
-    assert [(x.info().fence, x.info().crashes) for x in held] == [(1, 0)] * 3
+    assert [(x.info().fence, x.info().crashes) for x in held] == [(1, 0)] * 2
 
 
 @pytest.mark.parametrize("job", ["hold_interpreter", "block_loop"])
@@ -94,8 +102,9 @@ def test_a_job_that_blocks_everything_for_longer_than_the_lease_keeps_it(site: S
     assert len(site.journal("started")) == 1
 
 
+@on_both
 def test_a_holder_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
-    old = site.worker()
+    old = site.worker(lease_s=2)
     x = site.enqueue("gated", "go")
     child = site.wait_started(x)
     with old.frozen():
@@ -128,8 +137,9 @@ def test_a_thread_that_does_not_stop_loses_its_slot_and_its_process_is_replaced(
     assert (x.info().crashes, y.info().crashes) == (0, 0)
 
 
+@on_both
 def test_everything_that_was_running_survives_the_death_of_all_processes_at_once(site: Site) -> None:
-    workers = [site.worker("--processes", "2"), site.worker()]
+    workers = [site.worker("--processes", "2", lease_s=2), site.worker(lease_s=2)]
     handles = [site.enqueue("gated_async", "go") for _ in range(30)]
     for handle in handles:
         site.wait_started(handle)
@@ -179,7 +189,7 @@ def test_a_process_that_a_job_left_behind_does_not_hide_the_death_of_its_worker(
 
 
 def test_large_arguments_are_handed_over_in_pieces(site: Site) -> None:
-    handles = site.app.jobs["size"].enqueue_many(["y" * 1_000_000] * 80)
+    handles = site.app.jobs["size"].enqueue_many(["y" * 1_000_000] * 20)
     site.worker(lease_s=30)  # The lease is not what is tested, and megabytes take their time.
     assert {handle.result(2 * PATIENCE_S) for handle in handles} == {1_000_000}
     assert {handle.info().fence for handle in handles} == {1}

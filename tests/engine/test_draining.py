@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota import Status
+from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -67,6 +68,7 @@ def test_an_idle_worker_stops_at_once(site: Site) -> None:
     assert site.live() == []
 
 
+@on_both
 def test_what_was_given_back_is_taken_up_by_the_next_worker(site: Site) -> None:
     first = site.worker(grace_s=0)
     x = site.enqueue("gated", "go")

@@ -12,6 +12,8 @@ from rota import Status
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
 
+pytestmark = pytest.mark.xdist_group("elsewhere")
+
 
 def test_a_process_is_used_again(served: Site) -> None:
     pids = {served.enqueue("alone", number).result(PATIENCE_S)[1] for number in range(10)}
@@ -35,7 +37,7 @@ def test_code_that_heeds_nothing_is_stopped_at_its_timeout(served: Site) -> None
     assert not is_alive(pid)
     (usage,) = served.usage(x)
     assert usage.signal == "SIGKILL"
-    assert usage.cpu_s > 0.1
+    assert usage.cpu_s > 0
     assert served.enqueue("alone", 2).result(PATIENCE_S)[0] == 2
 
 

@@ -15,10 +15,11 @@ import pytest
 from rota import App, Handle, Status
 from rota.clock import SystemClock
 from rota.domain.headcount import Headcount
-from rota.engine import tether
-from rota.engine.bridge import StoreBridge
-from rota.engine.child import FINISH
+from rota.engine import tether, wire
+from rota.engine.async_store import SupervisorCalls, WorkerCalls
+from rota.engine.calls import StoreCalls
 from rota.engine.crew import Crew
+from rota.engine.host import FINISH
 from rota.engine.node import Node, Place
 from rota.engine.occupancy import Occupancy
 from rota.engine.process import ChildProcess
@@ -30,28 +31,58 @@ from tests.support.workers import REPOSITORY, Site
 SLOTS = 2
 
 
+class Watched(WorkerCalls):
+    """The verbs of a worker, as its supervisor sees them on the wire."""
+
+    def __init__(self, calls: StoreCalls, worker: int, occupancy: Occupancy) -> None:
+        super().__init__(calls, worker)
+        self._occupancy = occupancy
+
+    def __getattribute__(self, name: str) -> Any:
+        verb = super().__getattribute__(name)
+        if name not in wire.VERBS:
+            return verb
+
+        async def seen(*arguments: Any) -> Any:
+            answer = await verb(*arguments)
+            self._occupancy.saw(name, arguments, answer)
+            return answer
+
+        return seen
+
+
 class Scene:
     """A node in this process, whose supervisor is the test. Its jobs wait for `gate`."""
 
     def __init__(self, folder: Path) -> None:
         self.app = App("scene", url=f"sqlite:///{folder}/rota.db")
         self.gate = asyncio.Event()
+        self.begun = 0
 
         @self.app.job(retry=None)
         async def wait() -> str:
+            self.begun += 1
             await self.gate.wait()
             return "done"
 
         self._job = wait
         self.store = self.app.connection.store()
-        self.bridge = StoreBridge(self.store)
-        self.occupancy = Occupancy(self.bridge, SystemClock(), SLOTS)
+        self.calls = StoreCalls(self.store)
+        self.occupancy = Occupancy(SystemClock(), SLOTS)
 
     async def start(self, grace_s: float) -> None:
         newcomer = fleet.Newcomer(
-            namespace="default", app="scene", name="n", host="h", pid=1, version="", queues=None, concurrency=SLOTS
+            namespace="default",
+            app="scene",
+            name="n",
+            host="h",
+            pid=1,
+            version="",
+            queues=None,
+            jobs=[],
+            concurrency=SLOTS,
         )
-        worker = await self.bridge.transact(fleet.join, newcomer, 600)
+        worker, _ = await SupervisorCalls(self.calls, SystemClock()).join(newcomer, 600)
         place = Place(
             worker=worker,
             namespace="default",
@@ -62,7 +93,8 @@ class Scene:
             poll_s=0.05,
             grace_s=grace_s,
         )
-        self.node = Node(self.occupancy, SystemClock(), place, self.app.targets())
+        store = Watched(self.calls, worker, self.occupancy)
+        self.node = Node(store, SystemClock(), place, self.app.targets())
         self.running = asyncio.create_task(self.node.run())
 
     async def enqueue(self, count: int) -> list[Handle[Any]]:
@@ -71,7 +103,7 @@ class Scene:
     async def close(self) -> None:
         self.running.cancel()
         await asyncio.gather(self.running, return_exceptions=True)
-        self.bridge.close()
+        self.calls.close()
         self.app.close()
 
 
@@ -91,7 +123,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
-    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    await until(lambda: scene.begun == 2)
     scene.node.finish()
     (late,) = await scene.enqueue(1)
     done, _ = await asyncio.wait([scene.running], timeout=1)
@@ -106,7 +138,7 @@ async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(sce
 async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
-    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    await until(lambda: scene.begun == 2)
     scene.node.finish()
     scene.node.drain()
     await asyncio.wait_for(scene.running, PATIENCE_S)
@@ -116,7 +148,7 @@ async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
 async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
     await scene.start(grace_s=600)
     some = await scene.enqueue(2)
-    await until(lambda: all(x.status() is Status.RUNNING for x in some))
+    await until(lambda: scene.begun == 2)
     scene.node.finish()
     scene.node.drain()
     done, _ = await asyncio.wait([scene.running], timeout=0.5)
@@ -133,7 +165,7 @@ async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
     await until(lambda: not scene.occupancy.is_idle)
     assert scene.occupancy.used() == 1
     some += await scene.enqueue(5)
-    await until(lambda: sum(x.status() is Status.RUNNING for x in some) == SLOTS)
+    await until(lambda: scene.begun == SLOTS)
     assert scene.occupancy.used() == SLOTS
     scene.gate.set()
     await until(lambda: scene.occupancy.is_idle)
@@ -151,9 +183,8 @@ async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_dep
 
     crew = Crew(allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), waits=never, let_go=lambda _: None)
     await scene.start(1)
-    way = crew.enter(1, scene.bridge)
-    assert isinstance(way, Occupancy) is counts
-    assert counts or way is scene.bridge
+    saw = crew.enter(1)
+    assert isinstance(getattr(saw, "__self__", None), Occupancy) is counts
 
 
 async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
@@ -164,17 +195,25 @@ async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
         patch.setenv(JOURNAL, str(file_site.folder))
         patch.setenv("PYTHONPATH", str(REPOSITORY))
         child = await ChildProcess.spawn(command)
-    bridge = StoreBridge(file_site.app.connection.store())
+    calls = StoreCalls(file_site.app.connection.store())
     try:
         hello = await child.hello()
         assert hello is not None
         newcomer = fleet.Newcomer(
-            namespace="default", app=hello.app, name="n", host="h", pid=1, version="", queues=None, concurrency=SLOTS
+            namespace="default",
+            app=hello.app,
+            name="n",
+            host="h",
+            pid=1,
+            version="",
+            queues=None,
+            jobs=[],
+            concurrency=SLOTS,
         )
-        worker = await bridge.transact(fleet.join, newcomer, 600)
+        worker, _ = await SupervisorCalls(calls, SystemClock()).join(newcomer, 600)
         where: dict[str, Any] = {"namespace": "default", "app": hello.app, "queues": None, "concurrency": SLOTS}
         child.send(msgspec.json.encode(Place(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
-        desk = asyncio.create_task(child.serve_store(bridge))
+        serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))
         x = await file_site.app.jobs["gated"].aenqueue("go")
         await until(lambda: bool(file_site.journal("started")))
         child.send(FINISH)
@@ -184,10 +223,10 @@ async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
         assert (x.status(), file_site.journal("told")) == (Status.RUNNING, [])
         file_site.open("go")
         assert await asyncio.wait_for(child.wait(), PATIENCE_S) == tether.DRAINED
-        await asyncio.wait_for(desk, PATIENCE_S)
+        await asyncio.wait_for(serving, PATIENCE_S)
         assert (x.result(0), x.info().fence) == ("done", 1)
     finally:
         child.kill()
         await child.wait()
         child.close()
-        bridge.close()
+        calls.close()

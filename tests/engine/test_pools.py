@@ -1,4 +1,4 @@
-"""Jobs with `isolation="process"` and commands under a real worker: what becomes of their processes and their stage."""
+"""Isolated jobs and commands under a real worker: what becomes of their processes and their spawner."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from pathlib import Path
 
 from rota import App, Status
 from rota.domain.lifecycle import Rules
-from rota.executors import tree
-from rota.executors.process import Pool, ProcessExecutor
-from rota.executors.stage import PROGRAM
+from rota.executors.process.pool import Pool, ProcessExecutor
+from tests.kill.processes import spawners_of
 from tests.support.waiting import PATIENCE_S, eventually
-from tests.support.workers import Site, Worker, is_alive
-
-
-def stages(worker: Worker) -> list[int]:
-    """The processes beside the worker's own that start others."""
-    found = [pid for child in worker.children() for pid in tree.children(child)]
-    return [pid for pid in found if PROGRAM in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+from tests.support.workers import Site, is_alive
 
 
 def test_a_process_is_replaced_after_as_many_jobs_as_the_setting_says(file_site: Site) -> None:
@@ -36,15 +29,15 @@ def test_what_a_job_has_left_ends_although_its_worker_goes_on(file_site: Site) -
     eventually(lambda: not is_alive(left), what="the end of what was left behind")
 
 
-def test_those_who_die_with_the_stage_are_not_charged(site: Site, tmp_path: Path) -> None:
+def test_jobs_that_die_with_the_spawner_are_not_charged(site: Site, tmp_path: Path) -> None:
     worker = site.worker()
     x = site.enqueue("alone_async", "soon")
     script = f"echo $$ >> {tmp_path}/command; while ! test -e {tmp_path}/go; do sleep 0.05; done"
     y = site.enqueue("shell", script=script)
     site.wait_started(x)
     eventually((tmp_path / "command").exists, what="the start of the command")
-    (stage,) = stages(worker)
-    os.kill(stage, signal.SIGKILL)
+    (spawner,) = spawners_of(worker.pid)
+    os.kill(spawner, signal.SIGKILL)
     site.wait_started(x, fence=2)
     eventually(lambda: len((tmp_path / "command").read_text().split()) == 2, what="the second start of the command")
     site.open("soon")
@@ -55,7 +48,7 @@ def test_those_who_die_with_the_stage_are_not_charged(site: Site, tmp_path: Path
         assert [attempt.reason for attempt in one.attempts()] == ["suspected", "completed"]
 
 
-def test_a_command_that_kills_the_stage_every_time_is_a_crash_loop_and_takes_nobody_along(site: Site) -> None:
+def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_nobody_along(site: Site) -> None:
     site.worker("--concurrency", "4")
     innocent = [site.enqueue("alone_async", "soon") for _ in range(2)]
     for one in innocent:
@@ -64,12 +57,18 @@ def test_a_command_that_kills_the_stage_every_time_is_a_crash_loop_and_takes_nob
     site.wait_for(x, Status.FAILED)
     info = x.info()
     assert (info.reason, info.crashes, info.attempts) == ("crash_loop", 3, 0)
-    assert "the stage" in (x.attempts()[-1].error or "")
+    assert "the spawner" in (x.attempts()[-1].error or "")
     site.open("soon")
     for one in innocent:
         assert one.result(PATIENCE_S) == "done"
         assert one.info().crashes == 0
         assert len(one.attempts()) <= 2, "apart, they have nothing to do with it"
+
+
+def test_a_spawner_that_a_command_stops_is_continued(file_site: Site) -> None:
+    file_site.worker(lease_s=2)
+    x = file_site.enqueue("shell", script='kill -STOP "$PPID"')
+    file_site.wait_for(x, Status.SUCCESS)
 
 
 def test_a_suspect_keeps_the_limits_of_its_job() -> None:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from rota import Status
+from tests.support.rude_jobs import ENDS
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
+
+pytestmark = pytest.mark.xdist_group("rudeness")
 
 
 @pytest.mark.parametrize("number", [12, 40], ids=["named", "nameless"])
@@ -32,6 +35,23 @@ def test_a_copy_that_a_job_makes_of_its_process_ends_with_the_job(served: Site, 
     executions = [served.enqueue(name, number) for number in numbers for name in ("alone", "echo_async", "echo")]
     results = [x.result(PATIENCE_S) for x in executions]
     assert [value if isinstance(value, int) else value[0] for value in results] == [n for n in numbers for _ in "123"]
+
+
+@pytest.mark.parametrize("job", ["forks_and_waits", "forks_and_waits_async", "alone_forks_and_waits"])
+def test_a_copy_exits_as_python_would(served: Site, job: str) -> None:
+    executions = {how: served.enqueue(job, how) for how in ENDS}
+    assert {how: x.result(PATIENCE_S) for how, x in executions.items()} == ENDS
+
+
+def test_the_traceback_of_a_copy_is_in_the_log_of_its_job(served: Site) -> None:
+    x = served.enqueue("alone_forks_and_waits", "raise")
+    eventually(lambda: "LookupError: in the copy" in [line.text for line in served.logs(x)], what="the traceback")
+
+
+@pytest.mark.parametrize("job", ["leaks", "leaks_async", "alone_leaks", "alone_leaks_async"])
+def test_context_variables_of_one_attempt_are_not_found_by_the_next(served: Site, job: str) -> None:
+    executions = [served.enqueue(job) for _ in range(60)]
+    assert [x.result(PATIENCE_S) for x in executions] == [["import"]] * 60
 
 
 @pytest.mark.parametrize("what", ["directory", "mask", "stdout", "stream", "descriptors", "alarm"])

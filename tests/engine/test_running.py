@@ -7,12 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota import App, ExecutionFailed, Handle, Status
+from rota import App, ExecutionFailed, Fixed, Handle, Status
 from rota.domain.payload import MOST_MESSAGE, MOST_TRACEBACK
+from rota.store import reader
 from rota.store.reader import AttemptRow
+from tests.engine.conftest import served_on_both
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S
 from tests.support.workers import Site
+
+pytestmark = [served_on_both, pytest.mark.xdist_group("running")]
 
 
 def ended(x: Handle[Any]) -> tuple[str, str, str]:
@@ -68,17 +72,16 @@ def test_arguments_that_no_longer_fit_fail_for_good_and_say_so(served: Site) -> 
     assert "b" in message
 
 
-def test_a_job_that_the_worker_does_not_have_is_given_back(served: Site) -> None:
+def test_a_job_that_the_worker_does_not_have_is_left_alone(served: Site) -> None:
     newer = App("engine", url=served.app.settings.url)
     try:
         x = newer.job(name="brand_new")(lambda: None).enqueue()
-        served.wait_for(x, Status.SCHEDULED)
+        assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
+        assert (x.status(), x.attempts()) == (Status.QUEUED, [])
+        assert served.app.connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
+        assert x.cancel() is Status.CANCELLED
     finally:
         newer.close()
-    info = x.info()
-    assert (info.reason, info.attempts, info.crashes) == ("unknown_job", 0, 0)
-    assert [attempt.status for attempt in x.attempts()] == ["given_back"]
-    assert x.cancel() is Status.CANCELLED
 
 
 @pytest.mark.parametrize("job", ["raise", "raise_async"])
@@ -166,6 +169,33 @@ def test_an_attempt_that_takes_too_long_is_stopped(served: Site, job: str) -> No
     assert "longer than 0.3 s" in message
 
 
+@pytest.mark.parametrize(("timeout", "words"), [("0.1s", "longer than 0.1 s"), ("0.5s", "longer than 0.5 s")])
+def test_an_execution_may_have_a_timeout_of_its_own(served: Site, timeout: str, words: str) -> None:
+    status, reason, message = ended(served.app.jobs["slow_async"].options(timeout=timeout).enqueue())
+    assert (status, reason) == ("failed", "timeout")
+    assert words in message
+
+
+@pytest.mark.parametrize("job", ["retry_none", "retry_fixed", "retry_exponential", "retry_custom"])
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_an_execution_may_have_retries_of_its_own(served: Site, job: str, attempts: int) -> None:
+    x = served.app.jobs[job].options(retry=Fixed(attempts=attempts, delay=0.02)).enqueue()
+    assert ended(x)[2] == f"attempt {attempts}"
+
+
+def test_which_errors_are_retried_remains_the_decision_of_the_job(served: Site) -> None:
+    x = served.app.jobs["retry_never"].options(retry=Fixed(attempts=2, delay=0.02)).enqueue()
+    assert ended(x)[1:] == ("permanent_error", "attempt 1")
+
+
+@pytest.mark.parametrize("prefix", ["", "alone_"])
+def test_children_inherit_the_headers_of_their_parent(served: Site, prefix: str) -> None:
+    parent = served.app.jobs[f"{prefix}headers"].options(headers={"tenant": "ann", "level": "0"}).enqueue(1)
+    tenant, child = parent.result(PATIENCE_S)
+    assert tenant == "ann"
+    assert served.app.handle(child).result(PATIENCE_S) == ["ann", "1"]
+
+
 @pytest.mark.parametrize("job", ["never_in_total", "too_long_in_total"])
 def test_all_attempts_together_have_a_limit_too(served: Site, job: str) -> None:
     x = served.enqueue(job)
@@ -173,7 +203,7 @@ def test_all_attempts_together_have_a_limit_too(served: Site, job: str) -> None:
     assert (status, reason) == ("failed", "total_timeout")
 
 
-@pytest.mark.parametrize("job", ["gated", "gated_async"])
+@pytest.mark.parametrize("job", ["gated", "gated_async", "cleans_up_badly"])
 def test_a_running_execution_that_is_cancelled_is_told_and_ends_so(served: Site, job: str) -> None:
     x = served.enqueue(job, "never")
     served.wait_started(x)

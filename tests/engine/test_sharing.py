@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from rota import Status
+from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
 
+@on_both
 def test_two_workers_on_one_database_share_the_work_and_each_execution_runs_once(site: Site) -> None:
     gates = [site.enqueue("gated", "go") for _ in range(4)]
     site.worker("--concurrency", "2")
@@ -57,6 +59,7 @@ def test_a_worker_with_several_processes_uses_them_all(site: Site) -> None:
     assert {x.result(PATIENCE_S) for x in handles} == {"done"}
 
 
+@on_both
 def test_delayed_executions_run_when_they_are_due_and_not_before(site: Site) -> None:
     site.worker()
     x = site.app.jobs["echo"].options(delay="1s").enqueue(1)

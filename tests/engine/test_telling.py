@@ -10,8 +10,11 @@ import pytest
 
 from rota import Handle, Status
 from rota.ops import fleet
+from tests.engine.conftest import on_both, served_on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
+
+pytestmark = pytest.mark.xdist_group("telling")
 
 ISOLATION = pytest.mark.parametrize("prefix", ["", "alone_"], ids=["thread", "process"])
 
@@ -21,6 +24,7 @@ def has_said(site: Site, x: Handle[Any], lines: list[str]) -> bool:
 
 
 @ISOLATION
+@served_on_both
 def test_everything_that_is_said_can_be_read_while_it_runs(served: Site, prefix: str) -> None:
     gate = f"{prefix}said"
     x = served.enqueue(f"{prefix}says", gate)
@@ -63,6 +67,7 @@ def test_a_flood_of_output_keeps_its_beginning_and_its_end(served: Site, prefix:
 
 
 @ISOLATION
+@served_on_both
 def test_the_next_attempt_finds_the_checkpoint(served: Site, prefix: str) -> None:
     assert served.enqueue(f"{prefix}steps").result(PATIENCE_S) == [1, 2, 3]
 
@@ -125,6 +130,7 @@ def test_an_attempt_that_lost_its_lease_has_no_children(site: Site) -> None:
     assert len(site.executions("echo")) == 1
 
 
+@on_both
 def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: Site) -> None:
     worker = site.worker("--processes", "2", lease_s=1)
     eventually(lambda: len(site.live()) == 2, what="two processes")
@@ -137,3 +143,19 @@ def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: S
     assert len(worker.children()) == 1
     assert store.transact(fleet.ask_to_drain, "default", second.id, "test")
     assert worker.wait() == 0
+
+
+def test_the_worker_s_own_output_has_failures_and_what_other_processes_print(file_site: Site) -> None:
+    worker = file_site.worker()
+    failed, talked, ran = (
+        file_site.enqueue("retry_fixed"),
+        file_site.enqueue("decent"),
+        file_site.enqueue("shell", script="echo from a command"),
+    )
+    wanted = [
+        f"{failed.id} failed retry_fixed, attempt 1 of 3: ValueError: attempt 1; retried in 20ms",
+        f"{failed.id} failed retry_fixed, attempt 3 of 3: ValueError: attempt 3; given up (retries_exhausted)",
+        f"decent {talked.id}: hello",
+        f"shell {ran.id}: from a command",
+    ]
+    eventually(lambda: all(line in worker.log() for line in wanted), what="what happened, in the worker's log")

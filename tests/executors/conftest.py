@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rota.executors import stage
+from rota.executors.process import spawner
 
 
 @pytest.fixture
 async def closed() -> AsyncIterator[None]:
-    """The stage of the event loop goes with the test."""
+    """The spawner of the event loop ends with the test."""
     yield
-    on = stage.shared()
+    on = spawner.shared()
     on.close()
     await on.closed()

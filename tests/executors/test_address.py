@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
 
@@ -12,11 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.clock import ManualClock
 from rota.domain.errors import DefinitionError
-from rota.executors import address
-from rota.executors.address import Allowed, Refused, Unresolved, checked, literal, why_not
-from rota.executors.http import Request
+from rota.executors.http import address
+from rota.executors.http.address import Allowed, Refused, checked, literal, why_not
+from rota.executors.http.request import Request
+from rota.executors.http.resolver import KEPT_S, Resolver, Unresolved
 from tests.executors.test_http import LOCAL, Server, answer, failure, result
+from tests.support.waiting import eventually
 
 PUBLIC = "93.184.215.14"
 
@@ -252,7 +257,7 @@ async def test_a_name_that_nobody_knows_is_tried_again(monkeypatch: pytest.Monke
 async def test_a_name_without_addresses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups(monkeypatch, [])
     with pytest.raises(Unresolved):
-        await checked("empty.example", 80, Allowed([]))
+        await checked("empty.example", Allowed([]))
 
 
 @pytest.mark.parametrize("host", [f"{'a' * 64}.example", "a" * 300, "a..b"])
@@ -261,13 +266,74 @@ async def test_a_name_that_cannot_be_is_a_failure(host: str, dialled: Dialled) -
     assert dialled.addresses == []
 
 
-async def test_a_lookup_that_hangs_ends_with_the_patience_for_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hangs(*_: object, **__: object) -> Any:
-        await asyncio.Event().wait()
+# --- Names whose servers do not answer ------------------------------------------------------------
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", hangs, raising=False)
-    failed = await failure(Request("http://slow.example/", connect_timeout_s=0.05))
+
+class Silent:
+    """Stands for a name service in which the names below `silent.test` are not answered until the end of the test."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.released = threading.Event()
+
+    def __call__(self, host: str, *_: object, **__: object) -> list[Any]:
+        self.asked.append(host)
+        if host.endswith("silent.test"):
+            self.released.wait(60)
+        return [(socket.AF_INET, 1, 6, "", ("127.0.0.1", 0))]
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
+    silent = Silent()
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    monkeypatch.setattr(address, "resolver", Resolver())
+    yield silent
+    silent.released.set()
+
+
+async def test_a_lookup_that_hangs_ends_with_the_patience_for_connecting(silent: Silent) -> None:
+    failed = await failure(Request("http://silent.test/", connect_timeout_s=0.05))
     assert (failed.error.type, failed.permanent) == ("HttpTimeout", False)
+
+
+async def test_names_that_are_not_answered_do_not_hold_up_others(silent: Silent) -> None:
+    slow = [asyncio.ensure_future(address.resolver.look_up(f"{number}.silent.test")) for number in range(40)]
+    async with Server(answer()) as server:
+        url = f"http://hook.test:{server.port}/"
+        assert await result(Request(url, allow=LOCAL, connect_timeout_s=20)) is None
+    assert not any(task.done() for task in slow)
+    silent.released.set()
+    assert await asyncio.gather(*slow) == [["127.0.0.1"]] * 40
+
+
+async def test_one_name_has_one_lookup_whoever_gives_up(silent: Silent) -> None:
+    first, second, third = (asyncio.ensure_future(address.resolver.look_up("silent.test")) for _ in range(3))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    silent.released.set()
+    assert [await second, await third] == [["127.0.0.1"]] * 2
+    assert silent.asked == ["silent.test"]
+
+
+async def test_without_room_for_lookups_only_names_that_were_found_lately_are_called(silent: Silent) -> None:
+    clock = ManualClock()
+    resolver = Resolver(most=3, clock=clock)
+    assert await resolver.look_up("known.test") == ["127.0.0.1"]
+    slow = [asyncio.ensure_future(resolver.look_up(f"{number}.silent.test")) for number in range(3)]
+    await asyncio.to_thread(eventually, lambda: len(silent.asked) == 4)
+    clock.advance(KEPT_S)
+    assert await resolver.look_up("Known.test") == ["127.0.0.1"]
+    with pytest.raises(Unresolved, match=r"the name new\.test was not looked up: 3 other names wait"):
+        await resolver.look_up("new.test")
+    clock.advance(1)
+    with pytest.raises(Unresolved):
+        await resolver.look_up("known.test")
+    assert len(silent.asked) == 4
+    silent.released.set()
+    await asyncio.gather(*slow)
+    assert await resolver.look_up("new.test") == ["127.0.0.1"]
 
 
 # --- What is allowed ------------------------------------------------------------------------------
@@ -275,22 +341,22 @@ async def test_a_lookup_that_hangs_ends_with_the_patience_for_connecting(monkeyp
 
 async def test_a_network_that_is_allowed_is_called_and_no_other() -> None:
     allow = Allowed(["10.1.0.0/16", "fd00::/8"])
-    assert await checked("10.1.2.3", 80, allow) == ["10.1.2.3"]
-    assert await checked("::ffff:10.1.2.3", 80, allow) == ["10.1.2.3"]
-    assert await checked("fd12::1", 80, allow) == ["fd12::1"]
+    assert await checked("10.1.2.3", allow) == ["10.1.2.3"]
+    assert await checked("::ffff:10.1.2.3", allow) == ["10.1.2.3"]
+    assert await checked("fd12::1", allow) == ["fd12::1"]
     for host in ("10.2.0.1", "127.0.0.1", "fe80::1", "2002:a01:203::", "64:ff9b::10.1.2.3"):
         with pytest.raises(Refused):
-            await checked(host, 80, allow)
+            await checked(host, allow)
 
 
 async def test_a_host_that_is_allowed_is_called_by_that_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups(monkeypatch, ["10.0.0.1"])
     allow = Allowed(["Intranet.Example."])
-    assert await checked("intranet.example", 80, allow) == ["10.0.0.1"]
-    assert await checked("INTRANET.example.", 80, allow) == ["10.0.0.1"]
+    assert await checked("intranet.example", allow) == ["10.0.0.1"]
+    assert await checked("INTRANET.example.", allow) == ["10.0.0.1"]
     for host in ("10.0.0.1", "other.example", "sub.intranet.example", "xintranet.example"):
         with pytest.raises(Refused):
-            await checked(host, 80, allow)
+            await checked(host, allow)
 
 
 async def test_the_environment_allows_for_the_whole_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,11 @@ from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors import stage, tree
-from rota.executors.command import Command, CommandExecutor, filled, parameters
 from rota.executors.context import Context
-from rota.executors.lines import MOST_LAST, MOST_LINE
 from rota.executors.port import Executor
+from rota.executors.process import process_tree, spawner
+from rota.executors.process.command import Command, CommandExecutor, filled, parameters
+from rota.executors.process.lines import MOST_LAST, MOST_LINE
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("closed")
@@ -47,9 +47,9 @@ class Listening(Context):
 
 
 def own_bytes() -> int:
-    process = tree.read(os.getpid())
+    process = process_tree.read(os.getpid())
     assert process is not None
-    return tree.resident_bytes([process])
+    return process_tree.resident_bytes([process])
 
 
 def claim_of(arguments: dict[str, Any]) -> Claim:
@@ -89,11 +89,26 @@ async def test_arguments_take_the_place_of_their_names() -> None:
     assert await result("printf", "%s|", "{a}", "n={n}", "{f}{b}", "{{a}}", **given) == "x y|n=3|1.5true|{a}|"
 
 
-async def test_a_list_becomes_several_arguments_where_it_stands_alone() -> None:
-    assert await result("printf", "%s|", "{files}", "end", files=["a b", 2, "{x}"]) == "a b|2|{x}|end|"
-    assert await result("printf", "%s|", "{files}", "end", files=[]) == "end|"
-    failed = await failure(Command(argv=["echo", "x{files}"]), files=["a"])
+async def test_a_list_becomes_several_arguments_where_it_is_declared() -> None:
+    assert await result("printf", "%s|", "{files*}", "end", files=["a b", 2, "{x}", "-n"]) == "a b|2|{x}|-n|end|"
+    assert await result("printf", "%s|", "{files*}", "end", files=[]) == "end|"
+    failed = await failure(Command(argv=["echo", "{files*}"]), files="a")
     assert (failed.reason, failed.permanent) == (Reason.BAD_ARGUMENTS, True)
+    assert failed.error.message == "the argument 'files' must be a list, because the command has {files*} for it"
+
+
+async def test_a_list_for_a_text_adds_no_arguments(tmp_path: Path) -> None:
+    (tmp_path / "of others").write_text("secret\n")
+    search = Command(argv=["grep", "{pattern}"], result="text")
+    failed = await failure(search, pattern=["^secret", str(tmp_path / "of others")])
+    assert (failed.reason, failed.permanent) == (Reason.BAD_ARGUMENTS, True)
+    assert "only a parameter written {pattern*} takes a list" in failed.error.message
+
+
+async def test_behind_two_dashes_no_text_is_an_option(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("--version\n")
+    found = await result("grep", "-c", "--", "{pattern}", str(tmp_path / "lines"), pattern="--version")
+    assert found == "1"
 
 
 @pytest.mark.parametrize("text", ["; exit 3", "$(id)", "`id`", "a' b\" c", "* ?", "\n\t", "-n", "", "{a}", "{{", "é🦉"])
@@ -107,8 +122,9 @@ async def test_no_text_is_anything_but_text(text: str) -> None:
     [{}, {"a": None}, {"a": {}}, {"a": [None]}, {"a": [[]]}, {"a": "x\0y"}, {"a": ["\0"]}, {"a": 1, "b": 2}],
     ids=repr,
 )
-async def test_arguments_that_do_not_fit_fail_for_good(arguments: dict[str, Any]) -> None:
-    failed = await failure(Command(argv=["echo", "{a}"]), **arguments)
+@pytest.mark.parametrize("element", ["{a}", "{a*}"])
+async def test_arguments_that_do_not_fit_fail_for_good(element: str, arguments: dict[str, Any]) -> None:
+    failed = await failure(Command(argv=["echo", element]), **arguments)
     assert (failed.error.type, failed.reason, failed.permanent) == ("ArgumentsError", Reason.BAD_ARGUMENTS, True)
 
 
@@ -126,6 +142,11 @@ def test_parameters_are_named_in_order() -> None:
         {"argv": [""]},
         {"argv": ["x", "{"]},
         {"argv": ["x", "{a b}"]},
+        {"argv": ["x", "a{a*}"]},
+        {"argv": ["x", "{a*}", "{a}"]},
+        {"argv": ["x", "{a*}"], "directory": "/{a}"},
+        {"argv": ["x"], "environment": {"A": "{a*}"}},
+        {"argv": ["x"], "directory": "{a*}"},
         {"argv": ["x", "\0"]},
         {"argv": ["x"], "environment": {"A=B": ""}},
         {"argv": ["x"], "environment": {"A": "}"}},
@@ -277,24 +298,24 @@ async def test_without_descriptors_a_command_burns_no_attempt(
 
 
 @pytest.mark.parametrize("is_suspect", [False, True])
-async def test_when_the_stage_dies_the_attempt_is_lost_and_the_next_works(tmp_path: Path, is_suspect: bool) -> None:
+async def test_when_the_spawner_dies_the_attempt_is_lost_and_the_next_works(tmp_path: Path, is_suspect: bool) -> None:
     claim, ready = msgspec.structs.replace(claim_of({}), is_suspect=is_suspect), tmp_path / "ready"
     executor = CommandExecutor(shell(f"echo $PPID > {ready}.new; mv {ready}.new {ready}; exec sleep 1000"))
     task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
     await asyncio.to_thread(eventually, ready.exists)
     pid = int(ready.read_text())
-    assert (pid == stage.shared().pid) is not is_suspect, "a suspect has one of its own"
+    assert (pid == spawner.shared().pid) is not is_suspect, "a suspect has one of its own"
     os.kill(pid, signal.SIGKILL)
     outcome = await task
     assert isinstance(outcome, Lost)
     assert outcome.shared is not is_suspect
-    assert "stage" in outcome.error.message
+    assert "spawner" in outcome.error.message
     assert await result("echo", "again") == "again"
 
 
-async def test_a_stage_that_dies_before_it_answers_may_have_started_the_command() -> None:
-    stage.shared().start()
-    pid = stage.shared().pid
+async def test_a_spawner_that_dies_before_it_answers_may_have_started_the_command() -> None:
+    spawner.shared().start()
+    pid = spawner.shared().pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     claim = claim_of({})
@@ -306,13 +327,13 @@ async def test_a_stage_that_dies_before_it_answers_may_have_started_the_command(
     assert outcome.shared
 
 
-async def test_the_stage_of_a_suspect_ends_with_it() -> None:
+async def test_the_spawner_of_a_suspect_ends_with_it() -> None:
     claim = msgspec.structs.replace(claim_of({}), is_suspect=True)
     executor = CommandExecutor(Command(argv=["sh", "-c", "echo $PPID"], result="text"))
     outcome = await executor.run(claim, Context(claim, None))
     assert isinstance(outcome, Succeeded)
     pid = int(msgspec.json.decode(outcome.result))
-    await asyncio.to_thread(eventually, lambda: tree.read(pid) is None)
+    await asyncio.to_thread(eventually, lambda: process_tree.read(pid) is None)
 
 
 # --- What it writes -------------------------------------------------------------------------------
@@ -413,7 +434,7 @@ async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) 
     task.cancel()  # Once more does not make it leave earlier.
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [pid for pid in file.read_text().split() if tree.read(int(pid))] == []
+    assert [pid for pid in file.read_text().split() if process_tree.read(int(pid))] == []
     assert context.usage is not None
     assert context.usage.signal == "SIGKILL"
 
@@ -450,11 +471,11 @@ async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
     claim = claim_of({})
     task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
     await asyncio.to_thread(eventually, file.exists)
-    on = stage.shared()
+    on = spawner.shared()
     executor.abandon()
     assert isinstance(await task, Lost)
     await on.closed()
-    assert [pid for pid in file.read_text().split() if tree.read(int(pid))] == []
+    assert [pid for pid in file.read_text().split() if process_tree.read(int(pid))] == []
 
 
 async def test_many_commands_at_once_have_each_their_own_output() -> None:

@@ -20,17 +20,17 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from rota import __version__
+from rota import App, __version__
 from rota.clock import ManualClock
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors import address, signing
-from rota.executors.answer import Unpacking, retry_after_s
 from rota.executors.context import Context
-from rota.executors.http import HttpExecutor, Request, parameters
+from rota.executors.http import address, signing
+from rota.executors.http.answer import Unpacking, retry_after_s
+from rota.executors.http.request import HttpExecutor, Request, parameters
 from rota.executors.port import Executor
 from tests.support.waiting import PATIENCE_S
 
@@ -418,6 +418,13 @@ async def test_a_signed_request_is_verified_by_who_has_the_key(monkeypatch: pyte
     assert not signing.verify(headers, method, target + "&c=1", body, key, clock=clock)
     assert not signing.verify(headers, method, target, body + b" ", key, clock=clock)
     assert not signing.verify(headers, method, target, body, b"another key", clock=clock)
+    for name in ("idempotency-key", "x-rota-job", "x-rota-attempt", "x-rota-fence"):
+        without = {other: value for other, value in headers.items() if other != name}
+        assert not signing.verify(without, method, target, body, key, clock=clock), name
+        assert not signing.verify({**headers, name: "other"}, method, target, body, key, clock=clock), name
+        assert signing.verify({**without, name.title(): f" {headers[name]} "}, method, target, body, key, clock=clock)
+    assert not signing.verify({**headers, "X-Rota-Added": "1"}, method, target, body, key, clock=clock)
+    assert signing.verify({**headers, "Via": "a proxy"}, method, target, body, key, clock=clock)
     for name, value in {
         "x-rota-timestamp": str(int(headers["x-rota-timestamp"]) + 1),
         "x-rota-signature": headers["x-rota-signature"].replace("v1=", "v0="),
@@ -867,12 +874,17 @@ async def test_a_server_that_does_not_encrypt_is_tried_again() -> None:
 # --- The extra ------------------------------------------------------------------------------------
 
 
-async def test_who_has_no_httpx_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_httpx_cannot_run_requests_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App("shop", url="sqlite:///unused.db")
+    app.http("fetch", "http://example.com")
+    app.job(name="plain")(lambda: None)
+    assert sorted(app.targets()) == ["fetch", "plain"]
     monkeypatch.setitem(sys.modules, "httpx", None)
-    failed = await failure(Request("http://example.com"))
-    assert "pip install rota[http]" in failed.error.message
+    monkeypatch.setattr(address, "missing", address.missing.__wrapped__)
+    assert app.unavailable() == {"fetch": "pip install rota[http]"}
+    assert sorted(app.targets()) == ["plain"]
 
 
 def test_httpx_is_imported_only_when_a_request_is_made() -> None:
-    code = "import sys, rota.executors.http; sys.exit('httpx' in sys.modules or 'httpcore' in sys.modules)"
+    code = "import sys, rota.executors.http.request; sys.exit('httpx' in sys.modules or 'httpcore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from rota.executors.lines import LAST_LINES, MOST_LINE, Lines
+from rota.executors.process.lines import LAST_LINES, MOST_LINE, Lines
 
 PARTS = [
     b"",

@@ -11,6 +11,7 @@ from tests.faults.trial import Trial
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.support.postgres import PostgresServer
+from tests.support.proving import proof
 from tests.support.proxy import Proxy
 
 
@@ -48,8 +49,12 @@ def proxy() -> Iterator[Proxy]:
         yield proxy
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+on_both = pytest.mark.parametrize("trial", ["sqlite", "postgres"], indirect=True)
+"""For faults at a transaction, a lock or a lease of the database."""
+
+
+@pytest.fixture(params=["sqlite", proof("postgres")])
 def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
-    """A fault with real processes and three witnesses, on either database."""
+    """A fault with real processes and three witnesses; on PostgreSQL only in `make prove`, unless it is `on_both`."""
     with Trial(tmp_path, fresh_database() if request.param == "postgres" else "") as trial:
         yield trial

@@ -20,8 +20,8 @@ from tests.faults.scene import Scene
 from tests.support import daemons
 from tests.support.daemons import OwnedFolder
 from tests.support.postgres import USER, PostgresServer
-from tests.support.waiting import eventually
-from tests.support.workers import Site, Worker
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site, Worker, is_alive
 
 
 @pytest.fixture
@@ -60,6 +60,27 @@ def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path:
         assert len(worker.complaints()) <= 12, worker.log()
     server.drop_database("small")
     server.execute("DROP TABLESPACE small")
+
+
+def test_a_disk_that_is_full_for_longer_than_the_lease_is_no_crash(disk: Path, tmp_path: Path) -> None:
+    """The worker process and its supervisor both notice that the lease has ended; either may be first."""
+    with Site(tmp_path, f"sqlite:///{disk}/rota.db") as site:
+        worker = site.worker(lease_s=1, busy_s=1)
+        x = site.enqueue("gated", "go")
+        child = site.wait_started(x)
+        _fill(disk / "filler")
+        with contextlib.suppress(StoreUnavailable):
+            while True:
+                site.app.jobs["echo"].options(delay="1d").enqueue("x" * 20_000)
+        eventually(lambda: not is_alive(child), what="the end of a process without a lease")
+        (disk / "filler").unlink()
+        site.wait_started(x, fence=2)
+        site.open("go")
+        assert x.result(PATIENCE_S) == "done"
+        assert (x.info().crashes, x.attempts()[0].status, x.attempts()[0].reason) == (0, "given_back", "lease_lost")
+        lost = [line for line in worker.log().splitlines() if " lease " in line and "ERROR" in line]
+        assert lost
+        assert all("no space left" in line for line in lost), lost
 
 
 def test_a_worker_that_cannot_join_for_want_of_room_can_be_stopped(disk: Path, tmp_path: Path) -> None:

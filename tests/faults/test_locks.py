@@ -13,9 +13,9 @@ import pytest
 
 from rota.domain.errors import StoreUnavailable
 from rota.ops import fleet
-from rota.store import postgres_link
 from rota.store.port import Tx
-from rota.store.postgres import PostgresStore
+from rota.store.postgres import link as postgres_link
+from rota.store.postgres.store import PostgresStore
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import postgres
 from tests.support.postgres import PostgresServer
@@ -33,7 +33,9 @@ def test_a_queue_of_locks_behind_an_alter_loses_nothing(
         children = worker.children()
         callers = scene.callers(4)
         threading.Event().wait(0.3)
-        with psycopg.connect(url) as other:
+        with postgres.shared().connect(url.rpartition("/")[2]) as other:
+            other.autocommit = False
+            other.execute("SET deadlock_timeout = '60s'")  # A worker that claims meanwhile loses the deadlock, not we.
             other.execute("LOCK TABLE rota.execution, rota.ready IN ACCESS EXCLUSIVE MODE")
             other.execute("ALTER TABLE rota.ready SET (fillfactor = 90)")
             threading.Event().wait(3)  # Longer than the lease: heartbeats do not queue with the others.
@@ -108,7 +110,7 @@ def test_connections_that_are_all_taken_are_waited_for(tmp_path: Path) -> None:
     settings = {"max_connections": 22, "superuser_reserved_connections": 3}
     with (
         PostgresServer(settings=settings) as server,
-        Scene(tmp_path, server.create_database(), busy_s=3, lease_s=2) as scene,
+        Scene(tmp_path, server.create_database(), busy_s=3, lease_s=10) as scene,
     ):
         scene.direct = server.url(scene.url.rpartition("/")[2], postgres.SUPERUSER)
         scene.fill(50)
@@ -143,7 +145,7 @@ def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
 
 
 def _add_worker(tx: Tx) -> int:
-    known = {"app": "a", "name": "n", "host": "h", "version": "v", "queues": None}
+    known: dict[str, object] = {"app": "a", "name": "n", "host": "h", "version": "v", "queues": None, "jobs": []}
     return fleet.join(tx, fleet.Newcomer(namespace="default", pid=1, concurrency=1, **known), 1000.0)  # type: ignore[arg-type]
 
 

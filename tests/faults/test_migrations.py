@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pytest
 
 from rota.clock import SystemClock
 from rota.domain.errors import StoreMismatch
-from rota.store import migrate, postgres_migrate, postgres_url
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import Link
+from rota.store import migrate
+from rota.store.postgres import migrate as postgres_migrate
+from rota.store.postgres import partitions as postgres_partitions
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.link import Link
+from rota.store.postgres.store import PostgresStore
 from tests.support import postgres
 from tests.support.waiting import PATIENCE_S, eventually
 
-_OPEN = "import sys; from rota.store.postgres import PostgresStore; PostgresStore(sys.argv[1]).close()"
+_OPEN = "import sys; from rota.store.postgres.store import PostgresStore; PostgresStore(sys.argv[1]).close()"
 
 
 def test_ten_nodes_that_start_at_once_migrate_an_empty_database_once(url: str) -> None:
@@ -28,13 +32,36 @@ def test_ten_nodes_that_start_at_once_migrate_an_empty_database_once(url: str) -
     assert _applied(url) == [migration.number for migration in migrate.known("postgres")]
 
 
+def test_a_node_that_waited_for_another_to_migrate_sees_what_that_one_made(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server remembers for its session that there was no schema, and a lock alone does not make it look again.
+
+    A whole migration makes it look again by chance, so this one is small.
+    """
+    small = migrate.Migration(1, "small", "SELECT 1")
+    monkeypatch.setattr(migrate, "known", lambda dialect: [small])
+    monkeypatch.setattr(postgres_partitions, "prepare", lambda *args, **kwargs: None)
+    first, second = (Link(postgres_url.parse(url), "test", planner=False) for _ in range(2))
+    lock = b"(hashtextextended('rota migrations of rota', 0))"
+    first.connection.execute(b"SELECT pg_advisory_lock" + lock)
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(postgres_migrate.apply, second, "rota", SystemClock())
+        eventually(lambda: bool(_waiting(url)), what="a node that waits for the lock")
+        assert postgres_migrate.apply(first, "rota", SystemClock()) == [small]
+        first.connection.execute(b"SELECT pg_advisory_unlock" + lock)
+        assert other.result(PATIENCE_S) == []
+    first.close()
+    second.close()
+
+
 def test_a_node_that_is_killed_in_the_middle_leaves_nothing(url: str) -> None:
     """Somebody else is about to make what the migration makes late: it waits for how that ends, half-way done."""
     _execute(url, "CREATE SCHEMA rota")
     with psycopg.connect(url) as other:
         other.execute("CREATE TABLE rota.state ()")
         node = _opener(url)
-        eventually(lambda: _waits(url), what="a migration that waits")
+        eventually(lambda: bool(_waiting(url)), what="a migration that waits")
         node.kill()
         assert node.wait(PATIENCE_S) == -signal.SIGKILL
         other.rollback()
@@ -81,9 +108,9 @@ def _opener(url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", _OPEN, url])
 
 
-def _waits(url: str) -> bool:
-    query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return bool(_execute(url, query))
+def _waiting(url: str) -> list[tuple[Any, ...]]:
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return _execute(url, query)
 
 
 def _sessions(url: str) -> list[tuple[Any, ...]]:

@@ -11,8 +11,8 @@ import pytest
 
 from rota.domain.errors import StoreUnavailable
 from rota.store import reader
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import SET_UP_S
+from rota.store.postgres.link import SET_UP_S
+from rota.store.postgres.store import PostgresStore
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support.proxy import Proxy, Way
 

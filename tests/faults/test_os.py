@@ -15,7 +15,7 @@ import pytest
 
 from rota import Handle
 from rota.domain.errors import StoreUnavailable
-from tests.executors.test_stage import no_more_processes
+from tests.executors.test_spawner import no_more_processes
 from tests.faults.trial import PATIENCE_S, Trial, eventually
 from tests.kill.fleet import Program
 from tests.support.workers import is_alive
@@ -140,10 +140,11 @@ def test_fork_fails_in_the_supervisor(trial: Trial) -> None:
     trial.check()
 
 
-def test_fork_fails_in_a_worker_process(trial: Trial) -> None:
+def test_fork_fails_in_the_spawner(trial: Trial) -> None:
     """A command for which there is no process is made later, and no attempt is burned."""
     worker, x = _at_work(trial)
-    with no_more_processes(trial.child(worker).pid):
+    (spawner,) = trial.spawners(worker)
+    with no_more_processes(spawner.pid):
         y = trial.enqueue("forking")
         eventually(lambda: trial.history(y), what="an attempt that failed")
         assert "no process could be started" in (trial.history(y)[0].error or "")

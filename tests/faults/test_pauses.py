@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota.store import notes
+from tests.faults.conftest import on_both
 from tests.faults.trial import LEASE_S, PATIENCE_S, Trial, eventually, every_tick_is_known_once
 from tests.kill.databases import stop
 from tests.kill.effects import Answer
@@ -22,6 +23,7 @@ COMPUTING_LEASE_S = 1.5
 LONG_S = 600.0
 
 
+@on_both
 def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     """It comes back while the next holder is at work, and lets go by itself. If it still acts, it is refused."""
     x = trial.enqueue("stepped", before="before-{}", after="after-{}")
@@ -30,8 +32,8 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     nexts = range(fence + 1, fence + 9)
     child = trial.child(old)
     stopped_at = time.monotonic()
-    switches = trial.switches(old)
-    stop([child, old.process, *switches], trial.url)
+    spawners = trial.spawners(old)
+    stop([child, old.process, *spawners], trial.url)
     trial.worker()
     for number in nexts:
         trial.open(f"before-{number}")
@@ -41,7 +43,7 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
     trial.open(f"after-{fence}")
     _go_on(child)
     eventually(child.is_gone, what="the end of the process that lost its lease")
-    for process in (old.process, *switches):
+    for process in (old.process, *spawners):
         _go_on(process)
     assert (fence, Answer.DONE) not in trial.charges(x)
     for number in nexts:
@@ -72,13 +74,13 @@ def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
     trial.joined(2)
     eventually(lambda: all(rate.ticks() for rate in rates), what="ticks")
     child = trial.child(first)
-    switches = trial.switches(first)
-    stop([first.process, child, *switches], trial.url)
+    spawners = trial.spawners(first)
+    stop([first.process, child, *spawners], trial.url)
     seen = [len(rate.ticks()) for rate in rates]
     stopped_at = time.monotonic()
     eventually(lambda: time.monotonic() > stopped_at + 2 * LEASE_S, what="two leases")
     eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")
-    for process in (first.process, child, *switches):
+    for process in (first.process, child, *spawners):
         _go_on(process)
     seen = [len(rate.ticks()) for rate in rates]
     eventually(lambda: all(len(rate.ticks()) > before for rate, before in zip(rates, seen, strict=True)), what="ticks")

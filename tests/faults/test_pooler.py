@@ -11,10 +11,10 @@ import pytest
 
 from rota import ExecutionCancelled
 from rota.ops import schedule
-from rota.store import postgres_url
 from rota.store.hints import Ready
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import SETTINGS, Link
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.link import SETTINGS, Link
+from rota.store.postgres.store import PostgresStore
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import pgbouncer, postgres
 from tests.support.pgbouncer import PgBouncer

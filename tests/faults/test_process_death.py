@@ -16,11 +16,11 @@ import pytest
 
 from rota import Handle
 from rota.store import migrate
+from tests.faults.conftest import on_both
 from tests.faults.trial import PATIENCE_S, Trial, eventually, every_tick_is_known_once
 from tests.kill.effects import Answer
 from tests.kill.fleet import REPOSITORY, Program
 from tests.kill.jobs import CHARGE
-from tests.kill.processes import Process, children_of
 from tests.support import postgres
 from tests.support.workers import is_alive
 
@@ -47,6 +47,7 @@ def test_client_dies_before_the_commit(trial: Trial) -> None:
     trial.check()
 
 
+@on_both
 def test_client_dies_after_the_commit_and_before_it_has_heard_of_it(trial: Trial) -> None:
     """Its output goes to a pipe that is full, so that it commits and then gets no further."""
     ticket = trial.asked(keyed=True)
@@ -90,6 +91,7 @@ def test_scheduler_dies_between_two_ticks(trial: Trial) -> None:
     trial.check()
 
 
+@on_both
 def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
     """Nobody has run what the tick started, as this worker serves another queue: the next must not start it anew."""
     first = trial.worker("--queues", "elsewhere")
@@ -110,6 +112,7 @@ def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
 # --- Workers ---
 
 
+@on_both
 def test_worker_dies_after_the_claim(trial: Trial) -> None:
     """Two are claimed at once, and the first keeps the event loop from beginning the second."""
     blocking, x = trial.enqueue_all(2, "blocking", gate="go")
@@ -139,6 +142,7 @@ def test_worker_dies_in_the_body(trial: Trial) -> None:
     trial.check()
 
 
+@on_both
 def test_worker_dies_after_the_effect_and_before_the_acknowledgement(trial: Trial) -> None:
     """The function has returned, and what it returned waits for the database."""
     x = trial.enqueue("stepped", after="go")
@@ -171,6 +175,7 @@ def test_worker_dies_after_the_acknowledgement(trial: Trial) -> None:
     trial.check()
 
 
+@on_both
 def test_worker_dies_in_a_heartbeat(trial: Trial) -> None:
     """It has nothing else to write: its only execution waits at a gate."""
     x = trial.enqueue("stepped", before="go")
@@ -270,15 +275,15 @@ def test_child_dies_twice_within_a_second(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("survivor", ["supervisor", "nobody"])
-def test_worker_dies_together_with_the_stage_of_its_commands(trial: Trial, survivor: str) -> None:
-    """As when somebody kills all that is called Rota: what its command has started in a session of its own lives on."""
+def test_worker_dies_together_with_its_spawner(trial: Trial, survivor: str) -> None:
+    """As after `pkill -9 -f rota`: what its command has started in a session of its own would live."""
     worker = trial.worker()
     x = trial.enqueue("remaining")
     left = trial.left()
     child = trial.child(worker)
-    (stage,) = map(Process, children_of(child.pid))
+    (spawner,) = trial.spawners(worker)
     child.signal(signal.SIGSTOP)  # So that it has no time to notice.
-    for victim in (stage, child) if survivor == "supervisor" else (stage, child, worker.process):
+    for victim in (spawner, child) if survivor == "supervisor" else (worker.process, spawner, child):
         victim.signal(signal.SIGKILL)
     if survivor == "nobody":
         worker.wait(PATIENCE_S)
@@ -288,14 +293,26 @@ def test_worker_dies_together_with_the_stage_of_its_commands(trial: Trial, survi
     trial.check()
 
 
+def test_supervisor_dies_and_a_daemon_of_a_command_would_live(trial: Trial) -> None:
+    """What a command has started in a session of its own ends with the supervisor, before another one comes."""
+    first = trial.worker()
+    x = trial.enqueue("remaining")
+    left = trial.left()
+    _kill(first)
+    eventually(lambda: not is_alive(left), what="the end of what was left behind")
+    trial.worker()
+    _ran_again(trial, x)
+    trial.check()
+
+
 def test_supervisor_dies_and_the_program_of_a_thread_would_live(trial: Trial) -> None:
-    """The kernel ends the worker process, and nobody what its jobs have started: the next that comes does."""
+    """The kernel ends the worker process, and the spawner what its jobs have started."""
     first = trial.worker()
     x = trial.enqueue("starting", gate="go")
     left = trial.left()
     _kill(first)
-    trial.worker()
     eventually(lambda: not is_alive(left), what="the end of what was left behind")
+    trial.worker()
     trial.open("go")
     _ran_again(trial, x)
     trial.check()

@@ -10,11 +10,14 @@ import pytest
 from psycopg import sql
 
 from rota.domain.errors import StoreError, StoreUnavailable
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
+from tests.faults.holding import hold
 from tests.faults.scene import Scene, Worker
 from tests.faults.test_urls import require_password
+from tests.support.databases import fresh_database
 from tests.support.postgres import PostgresServer
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site
 
 SECRET = "open-sesame"
 
@@ -29,7 +32,21 @@ def test_a_worker_waits_for_a_server_that_is_down_and_says_so_once(server: Postg
         worker.check()
         server.start()
         scene.wait_until_all_ended()
-        assert len(worker.complaints()) == 1, worker.log()
+        said = [line for line in worker.complaints() if "cannot be reached" in line]
+        assert [line.count("waiting for the database") for line in said] == [1, 0], worker.log()
+        assert "cannot join yet" in said[1], worker.log()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_worker_waits_for_a_lock_that_is_held_for_longer_than_a_call_waits(database: str, tmp_path: Path) -> None:
+    """As when a stopped process holds it. The lock is held at the first write of the first child."""
+    with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:
+        with hold(site.url, ["app"]):
+            worker = site.start_worker(busy_s=0.5)
+            eventually(lambda: worker.check() and "cannot join yet" in worker.log(), what="a word about the lock")
+            threading.Event().wait(1)  # Longer than a call waits.
+            worker.check()
+        assert site.enqueue("echo", "hello").result(PATIENCE_S) == "hello"
 
 
 def test_a_program_waits_for_a_server_that_is_down(server: PostgresServer, caplog: pytest.LogCaptureFixture) -> None:

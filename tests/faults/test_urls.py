@@ -11,10 +11,13 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from rota import App
-from rota.domain.errors import RotaError
-from rota.store import postgres_url
-from rota.store.postgres import PostgresStore
+from rota import App, config
+from rota.clock import SystemClock
+from rota.domain.errors import DefinitionError, RotaError
+from rota.store.opening import open_store
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.store import PostgresStore
+from rota.store.readonly import open_reader
 from tests.support import daemons, postgres
 
 SECRET = "s3cr/t:@ %&"
@@ -73,12 +76,33 @@ def test_a_socket_is_a_way_as_well(url: str) -> None:
         "postgresql://u:s3cr@127.0.0.1:1/d?sslmode=wrong",
         "postgresql://u:s3cr@127.0.0.1:1/d?nonsense=1",
         "postgresql://u:s3cr@[::1/d",
+        "postgresql+psycopg://u:s3cr@127.0.0.1:1/d",
+        "POSTGRESQL://u:s3cr@127.0.0.1:1/d",
+        " postgresql://u:s3cr@127.0.0.1:1/d",
+        '"postgresql://127.0.0.1:1/d?password=s3cr"',
+        "mysql://u:s3cr@127.0.0.1:1/d",
+        "redis://s3cr@127.0.0.1:1/d",
+        "postgresql:u:s3cr@127.0.0.1:1/d",
+        "u:s3cr@127.0.0.1:1/d",
+        "host=127.0.0.1 password=s3cr",
+        "password=s3cr:x",
     ],
 )
 def test_no_message_contains_a_password(url: str, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(RotaError) as caught:
-        PostgresStore(url, busy_s=0.1)
-    assert "s3cr" not in str(caught.value) + repr(App("shown", url=url)) + caplog.text
+        open_store(url, busy_s=0.1)
+    with pytest.raises(RotaError) as also:
+        open_reader(url, SystemClock())
+    app = App("shown", url=url)
+    shown = f"{app!r} {app.settings!r} {app.settings} {config.load({}, url='', listen_url=url)!r}"
+    assert "s3cr" not in f"{caught.value} {also.value} {shown} {caplog.text}"
+
+
+@pytest.mark.parametrize("value", [["postgresql://u:s3cr@h/d"], {"password": "s3cr"}, b"postgresql://u:s3cr@h/d"])
+def test_a_setting_of_the_wrong_type_is_refused_without_its_value(value: object) -> None:
+    with pytest.raises(DefinitionError, match=r"the setting url .* must be str, not a (list|dict|bytes)") as caught:
+        App("shown", url=value)  # type: ignore[arg-type]
+    assert "s3cr" not in str(caught.value)
 
 
 @pytest.mark.parametrize("password", [ENCODED, "pa?s3cr", "12/pa?s3cr", "pa@s3cr"])
@@ -94,6 +118,29 @@ def test_no_command_shows_a_password(command: str, password: str, tmp_path: Path
     )
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
+    assert "s3cr" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "--json"],
+        ["--url", "POSTGRESQL://u:s3cr@127.0.0.1:1/d", "doctor"],
+        ["queues", "postgresql://u:s3cr@127.0.0.1:1/d"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_shows_the_password_of_a_url_in_the_wrong_form_or_place(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rota", *words],
+        cwd=tmp_path,
+        env={**os.environ, "ROTA_URL": "postgresql+psycopg://u:s3cr@127.0.0.1:1/d"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert "127.0.0.1:1/d" in done.stdout + done.stderr
     assert "s3cr" not in done.stdout + done.stderr
 
 

@@ -137,12 +137,12 @@ class Trial:
         self._ends.callback(child.close)
         return child
 
-    def switches(self, worker: Program) -> list[Process]:
+    def spawners(self, worker: Program) -> list[Process]:
         """What would end the child of a worker that is stopped."""
-        switches = worker.switches()
-        for switch in switches:
-            self._ends.callback(switch.close)
-        return switches
+        spawners = worker.spawners()
+        for spawner in spawners:
+            self._ends.callback(spawner.close)
+        return spawners
 
     def left(self) -> int:
         """The process that a command has left behind."""
@@ -219,7 +219,11 @@ class Trial:
         database = ticks.named(evidence.read(self.url))
         if not drained:
             database = msgspec.structs.replace(database, live_workers=0)
-        found += self._problems(Witnesses([self._journal, *ticks.journals()], self.effects(), database))
+        found += self._problems(
+            Witnesses(
+                [self._journal, *ticks.journals()], self.effects(), database, elsewhere=frozenset(trial_jobs.COMMANDS)
+            )
+        )
         assert not found, "\n".join([*found[:20], self.logs()])
 
     def _problems(self, seen: Witnesses) -> list[str]:

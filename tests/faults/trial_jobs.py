@@ -19,13 +19,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rota import App, Context
+from rota import App, Context, Fixed
 from tests.faults.trial_command import LEFT
 from tests.kill.effects import ADDRESS, Effect, send
 from tests.kill.jobs import CHARGE, PATIENT
 from tests.kill.processes import MARK
 
 _PR_SET_PDEATHSIG = 1
+STUBBORN = Fixed(attempts=500, delay=0.05)
+"""For a fault that lasts until the test has looked, which may be long on a busy machine."""
 BAD_RESULTS: dict[str, Any] = {
     "nan": math.nan,
     "infinity": [{"a": math.inf}],
@@ -41,6 +43,7 @@ for _ in range(500):
     BAD_RESULTS["deep"] = [BAD_RESULTS["deep"]]
 
 app = App("trial")
+COMMANDS = set[str]()
 
 
 @app.job(retry=PATIENT)
@@ -132,7 +135,7 @@ def changed(ctx: Context, ticket: str, amount: int) -> int:
     return ctx.fence
 
 
-@app.job(retry=PATIENT)
+@app.job(retry=STUBBORN)
 def opening(ctx: Context, ticket: str) -> int:
     """Needs a descriptor of its own for all that it tells."""
     tell(ctx, "start")
@@ -142,6 +145,7 @@ def opening(ctx: Context, ticket: str) -> int:
 
 def command(name: str, *words: str, **options: Any) -> None:
     """A job that is a command, which tells the receiver what it does as the others do."""
+    COMMANDS.add(name)
     app.command(
         name,
         [sys.executable, "-m", "tests.faults.trial_command", "{ticket}", *words],

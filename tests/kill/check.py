@@ -19,7 +19,7 @@ from tests.kill.journal import Entry, unanswered
 from tests.kill.receiver import Ledger
 
 OUR_ERRORS = {f"{Boom.__module__}.{Boom.__qualname__}", "WorkerLost"}
-LOSSES = {"WorkerLost", "Crashed", "StageLost"}
+LOSSES = {"WorkerLost", "Crashed", "SpawnerLost"}
 
 
 class Witnesses(msgspec.Struct, frozen=True):

@@ -196,7 +196,7 @@ class Crew:
             return program
         # One that is told to stop before it listens ends by the signal, and holds nothing yet.
         if code != -signal.SIGKILL and not (code in (0, -signal.SIGTERM) and program in self._draining):
-            self.problems.append(f"{program.name} ended by itself with exit code {code}")
+            self.problems.append(f"{program.name} ended by itself with exit code {code}: {_last_line(program)}")
         program.close()
         self._draining.pop(program, None)
         self._killed.discard(program.process)
@@ -226,3 +226,8 @@ class Crew:
 
 def now() -> int:
     return time.time_ns() // 1000
+
+
+def _last_line(program: Program) -> str:
+    lines = program.log.read_text(errors="replace").splitlines()
+    return lines[-1] if lines else "it has logged nothing"

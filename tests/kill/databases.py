@@ -12,7 +12,7 @@ import psycopg
 
 from rota.clock import SystemClock
 from rota.store.hints import CancelAsked, Due, Ended, Ready
-from rota.store.sqlite_bus import SqliteBus
+from rota.store.sqlite.bus import SqliteBus
 from tests.kill.processes import Process, wait_until
 from tests.support.postgres import PostgresServer
 
@@ -73,7 +73,7 @@ def _has_no_writer(path: Path) -> bool:
 
 def _sockets(path: Path) -> list[str]:
     """The sockets of the killed go at the next hint of each kind; the others took theirs along."""
-    bus = SqliteBus(path, SystemClock())
+    bus = SqliteBus(str(path), SystemClock())
     bus.send([Ready({1: 0}), Due(1), CancelAsked(1), Ended(("nobody",))])
     bus.close()
     return [f"left in the hints folder: {left.name}" for left in path.with_name(f"{path.name}-hints").iterdir()]

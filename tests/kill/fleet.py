@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kill.effects import ADDRESS, FILE
-from tests.kill.processes import MARK, Process, children_of, described, marked, parent_of, switches_of, wait_until
+from tests.kill.processes import MARK, Process, children_of, described, marked, parent_of, spawners_of, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOM = "tests.kill"
@@ -54,9 +54,9 @@ class Program:
         """The worker processes below a supervisor, each checked to be its child after it was pinned."""
         return self._pinned(children_of(self.pid))
 
-    def switches(self) -> list[Process]:
+    def spawners(self) -> list[Process]:
         """What ends its children if it stands still itself: whoever is to come back must not be ended meanwhile."""
-        return self._pinned(switches_of(self.pid))
+        return self._pinned(spawners_of(self.pid))
 
     def _pinned(self, pids: list[int]) -> list[Process]:
         found = []
@@ -105,6 +105,7 @@ class Fleet:
             "ROTA_URL": self.url,
             "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'src'}",
             MARK: self.mark,
+            "ROTA_DUMPABLE": "1",  # Or only root could read the mark, and list the descriptors of a worker.
             ADDRESS: f"rota-kill-{self.mark}",
         }
 

@@ -44,7 +44,9 @@ class Killer:
     def __init__(self, crew: Crew, chance: random.Random) -> None:
         self.crew = crew
         self._chance = chance
-        self._deck: list[Kind] = []
+        # Each kind once, so that a short run has seen them all.
+        self._deck = list(DECK)
+        chance.shuffle(self._deck)
 
     @property
     def count(self) -> int:
@@ -57,6 +59,17 @@ class Killer:
             self._deck = [kind for kind, times in DECK.items() for _ in range(times)]
             self._chance.shuffle(self._deck)
         kind = self._deck.pop()
+        before = self._times(kind)
+        self._carry_out(kind)
+        if self._times(kind) == before:
+            self._deck.insert(0, kind)  # All possible victims are starting or stopped: its time comes later.
+            self.crew.pause(0.2)
+        self.crew.tend()
+
+    def _times(self, kind: Kind) -> int:
+        return self.crew.kills[kind] + self.crew.stops[kind]
+
+    def _carry_out(self, kind: Kind) -> None:
         match kind:
             case Kind.STOP_CHILD | Kind.STOP_SUPERVISOR | Kind.STOP_BOTH:
                 self._stop(kind)
@@ -69,7 +82,6 @@ class Killer:
                 self._kill_at_a_place(kind)
             case Kind.CHILD | Kind.SUPERVISOR | Kind.BOTH:
                 self._kill(kind)
-        self.crew.tend()
 
     def _kill(self, kind: Kind) -> None:
         supervisor = self.crew.victim()
@@ -100,5 +112,5 @@ class Killer:
         if kind is not Kind.STOP_CHILD and supervisor.process.signal(signal.SIGSTOP):
             stopped.append(supervisor.process)
         if kind is Kind.STOP_BOTH:
-            stopped += [switch for switch in supervisor.switches() if switch.signal(signal.SIGSTOP)]
+            stopped += [spawner for spawner in supervisor.spawners() if spawner.signal(signal.SIGSTOP)]
         self.crew.stopped(supervisor, stopped, kind)

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rota.engine import deadman
+from rota.executors.process import spawner
 
 PROC = Path("/proc")
 POLL_S = 0.02
-MARK = "KILL_RUN"
+MARK = "LC_KILL_RUN"
+"""The helper processes of a worker have a bare environment, in which nothing but such names is kept."""
 
 
 class Process:
@@ -56,12 +57,12 @@ class Process:
 
 
 def children_of(pid: int) -> list[int]:
-    """Without the dead man's switch of a supervisor, which runs no jobs."""
-    return [child for child in _all_children(pid) if not _is_switch(child)]
+    """Without spawners, which run no user code."""
+    return [child for child in _all_children(pid) if not _is_spawner(child)]
 
 
-def switches_of(pid: int) -> list[int]:
-    return [child for child in _all_children(pid) if _is_switch(child)]
+def spawners_of(pid: int) -> list[int]:
+    return [child for child in _all_children(pid) if _is_spawner(child)]
 
 
 def _all_children(pid: int) -> list[int]:
@@ -70,9 +71,9 @@ def _all_children(pid: int) -> list[int]:
     return []
 
 
-def _is_switch(pid: int) -> bool:
+def _is_spawner(pid: int) -> bool:
     with contextlib.suppress(OSError):
-        return deadman.PROGRAM.encode() in (PROC / f"{pid}/cmdline").read_bytes().split(b"\0")
+        return spawner.PROGRAM.encode() in (PROC / f"{pid}/cmdline").read_bytes().split(b"\0")
     return False
 
 

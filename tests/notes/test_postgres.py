@@ -9,11 +9,14 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.domain import retention
-from rota.store import migrate, postgres_migrate, postgres_partitions, postgres_url
+from rota.store import migrate
 from rota.store.keeping import Made
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import Link
-from rota.store.postgres_partitions import PostgresKeeper
+from rota.store.postgres import migrate as postgres_migrate
+from rota.store.postgres import partitions as postgres_partitions
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.link import Link
+from rota.store.postgres.partitions import PostgresKeeper
+from rota.store.postgres.store import PostgresStore
 from tests.notes.telling import lines, some_lines, tell, told, write
 from tests.support import postgres
 from tests.support.databases import fresh_database

@@ -12,6 +12,7 @@ import pytest
 from rota.domain.errors import StoreUnavailable
 from rota.domain.note import Line, State
 from rota.engine import scribe as scribes
+from rota.engine.async_store import WorkerCalls
 from rota.engine.scribe import Scribe
 from rota.store.port import Store
 from tests.notes.telling import lines, told
@@ -37,6 +38,9 @@ class Fickle:
         if fate == "unanswered":
             raise StoreUnavailable("no answer")
         return answer
+
+    async def timed(self, op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await self.transact(op, *args, **kwargs), 0.0
 
     async def read(self, query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self._store.read(query, *args, **kwargs)
@@ -88,7 +92,7 @@ async def written(scribe: Scribe) -> int:
 
 
 async def test_what_one_attempt_says_in_a_moment_is_one_piece(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     world.enqueue_many(3)
     attempts = world.claim(world.join())
     for number in range(10):
@@ -105,7 +109,7 @@ async def test_what_one_attempt_says_in_a_moment_is_one_piece(world: World, brid
 
 @pytest.mark.parametrize("lost", ["away", "unanswered"])
 async def test_after_an_outage_nothing_is_doubled_and_nothing_is_lost(world: World, bridge: Fickle, lost: str) -> None:
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     bridge.fate.extend([lost, "fine", lost, lost, "away", lost])
     expected = []
@@ -128,7 +132,7 @@ async def test_after_an_outage_nothing_is_doubled_and_nothing_is_lost(world: Wor
 
 
 async def test_a_write_that_is_tried_again_is_the_very_same(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     scribe.lines(attempt.id, attempt.fence, "stdout", [str(number) for number in range(2500)])
     bridge.fate.extend(["unanswered", "unanswered"])
@@ -139,7 +143,7 @@ async def test_a_write_that_is_tried_again_is_the_very_same(world: World, bridge
 
 
 async def test_what_can_never_be_written_is_in_nobodys_way(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     world.enqueue_many(2)
     one, two = world.claim(world.join())
     scribe.line(one.id, one.fence, "stdout", "lost")
@@ -158,7 +162,7 @@ async def test_what_comes_after_the_end_takes_nobodys_place(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_ENDED", 2)
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     world.enqueue_many(4)
     attempts = world.claim(world.join())
     for one in attempts:
@@ -179,7 +183,7 @@ async def test_head_and_tail_of_a_long_log_are_kept_to_the_line(
     chance = random.Random(seed)
     monkeypatch.setattr(scribes, "HEAD_BYTES", 3000)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe, plain = Scribe(bridge, world.clock), Plain()
+    scribe, plain = Scribe(WorkerCalls(bridge, 1), world.clock), Plain()
     _, attempt = world.start()
     for _ in range(chance.choice([5, 60, 200])):
         stream = chance.choice(["stdout", "stderr"])
@@ -203,7 +207,7 @@ async def test_the_end_is_as_long_as_there_is_room(
 ) -> None:
     monkeypatch.setattr(scribes, "HEAD_BYTES", 100)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     for number in range(1000):
         scribe.line(attempt.id, attempt.fence, "stdout", f"line {number:04}")
@@ -218,7 +222,7 @@ async def test_lines_of_the_end_have_the_times_at_which_they_were_said(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "HEAD_BYTES", 10)
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     began = world.clock.now()
     for number in range(10):
@@ -235,7 +239,7 @@ async def test_while_the_database_is_away_only_so_much_is_kept(
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_WAITING_BYTES", 5000)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 1000)
-    scribe = Scribe(bridge, world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     bridge.fate.extend(["away"] * 20)
     text = "y" * 99

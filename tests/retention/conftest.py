@@ -10,6 +10,7 @@ import pytest
 from rota.clock import ManualClock
 from rota.store.port import Store
 from tests.conformance.conftest import BACKENDS
+from tests.support.proving import proof
 from tests.support.world import World
 
 
@@ -18,7 +19,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["sqlite-memory-inline", "sqlite-file", "postgres-inline"])
+@pytest.fixture(params=[proof("sqlite-memory-inline"), "sqlite-file", "postgres-inline"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Iterator[Store]:
     store = BACKENDS[request.param](tmp_path, clock)
     yield store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,8 +15,8 @@ from rota.engine.janitor import LOOK_S, Janitor
 from rota.ops import retention
 from rota.store.keeping import Keeper, open_keeper
 from rota.store.port import Store
-from rota.store.postgres import PostgresStore
-from rota.store.sqlite import SqliteStore
+from rota.store.postgres.store import PostgresStore
+from rota.store.sqlite.store import SqliteStore
 from tests.retention.passes import DAY_S, begin, finish_all, summary
 from tests.support.databases import fresh_database
 from tests.support.world import NAMESPACE, World
@@ -24,20 +24,20 @@ from tests.support.world import NAMESPACE, World
 Opened = tuple[Store, Keeper | None]
 
 
-class InlineBridge:
-    """Operations run at once; `fail_in` makes the one after so many fail."""
+class Fickle:
+    """A store of which `fail_in` makes the operation after so many fail."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.fail_in = -1
 
-    async def transact(self, op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def transact(self, op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.fail_in -= 1
         if self.fail_in == 0:
             raise StoreUnavailable("away")
         return self._store.transact(op, *args, **kwargs)
 
-    async def read(self, query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def read(self, query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self._store.read(query, *args, **kwargs)
 
 
@@ -68,13 +68,13 @@ def world(opened: Opened, clock: ManualClock) -> World:
 
 
 @pytest.fixture
-def bridge(opened: Opened) -> InlineBridge:
-    return InlineBridge(opened[0])
+def fickle(opened: Opened) -> Fickle:
+    return Fickle(opened[0])
 
 
 @pytest.fixture
-def janitor(opened: Opened, bridge: InlineBridge, clock: ManualClock) -> Iterator[Janitor]:
-    janitor = Janitor(bridge, clock, opened[1], 30)
+def janitor(opened: Opened, fickle: Fickle, clock: ManualClock) -> Iterator[Janitor]:
+    janitor = Janitor(cast("Store", fickle), clock, opened[1], 30)
     yield janitor
     janitor.close()
 
@@ -125,7 +125,7 @@ async def test_shorter_namespaces_strays_keys_and_workers_go_too(world: World, j
     assert world.executions() == []
 
 
-async def test_only_one_node_works(world: World, bridge: InlineBridge, janitor: Janitor) -> None:
+async def test_only_one_node_works(world: World, fickle: Fickle, janitor: Janitor) -> None:
     await a_round(janitor)
     world.enqueue_many(3)
     finish_all(world)
@@ -139,15 +139,15 @@ async def test_only_one_node_works(world: World, bridge: InlineBridge, janitor: 
     assert world.executions() == []
 
 
-async def test_a_round_that_failed_is_taken_up_again(world: World, bridge: InlineBridge, janitor: Janitor) -> None:
+async def test_a_round_that_failed_is_taken_up_again(world: World, fickle: Fickle, janitor: Janitor) -> None:
     await a_round(janitor)
     dead = world.fail()
     world.enqueue_many(500)
     finish_all(world)
     world.clock.advance(40 * DAY_S)
-    bridge.fail_in = 3
+    fickle.fail_in = 3
     await a_round(janitor)
-    bridge.fail_in = -1
+    fickle.fail_in = -1
     await a_round(janitor)
     world.clock.advance(600)
     await a_round(janitor)

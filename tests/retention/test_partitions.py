@@ -16,10 +16,11 @@ from rota.domain.retention import DAY
 from rota.domain.status import Status
 from rota.ids import made_at
 from rota.ops import control, notes, retention
-from rota.store import history, postgres_partitions
+from rota.store import history
 from rota.store.keeping import Dropped, Made
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_partitions import PostgresKeeper
+from rota.store.postgres import partitions as postgres_partitions
+from rota.store.postgres.partitions import PostgresKeeper
+from rota.store.postgres.store import PostgresStore
 from tests.notes import telling
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, summary, sweep_through
 from tests.schedules.timetable import Timetable, every

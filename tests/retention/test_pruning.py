@@ -340,7 +340,7 @@ def test_history_that_should_be_gone_is_counted(world: World) -> None:
 def test_leaving_workers_are_not_pruned_while_they_hold_something(world: World) -> None:
     worker, _ = world.start()
     world.clock.advance(1)
-    assert world.store.transact(fleet.declare_dead, worker, "test") == 1
+    assert world.store.transact(fleet.declare_dead, worker, "test").executions == 1
     world.clock.advance(40 * DAY_S)
     prune(world.store)
     assert world.store.read(reader.workers, NAMESPACE, 0) == []

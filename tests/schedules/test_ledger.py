@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
-from rota.cli import ledger
-from rota.cli.database import Database
 from rota.domain.outcome import Cancelled, Succeeded
 from rota.ids import FIRST_ID
-from rota.ops import following, retention
+from rota.ops import after_end, retention
 from rota.store import timetable
+from rota.views import tick
+from rota.views.shape import moment
 from tests.retention.passes import begin, finish_all, policy
 from tests.retention.passes import prune as prune_history
 from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, since_start, spec
@@ -129,20 +127,11 @@ def test_a_sweep_for_what_was_forgotten_goes_in_pieces(table: Timetable) -> None
     waiting = sorted(str(table.info(name).waits_for) for name in names)
     after, ends = FIRST_ID, []
     for _ in range(4):
-        swept = table.store.transact(following.sweep, after, 2)
+        swept = table.store.transact(after_end.sweep, after, 2)
         assert swept.woken == 0
         after = swept.after
         ends.append(after)
     assert ends == [waiting[2], waiting[5], FIRST_ID, waiting[2]]
-
-
-class Reader:
-    """What the command line has of a database."""
-
-    namespace = NAMESPACE
-
-    def __init__(self, table: Timetable) -> None:
-        self.read = table.store.read
 
 
 def test_pages_of_the_ledger_leave_nothing_out(table: Timetable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +141,8 @@ def test_pages_of_the_ledger_leave_nothing_out(table: Timetable, monkeypatch: py
         table.put(every(60))
         table.visit(60, 120, 180)
         table.remove()
-    monkeypatch.setattr(ledger, "PAGE", 4)
-    rows = list(ledger.rows(cast("Database", Reader(table)), APP, "s", 0, instant(1000)))
-    assert [since_start(row.at) for row in rows] == [180] * 3 + [120] * 3 + [60] * 3
-    assert len({row.execution for row in rows}) == 9
+    monkeypatch.setattr(tick, "PAGE", 4)
+    found = table.store.read(tick.ledger, NAMESPACE, APP, "s", 0, instant(1000), missed=False, limit=100)
+    ticks = [moment(instant(at)) for at in [180] * 3 + [120] * 3 + [60] * 3]
+    assert [row.at for row in found.items] == ticks
+    assert len({row.execution_id for row in found.items}) == 9

@@ -180,3 +180,14 @@ def test_what_waits_and_what_is_due_come_in_order(table: Timetable) -> None:
     table.fire()
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired"), Entry(180, "queued")]
     assert table.claim().tick == instant(120)
+
+
+def test_a_new_job_loses_no_tick_beside_a_worker_that_does_not_have_it(table: Timetable) -> None:
+    table.put(every(7), overlap=Busy.SKIP)
+    old, new = table.world.join(lease_s=1000, jobs=["receive"]), table.world.join(lease_s=1000)
+    for number in range(1, 15):
+        table.go_to(7 * number)
+        assert table.world.claim(old, jobs=["receive"]) == []
+        (attempt,) = table.world.claim(new)
+        table.world.finish(attempt)
+    assert [entry.outcome for entry in table.ledger()] == ["fired"] * 14

@@ -16,12 +16,15 @@ import psycopg
 import pytest
 
 from rota.clock import SystemClock
-from rota.store import postgres_url, statements
-from rota.store.postgres_link import Link
-from rota.store.postgres_session import Text, literal, load
-from rota.store.sqlite import SqliteStore
+from rota.store import statements
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.link import Link
+from rota.store.postgres.session import Text, literal, load
+from rota.store.sqlite.store import SqliteStore
 from tests.support.databases import fresh_database
 from tests.support.world import NAMESPACE
+
+pytestmark = pytest.mark.xdist_group("schedule plans")
 
 SECOND = 1_000_000
 FROM, TO = 50_000 * SECOND, 50_100 * SECOND

@@ -12,15 +12,15 @@ import pytest
 
 from rota.domain.outcome import Succeeded
 from rota.domain.schedule import Spec
-from rota.ops import backfill, finish, firing, following, schedule, upkeep
+from rota.ops import after_end, backfill, finish, firing, schedule, upkeep
 from rota.ops.finish import Finished
 from rota.ops.firing import Fired
 from rota.store.port import Tx
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.schedules.timetable import Entry, Timetable, after, every, instant, spec, ticks_of
 from tests.store.arena import Arena
 from tests.support.waiting import PATIENCE_S
-from tests.support.world import APP, NAMESPACE, NO_RETRY
+from tests.support.world import APP, NAMESPACE
 
 MINUTELY = every(60)
 
@@ -51,7 +51,7 @@ def fire(tx: Tx, table: Timetable, most: int = firing.MOST) -> Fired:
 
 
 def report(tx: Tx, id: str) -> list[str]:
-    return finish.finish(tx, [Finished(id, 1, Succeeded("1"), NO_RETRY)])
+    return finish.finish(tx, [Finished(id, 1, Succeeded("1"))])
 
 
 def put(tx: Tx, name: str, wanted: Spec) -> bool:
@@ -320,7 +320,7 @@ def test_two_who_look_for_what_was_forgotten_wake_it_once(arena: Arena, table: T
     with arena.held_open(fire, table):
         arena.store().transact(report, attempt.id)
     assert table.info().waits_for == attempt.id
-    arena.all_at_once([partial(arena.store().transact, following.catch_up) for _ in range(4)])
+    arena.all_at_once([partial(arena.store().transact, after_end.catch_up) for _ in range(4)])
     assert (table.info().waits_for, table.next_at()) == (None, 120)
     assert table.fire().started == 1
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired")]

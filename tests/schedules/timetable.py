@@ -10,7 +10,7 @@ from rota.domain.claim import Claim
 from rota.domain.schedule import Busy, Spec
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
-from rota.ops import backfill, firing, following, schedule, upkeep
+from rota.ops import after_end, backfill, firing, schedule, upkeep
 from rota.ops.backfill import Step
 from rota.ops.firing import Fired
 from rota.store import timetable
@@ -115,7 +115,7 @@ class Timetable:
             self.go_to(one)
 
     def follow(self) -> int:
-        return self.store.transact(following.catch_up)
+        return self.store.transact(after_end.catch_up)
 
     def claim(self) -> Claim:
         """The one execution that is ready."""

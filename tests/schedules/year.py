@@ -20,11 +20,11 @@ from rota.domain.schedule import Busy, CatchUp, Spec
 from rota.domain.ticks import Gap, Overlap
 from rota.domain.trigger import At, Cron, Every
 from rota.ids import IdSource
-from rota.ops import backfill, finish, firing, following, schedule, upkeep
-from rota.store.sqlite import SqliteStore
+from rota.ops import after_end, backfill, finish, firing, schedule, upkeep
+from rota.store.sqlite.store import SqliteStore
 from tests.cron.oracle import Oracle
 from tests.schedules.timetable import DAY_S, SECOND, START, Timetable
-from tests.support.world import APP, FAILED, LEASE_S, NAMESPACE, NO_RETRY, THREE_TRIES, Boom, World, boom_after
+from tests.support.world import APP, FAILED, LEASE_S, NAMESPACE, THREE_TRIES, Boom, World, boom_after
 
 HOUR_S = 3600
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/Sao_Paulo"]
@@ -173,12 +173,13 @@ class Year:
                 case 0:
                     left.append(one)
                 case 1:
-                    reports.append(finish.Finished(one.id, one.fence, FAILED, THREE_TRIES))
+                    self.world.set_rules(one.id, THREE_TRIES)
+                    reports.append(finish.Finished(one.id, one.fence, FAILED))
                 case _:
-                    reports.append(finish.Finished(one.id, one.fence, Succeeded("1"), NO_RETRY))
+                    reports.append(finish.Finished(one.id, one.fence, Succeeded("1")))
         self._running = left
         store.transact(finish.finish, reports)
-        store.transact(following.catch_up)
+        store.transact(after_end.catch_up)
 
     def _meddle(self) -> None:
         """An owner pauses, resumes, changes or backfills one of the schedules."""

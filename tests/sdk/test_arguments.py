@@ -60,7 +60,7 @@ def passed(app: App, rota: Harness, function: Callable[..., Any], *args: Any, **
     """What the function is called with once its arguments have been through the database."""
     seen: list[Any] = []
     calling = app.job(name=f"job{len(app.jobs)}", retry=None)(function)
-    calling.function_target.function = lambda *a, **k: seen.extend([a, k])
+    calling.function_executor.function = lambda *a, **k: seen.extend([a, k])
     x = calling.enqueue(*args, **kwargs)
     rota.run_until_idle()
     x.result()
@@ -324,13 +324,25 @@ def test_a_command_that_is_declared_wrongly_is_refused(
         ({"body": '{{"x": 2}}'}, "no JSON"),
         ({"success": [200, "2yy"]}, "success takes codes such as 200, 2xx and 500-599, not '2yy'"),
         ({"success": 200}, r"job 'job': success must be a list of codes, such as \[200, '2xx', '500-599'\], not 200"),
-        ({"headers": {"A": 1}}, "headers must be a table of texts by name, not a table with int"),
+        ({"headers": {"A": 1}}, "headers must be a table of texts by name, or of .*, not a table with int"),
         ({"result": "yaml"}, "result must be 'none', 'json', 'text' or 'full', not 'yaml'"),
     ],
 )
 def test_a_request_that_is_declared_wrongly_is_refused(app: App, options: dict[str, Any], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         app.http("job", "https://example.com/", **options)
+
+
+def test_a_definition_is_the_same_in_every_process_whatever_its_annotations_hold(app: App) -> None:
+    """The text of such an object has its address in memory: each start would be another version and another deploy."""
+
+    def declare(name: str) -> Job[..., Any, Any]:
+        def function(photo: Any) -> None: ...
+
+        function.__annotations__["photo"] = Annotated[int, object(), lambda: name]
+        return app.job(name=name)(function)
+
+    assert declare("a").definition.parameters == declare("b").definition.parameters
 
 
 def takes(job: Job[..., Any, Any]) -> dict[str, bool]:
@@ -340,12 +352,16 @@ def takes(job: Job[..., Any, Any]) -> dict[str, bool]:
 
 
 def test_a_list_is_taken_only_where_there_is_a_place_for_it(app: App) -> None:
-    words = ["{program}", "exit {code}", "{all}", "{place}"]
+    words = ["sh", "exit {code}", "{word}", "{all*}"]
     command = app.command("command", words, directory="/srv/{place}", environment={"A": "{variable}"})
-    several = {"program": True, "code": False, "all": True, "place": False, "variable": False}
-    assert takes(command) == several
-    with pytest.raises(ArgumentsError, match="argument 'code'"):
-        command.enqueue(program="a", code=[1], all=[1], place="a", variable="b")
+    assert takes(command) == {"code": False, "word": False, "all": True, "place": False, "variable": False}
+    fitting: dict[str, Any] = {"code": 1, "word": "a", "all": ["b", 2], "place": "a", "variable": "b"}
+    command.enqueue(**fitting)
+    for wrong in ("code", "word", "place", "variable"):
+        with pytest.raises(ArgumentsError, match=f"argument '{wrong}'"):
+            command.enqueue(**fitting | {wrong: ["a", "b"]})
+    with pytest.raises(ArgumentsError, match="argument 'all'"):
+        command.enqueue(**fitting | {"all": "b"})
     body = '{"one": {one}, "two": "{two}", "three": {three}, "four": -{four}}'
     request = app.http("request", "https://example.com/{three}", body=body)
     assert takes(request) == {"one": True, "two": False, "three": False, "four": False}
@@ -392,7 +408,7 @@ def test_a_database_that_is_not_there_is_refused_in_words(url: str) -> None:
 
 
 def test_a_url_with_too_few_slashes_is_refused_with_the_right_ones() -> None:
-    with pytest.raises(DefinitionError, match=r"sqlite:////folder/file.db .*this one begins with 'sqlite:/'$"):
+    with pytest.raises(DefinitionError, match=r"sqlite:////folder/file.db .*not 'sqlite:…'$"):
         App("shop", url="sqlite:/x").schedules()
 
 

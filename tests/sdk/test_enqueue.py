@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,8 +11,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import App, ArgumentsError, DefinitionError, KeyConflict, NotUnique, QueueFull, Status, Unique
+from rota import App, ArgumentsError, DefinitionError, Fixed, KeyConflict, NotUnique, QueueFull, Status, Unique
 from rota.domain import rank
+from rota.ops import enqueue, submission
 from rota.store import reader
 from rota.store.reader import Filter
 from rota.testing import harness
@@ -58,6 +60,39 @@ def test_twenty_thousand_are_accepted_at_once(app: App) -> None:
     assert [handle.id for handle in handles] == sorted(handle.id for handle in handles)
     assert count(app) == 20_000
     assert handles[19_999].info().arguments == '{"to":"19999@b.c"}'
+
+
+@pytest.mark.parametrize("options", [{}, {"unique": True}], ids=["plain", "unique"])
+def test_a_bulk_past_the_limit_is_refused_before_any_work(
+    app: App, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(submission, "MOST_ITEMS", 1000)
+
+    @app.job
+    def send(to: int) -> None: ...
+
+    send = send.options(**options)
+    with pytest.raises(ArgumentsError, match=r"at most 1,000 executions.*nothing was accepted. Split it into calls of"):
+        send.enqueue_many(itertools.count())  # It has no end.
+    header, items = send._header, send._items(range(1000))
+    with pytest.raises(ArgumentsError, match="at most 1,000 executions"):
+        app.connection.store().transact(enqueue.enqueue, header, items + items[:1])
+    assert count(app) == 0
+    assert len(send.enqueue_many(range(1000))) == 1000
+
+
+def test_a_bulk_with_too_many_bytes_is_refused(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "MOST_BYTES", 1000)
+
+    @app.job
+    def send(to: str) -> None: ...
+
+    with pytest.raises(
+        ArgumentsError, match=r"at most 1,000 bytes of arguments, not 1,018: nothing was accepted. Split"
+    ):
+        send.enqueue_many(["ä" * 250, "ä" * 250])
+    assert count(app) == 0
+    send.enqueue_many(["ä" * 250])
 
 
 def test_calls_of_a_bulk_may_be_dicts_tuples_or_single_arguments(app: App) -> None:
@@ -250,6 +285,19 @@ def test_start_deadlines_come_from_the_job_or_the_call(app: App) -> None:
         ({"tags": ["x" * 1000]}, "tag"),
         ({"tags": [f"t{number}" for number in range(1000)]}, "tag"),
         ({"tags": "vip"}, "tag"),
+        ({"timeout": 0}, "longer than zero"),
+        ({"timeout": "soon"}, "timeout must be"),
+        ({"retry": 0}, "attempts must be"),
+        ({"retry": "often"}, "retry must be"),
+        ({"retry": lambda attempt, error: 1}, "not a callable"),
+        ({"retry": Fixed(only=OSError)}, "only= and never="),
+        ({"headers": "a"}, "headers must be"),
+        ({"headers": {"a": 1}}, "header 'a' must be a text"),
+        ({"headers": {"a": "\ud800"}}, "header 'a' must be a text"),
+        ({"headers": {"a": "\x00"}}, "header 'a' must be a text"),
+        ({"headers": {"": "x"}}, "a header's name"),
+        ({"headers": {5: "x"}}, "a header's name"),
+        ({"headers": {"a": "x" * 16 * 1024}}, "headers take at most 16,384 bytes"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(app: App, options: dict[str, Any], message: str) -> None:

@@ -25,8 +25,9 @@ from rota import (
     UnknownExecution,
 )
 from rota.domain.outcome import Outcome, Succeeded
+from rota.domain.served import Served
 from rota.ops import claim, finish, fleet
-from rota.store.postgres_bus import PostgresBus
+from rota.store.postgres.bus import PostgresBus
 from rota.testing import harness
 from tests.support.waiting import eventually
 
@@ -40,11 +41,19 @@ class Receipt:
 def work(app: App, outcome: Outcome) -> None:
     """What a worker would do: claim one execution, and end it."""
     newcomer = fleet.Newcomer(
-        namespace="default", app=app.name, name="w", host="h", pid=1, version="0", queues=None, concurrency=1
+        namespace="default",
+        app=app.name,
+        name="w",
+        host="h",
+        pid=1,
+        version="0",
+        queues=None,
+        jobs=[*app.jobs],
+        concurrency=1,
     )
     store = app.connection.store()
     worker = store.transact(fleet.join, newcomer, 60.0)
-    (attempt,) = store.transact(claim.claim, worker, "default", app.name, None, 1).claims
+    (attempt,) = store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 1).claims
     assert store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome)]) == []
 
 

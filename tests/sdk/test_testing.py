@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
 from rota import App, Context, ExecutionFailed, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze, Status
+from rota.store import notes
 from rota.testing import harness
 
 SECOND = 1_000_000
+who: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 def test_everything_that_is_due_runs_and_what_that_enqueues(app: App) -> None:
@@ -62,6 +67,25 @@ def test_retries_fire_on_the_way(app: App) -> None:
         rota.advance("1m")
         assert at == [0, 10, 30, 60]
         assert x.status() is Status.FAILED
+
+
+@pytest.mark.parametrize("own", [Linear(attempts=4, step=10), None, lambda attempt, error: 1])
+def test_an_execution_has_its_own_retries_and_headers(app: App, own: Any) -> None:
+    at: list[float] = []
+
+    with harness(app) as rota:
+        start = rota.clock.now()
+
+        @app.job(retry=own)
+        def fail(ctx: Context) -> None:
+            at.append((rota.clock.now() - start) / SECOND)
+            raise ValueError(ctx.headers["tenant"])
+
+        x = fail.options(retry=Fixed(attempts=3, delay="1m"), headers={"tenant": "ann"}).enqueue()
+        rota.advance("1h")
+        assert at == [0, 60, 120]
+        with pytest.raises(ExecutionFailed, match="ann"):
+            x.result()
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -217,3 +241,107 @@ def test_a_job_may_raise_anything(app: App, error: BaseException) -> None:
         x, y = leave.enqueue(), leave_async.enqueue()
         rota.run_until_idle()
         assert (x.status(), y.status()) == (Status.FAILED, Status.FAILED)
+
+
+def test_a_job_that_is_called_directly_can_enqueue_others(app: App) -> None:
+    @app.job
+    def send(to: str) -> str:
+        return f"sent to {to}"
+
+    @app.job
+    def welcome(ctx: Context, to: str) -> str:
+        return ctx.enqueue(send, to).id
+
+    with harness(app) as rota:
+        x = app.handle(welcome("a@b.c"))
+        rota.run_until_idle()
+        assert x.result() == "sent to a@b.c"
+        assert x.info().parent is None
+
+
+def test_a_transaction_where_there_can_be_none_costs_one_attempt(app: App) -> None:
+    @app.job(retry=5)
+    def pay(ctx: Context) -> None:
+        with ctx.transaction():
+            pass
+
+    with harness(app) as rota:
+        x = pay.enqueue()
+        rota.advance("1d")
+        assert (x.status(), x.info().reason, len(x.attempts())) == (Status.FAILED, "permanent_error", 1)
+        assert "only PostgreSQL" in (x.attempts()[0].error or "")
+
+
+def test_the_next_attempt_finds_the_checkpoint_and_progress_and_lines_are_kept(app: App) -> None:
+    @app.job(retry=Fixed(attempts=3, delay=10))
+    def count(ctx: Context) -> list[int]:
+        done: list[int] = ctx.restored or []
+        ctx.checkpoint([*done, ctx.attempt])
+        ctx.progress(ctx.attempt, 3)
+        ctx.log(f"attempt {ctx.attempt}\nhas begun")
+        if ctx.attempt < 3:
+            raise ConnectionError
+        return done
+
+    with harness(app) as rota:
+        x = count.enqueue()
+        rota.advance("1m")
+        assert x.result() == [1, 2]
+        store = app.connection.store()
+        state = store.read(notes.state, "default", x.id)
+        assert state is not None
+        assert (state.done, state.total) == (3, 3)
+        lines = [(line.fence, line.number, line.text) for line in store.read(notes.lines, "default", x.id)]
+        assert lines == [
+            (fence, number, text) for fence in (1, 2, 3) for number, text in ((1, f"attempt {fence}"), (2, "has begun"))
+        ]
+
+
+def test_each_attempt_has_context_variables_of_its_own(app: App) -> None:
+    @app.job
+    def greet(name: str) -> str:
+        before = who.get()
+        who.set(name)
+        return before
+
+    @app.job
+    async def agreet(name: str) -> str:
+        return greet(name)
+
+    before = who.set("the test")
+    try:
+        with harness(app) as rota:
+            who.set("later")
+            executions = [job.enqueue(name) for name in "ab" for job in (greet, agreet)]
+            rota.run_until_idle()
+            assert [x.result() for x in executions] == ["the test"] * 4
+            assert who.get() == "later"
+    finally:
+        who.reset(before)
+
+
+def test_schedules_can_be_switched_off(app: App) -> None:
+    @app.job(every="10s")
+    def tick() -> None: ...
+
+    @app.job
+    def once() -> None: ...
+
+    with harness(app, schedules=False) as rota:
+        once.options(delay="1h").enqueue()
+        assert rota.advance("1d") == 1
+        assert [schedule.name for schedule in app.schedules()] == ["tick"]
+
+
+def test_a_copy_of_the_test_s_process_ends_with_the_job(app: App) -> None:
+    @app.job(retry=None)
+    def forks() -> int:
+        copy = os.fork()
+        if not copy:
+            raise SystemExit(7)
+        return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+
+    with harness(app) as rota:
+        x = forks.enqueue()
+        rota.run_until_idle()
+        assert x.result() == 7

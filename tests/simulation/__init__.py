@@ -1,13 +1,14 @@
 """A seeded simulation of a whole fleet, in one thread and on a virtual clock.
 
-The code under test is real: the store (SQLite or PostgreSQL), the operations, and every loop of the engine
-(dispatcher, worker, completer, cancels, reconcile, heart, upkeep). What surrounds it is not:
+The code under test is real: the store (SQLite or PostgreSQL), the operations, the supervisor with all its loops, the
+wire to its children, and the node of a child. What surrounds it is not:
 
     loop      an event loop whose time jumps to the next timer, and processes that can be stopped and killed
     clocks    the database's clock, which jumps, and the machines' own, which are wrong
-    bridge    the way to the store: calls are late, fail before, inside or after the commit, or vanish
+    calls     the way to the store: calls are late, fail before, inside or after the commit, or vanish
     bus       hints that are lost, doubled and late
-    machine   a supervisor and its child, as `rota worker` has them
+    machine   where a supervisor runs: it starts processes that live on the loop, and has a port with faults
+    child     a process of a machine, with the child's end of the wire
     clients   who enqueue, cancel, replay, discard, pause, and repeat what they are not sure of
     bodies    jobs that succeed, fail, hang, lie and kill
     chaos     what happens to machines, networks and clocks

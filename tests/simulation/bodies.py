@@ -15,7 +15,7 @@ from rota.domain import retry
 from rota.domain.errors import FailForGood, RetryIn, Snooze
 from rota.domain.lifecycle import Rules
 from rota.executors.context import Context
-from rota.executors.function import FunctionTarget
+from rota.executors.function import FunctionExecutor
 from rota.executors.signature import Signature
 from tests.simulation.faults import Fault, Weather
 from tests.simulation.history import Body, Effect
@@ -101,13 +101,13 @@ class Bodies:
         self._process = process
         self._worker = worker
 
-    def targets(self) -> dict[str, FunctionTarget]:
+    def targets(self) -> dict[str, FunctionExecutor]:
         return {name: self._target(name, rules) for name, rules in RULES.items()}
 
-    def _target(self, name: str, rules: Rules) -> FunctionTarget:
+    def _target(self, name: str, rules: Rules) -> FunctionExecutor:
         function = getattr(self, f"_{name}")
         signature = Signature(function, name)
-        return FunctionTarget(function, signature, rules, is_async=True, most_result_bytes=MOST_RESULT_BYTES)
+        return FunctionExecutor(function, signature, rules, is_async=True, most_result_bytes=MOST_RESULT_BYTES)
 
     async def _steady(self, context: Context, seconds: float = 0.0, tag: int = 0) -> Any:
         with self._body(context) as body:

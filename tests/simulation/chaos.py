@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
-from tests.simulation.bridge import Network
+from tests.simulation.calls import Network
 from tests.simulation.clocks import StoreClock
 from tests.simulation.faults import Fault, Weather
+from tests.simulation.history import Row
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.machine import Machine
 
@@ -28,7 +29,9 @@ class Chaos:
         weather: Weather,
         entropy: Random,
         lease_s: float,
+        running: Callable[[], list[Row]],
     ) -> None:
+        """`running()` are the executions that run now."""
         self._loop = loop
         self._machines = machines
         self._backbone = backbone
@@ -36,6 +39,7 @@ class Chaos:
         self._weather = weather
         self._entropy = entropy
         self._lease_s = lease_s
+        self._running = running
 
     async def rage(self, seconds: float) -> None:
         until = self._loop.time() + seconds
@@ -48,8 +52,12 @@ class Chaos:
             fault = self._entropy.choices(faults, list(self._weather.events.values()))[0]
             if fault in JUMPS and not self._may_jump(until):
                 continue
-            self._weather.note(fault)
-            self._happen(fault, self._one_of_the_busy())
+            machine = self._one_of_the_busy()
+            if fault is not Fault.FORGED:
+                self._weather.note(fault)
+                self._happen(fault, machine)
+            elif machine.forge(self._running()):
+                self._weather.note(fault)
         await asyncio.sleep(until - self._loop.time())
 
     def heal(self) -> None:
@@ -60,9 +68,9 @@ class Chaos:
             machine.network.heal()
             for process in machine.children() + machine.supervisors():
                 process.go_on()
-            if machine.plan.missing:
+            if machine.setup.missing:
                 # The deploy goes through: the new code has every job.
-                machine.plan.missing.clear()
+                machine.setup.missing.clear()
                 machine.kill()
             machine.boot()
 

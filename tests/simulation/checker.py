@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, hints, leases, lifecycle, order, outcomes, waiting
+from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, waiting
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -46,7 +46,11 @@ INVARIANTS: tuple[Invariant, ...] = (
     outcomes.a_dead_letter_is_replayed_once,
     hints.every_change_is_hinted_at,
     order.claims_follow_the_rank,
+    order.workers_claim_only_jobs_that_they_have,
     order.paused_queues_rest,
+    order.paused_jobs_rest,
+    blocking.only_waiting_executions_have_blockers,
+    blocking.a_wait_does_not_change_the_rank,
     waiting.nothing_waits_beside_a_free_slot,
     waiting.what_was_heard_of_is_claimed_at_once,
     lifecycle.everything_ends,

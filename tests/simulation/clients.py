@@ -7,22 +7,36 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, TypeVar
 
+from rota.domain.blocker import Kind
 from rota.domain.errors import RotaError, StoreError, StoreUnavailable, UnknownExecution
-from rota.ids import IdSource
-from rota.ops import control, define, enqueue
-from rota.ops.enqueue import Header, Item
+from rota.domain.status import Status
+from rota.ids import LAST_ID, IdSource
+from rota.ops import blockers, control, define, enqueue, job_pauses
+from rota.ops.ending import Pending
+from rota.ops.submission import Header, Item
 from rota.store import reader
+from rota.store.port import Tx
 from tests.simulation import requests
-from tests.simulation.bridge import ReplyLost, SimBridge
+from tests.simulation.calls import ReplyLost, SimCalls
+from tests.simulation.child import APP, NAMESPACE
 from tests.simulation.clocks import StoreClock
 from tests.simulation.faults import Fault, Weather
 from tests.simulation.history import Order, Submission, Try
 from tests.simulation.loop import VirtualLoop
-from tests.simulation.machine import NAMESPACE
 
 T = TypeVar("T")
 MOST_TRIES = 6
 GIVES_UP = 0.25
+MOST_HELD = 1000
+
+
+def hold(tx: Tx, job: str) -> int:
+    """Puts all waiting executions of a job behind an event, too. Returns how many."""
+    where = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": None, "since": None}
+    found = tx.rows("page_live", status=Status.WAITING, before=LAST_ID, most=MOST_HELD, **where)
+    held = tx.records("pending", Pending, ids=[row[0] for row in found])
+    blockers.block(tx, [(row.id, Kind.EVENT, job) for row in held if row.place is Status.WAITING])
+    return len(held)
 
 
 class Memory:
@@ -42,7 +56,7 @@ class Client:
 
     def __init__(
         self,
-        bridge: SimBridge,
+        calls: SimCalls,
         loop: VirtualLoop,
         clock: StoreClock,
         ids: IdSource,
@@ -50,7 +64,7 @@ class Client:
         weather: Weather,
         entropy: Random,
     ) -> None:
-        self._bridge = bridge
+        self._calls = calls
         self._loop = loop
         self._clock = clock
         self._ids = ids
@@ -78,13 +92,18 @@ class Client:
             await self._cancel()
         elif draw < 0.94:
             await self._tend_the_dead()
-        else:
+        elif draw < 0.97:
             await self._pause_for_a_while()
+        else:
+            await self._pause_job_for_a_while()
 
     async def resume_all(self) -> None:
-        """Resumes every queue, until it is certain."""
+        """Resumes every queue and job, until it is certain."""
         for queue in requests.QUEUES:
             await self._insist(Try(0, ""), define.resume_queue, NAMESPACE, queue, "client")
+        for job in requests.PAUSED_JOBS:
+            await self._insist(Try(0, ""), job_pauses.resume, NAMESPACE, APP, job, "client")
+            await self._insist(Try(0, ""), blockers.release, Kind.EVENT, job, MOST_HELD)
 
     async def _submit(self) -> None:
         draw = self._entropy.random()
@@ -131,7 +150,7 @@ class Client:
         found = {}
         for item in submission.items:
             try:
-                await self._bridge.read(reader.status, NAMESPACE, item.id)
+                await self._calls.read(reader.status, NAMESPACE, item.id)
             except StoreError:
                 one.told = "failed"
                 return
@@ -151,7 +170,7 @@ class Client:
 
     async def _tend_the_dead(self) -> None:
         try:
-            rows = await self._bridge.read(reader.dead, NAMESPACE, reader.Filter(limit=20))
+            rows = await self._calls.read(reader.dead, NAMESPACE, reader.Filter(limit=20))
         except StoreError:
             return
         if not rows:
@@ -174,6 +193,20 @@ class Client:
         await asyncio.sleep(self._entropy.uniform(0.5, 4))
         await self._insist(Try(0, ""), define.resume_queue, NAMESPACE, queue, "client")
 
+    async def _pause_job_for_a_while(self) -> None:
+        """Some of its executions get a second blocker meanwhile, which ends before the pause or after it."""
+        job = self._entropy.choice(requests.PAUSED_JOBS)
+        ends: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (blockers.release, (Kind.EVENT, job, MOST_HELD)),
+            (job_pauses.resume, (NAMESPACE, APP, job, "client")),
+        ]
+        await self._insist(Try(0, ""), job_pauses.pause, NAMESPACE, APP, job, "client", "for a while")
+        await asyncio.sleep(self._entropy.uniform(1, 5))
+        await self._insist(Try(0, ""), hold, job)
+        for op, args in self._entropy.sample(ends, 2):
+            await asyncio.sleep(self._entropy.uniform(0, 2))
+            await self._insist(Try(0, ""), op, *args)
+
     async def _order(self, verb: str, ids: list[str], new_ids: list[str], op: Callable[..., Any], *args: Any) -> None:
         order = Order(verb, ids, new_ids)
         self._memory.orders.append(order)
@@ -195,7 +228,7 @@ class Client:
     async def _told(self, one: Try, op: Callable[..., T], *args: Any) -> T | None:
         """Calls, and notes in `one` what the caller then knows."""
         try:
-            answer = await self._bridge.transact(op, *args)
+            answer = await self._calls.transact(op, *args)
         except ReplyLost:
             one.told = "unsure"
         except StoreUnavailable:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from rota.domain.instant import MICROSECONDS
 from tests.simulation.loop import VirtualLoop
 
 START = 1_767_225_600_000_000
-MICROSECONDS = 1_000_000
 
 
 class StoreClock:

@@ -13,12 +13,7 @@ from tests.simulation.ledger import moves
 Move = tuple[Status | None, Status]
 
 UNREACHABLE: dict[Move, str] = {
-    (None, Status.WAITING): "nothing waits yet: dependencies and limits are to come",
-    (Status.QUEUED, Status.WAITING): "nothing waits yet: dependencies and limits are to come",
-    (Status.WAITING, Status.QUEUED): "nothing waits yet: dependencies and limits are to come",
-    (Status.WAITING, Status.SCHEDULED): "nothing waits yet: dependencies and limits are to come",
-    (Status.WAITING, Status.CANCELLED): "nothing waits yet: dependencies and limits are to come",
-    (Status.WAITING, Status.SKIPPED): "nothing waits yet: dependencies and limits are to come",
+    (None, Status.WAITING): "only a claim puts executions behind a blocker: dependencies are to come",
     (Status.RETRYING, Status.SKIPPED): "a start deadline ends with the first start, and nothing else skips yet",
 }
 """Allowed moves that this engine cannot make today, and why. A run that makes one of them fails, to be looked at."""
@@ -38,6 +33,9 @@ SIGHTS = (
     "a cancel that came too late",
     "a success in spite of a cancel",
     "a paused queue",
+    "a paused job",
+    "a second blocker",
+    "a release in several batches",
 )
 
 # Only an attempt in a process of its own can have too much memory, and the simulator has no processes.
@@ -84,6 +82,9 @@ def _sights(history: History) -> Counter[str]:
     seen["an unfenced effect doubled"] = sum(count > 1 for count in effects.values())
     seen["a stale report"] = sum(len(one.result) for one in history.operations if one.name == "finish")
     seen["a paused queue"] = sum(one.name == "pause_queue" for one in history.operations)
+    seen["a paused job"] = sum(one.name == "pause" for one in history.operations)
+    seen["a second blocker"] = sum(one.name == "hold" for one in history.operations)
+    seen["a release in several batches"] = sum(one.name == "release_lifted" for one in history.operations)
     seen.update(_of_clients(history))
     return seen
 

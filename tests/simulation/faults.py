@@ -40,6 +40,7 @@ class Fault(StrEnum):
     BODY_KILLED = "a job killed its process"
     DRAINED = "machine drained"
     HURRIED = "machine drained in a hurry"
+    FORGED = "a child reported the execution of another worker"
     CLIENT_GAVE_UP = "a client gave up without knowing"
     # Time.
     CLOCK_FORWARD = "the database's clock jumped ahead"
@@ -67,6 +68,7 @@ EVENTS = {
     Fault.MACHINE_STOPPED: 4,
     Fault.DRAINED: 3,
     Fault.HURRIED: 1,
+    Fault.FORGED: 3,
     Fault.CLOCK_FORWARD: 3,
     Fault.CLOCK_BACK: 3,
 }

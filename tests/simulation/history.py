@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota.domain.lifecycle import Rules
-from rota.ops.enqueue import Header, Item
+from rota.ops.submission import Header, Item
 from rota.store.hints import Hint
 from tests.simulation.faults import Fault
 
@@ -108,6 +108,8 @@ class Incarnation:
     ending: str = ""
     concurrency: int = 0
     queues: list[str] | None = None
+    missing: frozenset[str] = frozenset()
+    """Jobs that its code does not have yet."""
     draining_at: float = math.inf
     """When it was told to go, or told itself."""
     stops: list[tuple[float, float]] = field(default_factory=list)

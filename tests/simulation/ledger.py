@@ -49,7 +49,9 @@ class Ledger:
 def key_of(table: str, row: Row) -> Any:
     if table == "finished":
         return row["id"], row["fence"]
-    return row["name"] if table == "queue" else row["id"]
+    if table in ("blocker", "lifted_blocker"):
+        return row.get("execution"), row["kind"], row["key"]
+    return row["name"] if table in ("queue", "job") else row["id"]
 
 
 def arrival(table: str, row: Row) -> Status | None:

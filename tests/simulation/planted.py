@@ -5,6 +5,7 @@ Each is a small change to the product for the time of a hunt: a call replaced, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from unittest import mock
 
 import msgspec
 
-from rota.domain import lifecycle, unique
+from rota.domain import lifecycle, reach, unique
 from rota.domain.lifecycle import Held, Later, Move
 from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import PENDING, Status
@@ -22,14 +23,32 @@ from rota.engine import node
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.heart import Heart
 from rota.engine.node import Node
+from rota.engine.port import Beaten
+from rota.engine.supervisor import Supervisor
 from rota.engine.upkeep import Upkeep
-from rota.ops import claim, control, ending, enqueue, finish, fleet, upkeep
+from rota.ops import (
+    admission,
+    blockers,
+    claim,
+    control,
+    ending,
+    enqueue,
+    finish,
+    fleet,
+    keyed,
+    keys,
+    submission,
+    upkeep,
+)
 from rota.ops.finish import Finished
-from rota.store import postgres_session, sqlite, statements
+from rota.ops.gates import start_deadlines
+from rota.store import statements
 from rota.store.hints import CancelAsked, Hint
 from rota.store.port import Tx
-from rota.store.postgres_url import DEFAULT_SCHEMA
+from rota.store.postgres import session as postgres_session
+from rota.store.postgres.url import DEFAULT_SCHEMA
 from rota.store.session import Session
+from rota.store.sqlite import store as sqlite
 from rota.store.work import Work
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
@@ -44,6 +63,8 @@ class Bug:
     name: str
     plant: Callable[[], AbstractContextManager[object]]
     databases: tuple[str, ...] = ("sqlite", "postgres")
+    first: int = 0
+    """A seed that is known to notice, to shorten the hunt. If it no longer does, the others are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,7 @@ class Catch:
 def hunt(bug: Bug, most: int = MOST_SEEDS, database: str = "sqlite") -> Catch | None:
     """Runs seed after seed until one notices."""
     with bug.plant():
-        for seed in range(most):
+        for seed in [*range(bug.first, most), *range(bug.first)]:
             _, violations = runner.run(seed, database)
             if violations:
                 return Catch(seed, violations[0].invariant)
@@ -115,7 +136,7 @@ def _both(*plants: AbstractContextManager[object]) -> Iterator[None]:
 
 
 def _any_fence_may_finish() -> AbstractContextManager[object]:
-    def finish_anyhow(original: Callable[..., Any], tx: Tx, reports: Sequence[Finished]) -> Any:
+    def finish_anyhow(original: Callable[..., Any], tx: Tx, reports: Sequence[Finished], worker: int | None) -> Any:
         fences = {row.id: row.fence for row in tx.records("held", Held, ids=[report.id for report in reports])}
         return original(tx, [msgspec.structs.replace(one, fence=fences.get(one.id, one.fence)) for one in reports])
 
@@ -150,8 +171,12 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
             finally:
                 session.now = now
 
-        transact = heart._bridge.transact
-        with mock.patch.object(heart, "_bridge", mock.Mock(transact=lambda op, *args: transact(beat, *args))):
+        timed = heart._store.calls.timed
+
+        async def beaten(*args: Any) -> Beaten:
+            return Beaten(*await timed(beat, *args))
+
+        with mock.patch.object(heart, "_store", mock.Mock(beat=beaten)):
             return await original(heart)
 
     return _replaced(Heart, "step", step)
@@ -200,7 +225,7 @@ def _give_back_counts() -> AbstractContextManager[object]:
 def _a_repeated_enqueue_inserts_again() -> AbstractContextManager[object]:
     def insert_again(original: Callable[..., Any], tx: Tx, header: Any, items: Any) -> Any:
         fresh = [
-            enqueue.Item(item.id[:-4] + "beef", item.arguments)
+            submission.Item(item.id[:-4] + "beef", item.arguments)
             if tx.one("exists", namespace=header.namespace, id=item.id)
             else item
             for item in items
@@ -211,11 +236,18 @@ def _a_repeated_enqueue_inserts_again() -> AbstractContextManager[object]:
 
 
 def _key_not_recorded() -> AbstractContextManager[object]:
-    def take(original: Callable[..., Any], tx: Tx, header: Any, kind: str, *args: Any) -> None:
-        if kind != enqueue.IDEMPOTENCY:
-            original(tx, header, kind, *args)
+    def take(original: Callable[..., Any], tx: Tx, owner: Any, kind: str, *args: Any) -> None:
+        if kind != keys.IDEMPOTENCY:
+            original(tx, owner, kind, *args)
 
-    return _replaced(enqueue, "_take", take)
+    return _replaced(keys, "take", take)
+
+
+def _nothing_pushed_back() -> AbstractContextManager[object]:
+    def push_back(original: Callable[..., Any], tx: Tx, header: Any, holders: Any, run_at: int) -> set[str]:
+        return {one.id for one in holders}
+
+    return _replaced(keyed, "_push_back", push_back)
 
 
 def _dead_letter_forgotten() -> AbstractContextManager[object]:
@@ -238,14 +270,14 @@ def _polling_removed() -> AbstractContextManager[object]:
         delay_s: float | None = await original(dispatcher)
         return 0 if delay_s == 0 else None
 
-    return _replaced(Dispatcher, "step", step)
+    return _both(_replaced(Dispatcher, "step", step), _replaced(Supervisor, "_tell_ready", _nothing()))
 
 
 def _sweeping_removed() -> AbstractContextManager[object]:
     async def ask(original: Callable[..., Any], dispatcher: Any, free: int, is_sweep: bool) -> Any:
         return await original(dispatcher, free, is_sweep and not dispatcher._marks)
 
-    return _replaced(Dispatcher, "_ask", ask)
+    return _both(_replaced(Dispatcher, "_ask", ask), _replaced(Supervisor, "_tell_ready", _nothing()))
 
 
 def _marks_stay() -> AbstractContextManager[object]:
@@ -273,6 +305,13 @@ def _replays_stay_dead() -> AbstractContextManager[object]:
     return _replaced(control, "replay", replay)
 
 
+def _finish_is_not_bound() -> AbstractContextManager[object]:
+    def finish_any(original: Callable[..., Any], tx: Tx, reports: Sequence[Finished], worker: int | None) -> Any:
+        return original(tx, reports)
+
+    return _replaced(finish, "finish", finish_any)
+
+
 def _cancel_not_told() -> AbstractContextManager[object]:
     def tell(original: Callable[..., Any], session: Any, hint: Hint) -> None:
         if not isinstance(hint, CancelAsked):
@@ -291,39 +330,62 @@ def _late_claims_are_not_disowned() -> Iterator[None]:
         yield
 
 
+def _claims_ignore_the_rank() -> AbstractContextManager[object]:
+    """Every lane is taken from to its end, in any order."""
+    return _replaced(reach, "reach", lambda original, heads, *_: reach.Reach(dict.fromkeys(heads, reach.LAST_RANK), []))
+
+
+def _other_blockers_ignored() -> AbstractContextManager[None]:
+    return _stated("release", lambda texts: tuple(re.sub(r"b\.execution = \w+\.id", "false", text) for text in texts))
+
+
+def _jobs_of_others_are_claimed() -> AbstractContextManager[None]:
+    return _rewritten("served_lanes", "l.job IN (SELECT value FROM json_each(:jobs))", ":jobs IS NOT NULL")
+
+
 BUGS: tuple[Bug, ...] = (
-    Bug("finish does not check the fence", _any_fence_may_finish),
+    Bug("finish does not check the fence", _any_fence_may_finish, first=5),
+    Bug("a child finishes the execution of another worker", _finish_is_not_bound, first=5),
     Bug("a claim does not raise the fence", lambda: _rewritten("claim", "fence + 1", "fence")),
-    Bug("nobody rescues what the dead held", lambda: _replaced(upkeep, "rescue", _nothing(0))),
+    Bug("nobody rescues what the dead held", lambda: _replaced(upkeep, "rescue", _nothing(fleet.Death()))),
     Bug("nothing due is promoted", lambda: _replaced(upkeep, "promote", _nothing(0))),
     Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
     Bug("acknowledged before the commit", _acknowledged_before_the_commit, ("sqlite",)),
-    Bug("leases by the machine's own clock", _lease_by_the_local_clock),
-    Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", "")),
+    Bug("leases by the machine's own clock", _lease_by_the_local_clock, first=8),
+    Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", ""), first=9),
     Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing())),
-    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed),
+    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=2),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
     Bug("late claims are not disowned", _late_claims_are_not_disowned),
-    Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing())),
-    Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9)),
-    Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries),
+    Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),
+    Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9), first=28),
+    Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries, first=28),
     Bug("giving back burns an attempt", _give_back_counts),
     Bug("an idempotency key is not recorded", _key_not_recorded),
     Bug("a repeated enqueue inserts again", _a_repeated_enqueue_inserts_again),
     Bug("a failure leaves no dead letter", _dead_letter_forgotten),
     Bug("a replayed dead letter stays dead", _replays_stay_dead),
-    Bug("a finished attempt stays in running", lambda: _shortened("finish")),
+    Bug("a finished attempt stays in running", lambda: _shortened("finish"), first=3),
     Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
-    Bug("unique keys ignore what is running", _unique_ignores_the_running),
-    Bug("a replaced execution goes on", lambda: _replaced(ending, "end", _nothing(Status.QUEUED))),
-    Bug("a debounce pushes nothing back", lambda: _replaced(enqueue, "_push_back", _nothing(True))),
-    Bug("the start deadline is ignored by claims", lambda: _replaced(claim, "_is_late", _nothing(False))),
+    Bug("unique keys ignore what is running", _unique_ignores_the_running, first=1),
+    Bug("a replaced execution goes on", lambda: _replaced(ending, "end_all", _nothing({})), first=11),
+    Bug("a debounce pushes nothing back", _nothing_pushed_back),
+    Bug(
+        "the start deadline is ignored by claims",
+        lambda: _replaced(start_deadlines, "is_late", _nothing(False)),
+        first=5,
+    ),
     Bug("paused queues are claimed from", lambda: _rewritten("claim_heads", "q.paused_at IS NULL", "true")),
-    Bug("claims ignore the rank", lambda: _rewritten("claim", "ORDER BY", "ORDER BY -")),
-    Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "_check_depth", _nothing())),
+    Bug("paused jobs are claimed", lambda: mock.patch.object(claim, "ROW_GATES", claim.ROW_GATES[1:])),
+    Bug("a resume loses the place in line", lambda: _rewritten("release", "w.rank", "w.since_at")),
+    Bug("a release skips a blocker", _other_blockers_ignored),
+    Bug("the rest of a resume is forgotten", lambda: _replaced(blockers, "release_lifted", _nothing(False)), first=4),
+    Bug("claims ignore the rank", _claims_ignore_the_rank, first=10),
+    Bug("jobs are claimed that the worker does not have", _jobs_of_others_are_claimed, ("sqlite",), first=2),
+    Bug("the depth of a queue is not checked", lambda: _replaced(admission, "check_depth", _nothing()), first=12),
     Bug("nobody polls, hints are trusted", _polling_removed),
     Bug("nobody sweeps what lies below a mark", _sweeping_removed),
-    Bug("a hint does not move the mark back", _marks_stay),
+    Bug("a hint does not move the mark back", _marks_stay, first=8),
     Bug("nobody is told of a cancel", _cancel_not_told),
 )
 

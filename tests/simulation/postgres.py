@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import psycopg
 
 from rota.clock import Clock
-from rota.ops import upkeep
-from rota.store import reader
+from rota.ops import deploy, upkeep
+from rota.store import load, reader
 from rota.store.hints import Bus
 from rota.store.port import Tx
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_writer import Writer
+from rota.store.postgres.store import PostgresStore
+from rota.store.postgres.writer import Writer
 from tests.simulation.faults import Fault
 from tests.simulation.history import Operation
 from tests.simulation.store import Tap
@@ -24,6 +24,7 @@ from tests.support.databases import fresh_database
 
 T = TypeVar("T")
 MOST_OPEN = 12
+READS = (reader.__name__, load.__name__)
 TEMPLATE = "rota_simulation_template"
 
 
@@ -63,7 +64,7 @@ class PostgresSimStore:
 
         store = self._store_of(caller)
         store.expect(fail=fail_commit)
-        if op.__module__ == reader.__name__ or op is upkeep.look:
+        if op.__module__ in READS or op in (upkeep.look, deploy.look):
             return store.read(observed)
         try:
             result = store.transact(observed)

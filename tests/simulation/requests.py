@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 
+from rota.domain.instant import MICROSECONDS
 from rota.domain.unique import OnConflict, Unique
-from rota.ops.enqueue import Header
+from rota.ops.submission import Header
 from tests.simulation.bodies import GARBAGE
-from tests.simulation.machine import APP, NAMESPACE
+from tests.simulation.child import APP, NAMESPACE
 
 QUEUES = ("default", "line", "tight")
+PAUSED_JOBS = ("flaky", "steady", "long")
+"""Jobs that clients pause: those that are asked for most, and the one whose retries are debounced."""
 DEPTHS = {"tight": 3}
-MICROSECONDS = 1_000_000
 MOST_IN_BULK = 6
 
 

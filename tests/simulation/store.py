@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from rota.clock import Clock
 from rota.store.hints import Bus, Hint, Listener
 from rota.store.port import Row, Tx
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 from tests.simulation.faults import Fault
 from tests.simulation.history import Operation
 from tests.simulation.witness import SqliteWitness, Witness

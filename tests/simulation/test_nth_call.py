@@ -10,17 +10,21 @@ from tests.simulation.checker import check
 from tests.simulation.faults import Fault, Script
 from tests.simulation.runner import quiet
 from tests.simulation.world import Scale, World
+from tests.support.proving import proof
 
 SEED = 1
 SMALL = Scale(machines=1, clients=1, wishes=4, chaos_s=1.5, settle_s=8.0, calm_wishes=2, calm_s=3.0)
+SAMPLE = 12
 FAULTS = (Fault.CALL_FAILED, Fault.STATEMENT_FAILED, Fault.COMMIT_FAILED, Fault.REPLY_LOST)
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("step", [SAMPLE, proof(1)])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_one_fault_at_every_place(fault: Fault) -> None:
+def test_one_fault_at_every_place(fault: Fault, step: int) -> None:
+    """With a step, at every so many places."""
     places = 0
-    for nth in itertools.count(1):
+    for nth in itertools.count(1, step):
         script = Script(fault, nth)
         with quiet():
             history = World(SEED, SMALL, script).run()

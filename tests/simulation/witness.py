@@ -30,7 +30,9 @@ TABLES: dict[str, tuple[str, ...]] = {
         "replay_of",
     ),
     "scheduled": ("id", "lane", "priority", "run_at", "fence", "attempts", "crashes", "first_start_at"),
-    "waiting": ("id", "lane", "fence", "attempts", "crashes", "first_start_at"),
+    "waiting": ("id", "lane", "rank", "fence", "attempts", "crashes", "first_start_at"),
+    "blocker": ("execution", "kind", "key", "rank"),
+    "lifted_blocker": ("kind", "key"),
     "ready": ("id", "lane", "rank", "fence", "attempts", "crashes", "first_start_at"),
     "running": (
         "id",
@@ -61,6 +63,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "dead": ("id", "reason"),
     "worker": ("id", "name", "state", "heartbeat_at", "lease_until", "stopped_at"),
     "queue": ("name", "policy", "max_depth", "paused_at"),
+    "job": ("name", "paused_at"),
 }
 _EVENTS = (("+", "INSERT", "NEW"), ("~", "UPDATE", "NEW"), ("-", "DELETE", "OLD"))
 
@@ -84,14 +87,26 @@ class Witness(ABC):
 
     def commit(self, operation: Operation) -> None:
         """The operation is durable: what was seen since `begin` is its work."""
-        operation.changes = self.seen()
-        if operation.changes or (operation.name == "finish" and operation.result):
+        operation.changes = _without_undone_claims(self.seen())
+        if operation.changes or (operation.name in ("finish", "enqueue") and operation.result):
             self.operations.append(operation)
 
     def table(self, name: str) -> list[Row]:
         """All rows as they are now."""
         columns = TABLES[name]
         return [dict(zip(columns, row, strict=True)) for row in self.rows(name, columns)]
+
+
+def _without_undone_claims(changes: list[Change]) -> list[Change]:
+    """A claim may put an execution back in the same transaction, with the fence that it had: it has not started."""
+    undone = set()
+    claimed: set[tuple[str, int]] = set()
+    for change in changes:
+        if change.table == "running" and change.kind == "+":
+            claimed.add((change.row["id"], change.row["fence"]))
+        elif change.table in ("waiting", "ready") and change.kind == "+":
+            undone |= claimed & {(change.row["id"], change.row["fence"] + 1)}
+    return [one for one in changes if one.table != "running" or (one.row["id"], one.row["fence"]) not in undone]
 
 
 class SqliteWitness(Witness):

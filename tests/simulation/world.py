@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
+from unittest import mock
 
+from rota.domain.headcount import Headcount
 from rota.domain.job import Definition, Queue
 from rota.domain.rank import Policy
 from rota.engine.dispatcher import LONGEST_SWEEP_S
+from rota.engine.plan import Plan
 from rota.ids import IdSource
-from rota.ops import define
+from rota.ops import blockers, define
 from tests.simulation import requests
 from tests.simulation.bodies import RULES, Outside
-from tests.simulation.bridge import Network, SimBridge
 from tests.simulation.bus import SimBus
+from tests.simulation.calls import Network, SimCalls
 from tests.simulation.chaos import Chaos
+from tests.simulation.child import APP, NAMESPACE
 from tests.simulation.clients import Client, Memory
 from tests.simulation.clocks import MachineClock, StoreClock
 from tests.simulation.faults import Script, Weather
 from tests.simulation.history import Heard, History, Incarnation, Trouble
 from tests.simulation.loop import Stuck, VirtualLoop
-from tests.simulation.machine import APP, NAMESPACE, Machine, Plan
+from tests.simulation.machine import Machine, Setup
 from tests.simulation.postgres import PostgresSimStore
 from tests.simulation.store import SimStore, SqliteSimStore
 from tests.simulation.witness import TABLES
 
 LIMIT_S = 500.0
-"""Everything must have ended this long after the faults were healed; most of it is the delay of unknown jobs."""
+"""Everything must have ended this long after the faults were healed."""
 DATABASES: dict[str, Callable[[StoreClock], SimStore]] = {"sqlite": SqliteSimStore, "postgres": PostgresSimStore}
+BATCH = 2
+"""Executions that one batch releases from a blocker, so that a resume takes several."""
 LIVE = ("scheduled", "waiting", "ready", "running")
 
 
@@ -65,6 +72,7 @@ class World:
         self.outside = Outside(self.loop, self.weather)
         self.backbone = Network(self.loop)
         self.memory = Memory()
+        self.pids: Iterator[int] = itertools.count(1)
         self.incarnations: list[Incarnation] = []
         self.heard: list[Heard] = []
         self.troubles: list[Trouble] = []
@@ -80,15 +88,15 @@ class World:
         """Randomness of its own for every part, so that a change in one does not reshuffle the others."""
         return Random(f"{self.seed} {stream}")
 
-    def bridge(self, caller: str, network: Network) -> SimBridge:
-        return SimBridge(
+    def calls(self, caller: str, network: Network) -> SimCalls:
+        return SimCalls(
             caller,
             self.store,
             self.loop,
             self.weather,
             self.backbone,
             network,
-            self.entropy(f"bridge {caller}"),
+            self.entropy(f"calls {caller}"),
             patience_s=1.5 * self.lease_s,
             clock=self.clock,
             troubles=self.troubles,
@@ -97,7 +105,8 @@ class World:
     def run(self) -> History:
         """Lives through it and returns what the witnesses saw."""
         try:
-            self.loop.run_until_complete(self._live())
+            with mock.patch.object(blockers, "MOST", BATCH):
+                self.loop.run_until_complete(self._live())
         except Stuck as error:
             self.errors.append(str(error))
         history = self._history()
@@ -117,6 +126,7 @@ class World:
             self.weather,
             self.entropy("chaos"),
             self.lease_s,
+            lambda: self.store.witness.table("running"),
         )
         wishes = [self.loop.create_task(client.run(self.scale.wishes, self.scale.chaos_s)) for client in clients]
         await chaos.rage(self.scale.chaos_s)
@@ -140,7 +150,7 @@ class World:
             # What it does not finish in time it gives back, to a place that the others have passed.
             machine = entropy.choice(self.machines)
             self.loop.outside(entropy.uniform(0, self.scale.calm_s), machine.drain)
-            self.loop.outside(self.scale.calm_s + machine.plan.grace_s + 1, machine.boot)
+            self.loop.outside(self.scale.calm_s + machine.setup.plan.grace_s + 1, machine.boot)
         await asyncio.gather(*(client.be_calm(self.scale.calm_wishes, self.scale.calm_s) for client in clients))
 
     async def _until_all_ended(self) -> None:
@@ -159,7 +169,10 @@ class World:
             await asyncio.sleep(self.poll_s)  # Virtual time costs nothing, and machines tell nobody.
 
     def _register(self) -> None:
-        definitions = [Definition(name=name, retry=rules.retry.describe()) for name, rules in RULES.items()]
+        definitions = [
+            Definition(name=name, retry=rules.retry.describe(), total_timeout_s=rules.total_timeout_s)
+            for name, rules in RULES.items()
+        ]
         queues = [
             Queue(
                 name=name,
@@ -172,23 +185,26 @@ class World:
 
     def _machine(self, number: int, entropy: Random) -> Machine:
         plan = Plan(
-            name=f"machine {number}",
+            command=(),
+            processes=entropy.choice([Headcount(1, 1), Headcount(2, 2), Headcount(1, 2)]),
+            version="sim",
+            quiet_s=5.0,
             queues=None if number == 0 or entropy.random() < 0.7 else list(requests.QUEUES[:2]),
             concurrency=entropy.choice([1, 3, 6]),
             lease_s=self.lease_s,
             poll_s=self.poll_s,
             grace_s=entropy.choice([0.2, 2.0, 5.0]),
-            stop_grace_s=0.5,
-            missing={"newborn"} if entropy.random() < 0.3 else set(),
         )
+        missing = {"newborn"} if entropy.random() < 0.3 else set[str]()
+        setup = Setup(f"machine {number}", plan, stop_grace_s=0.5, missing=missing)
         clock = MachineClock(self.loop, self.entropy(f"clock {number}"), entropy.uniform(-3, 3) * 3600)
-        return Machine(self, plan, clock, self.entropy(f"machine {number}"))
+        return Machine(self, setup, clock)
 
     def _client(self, number: int) -> Client:
         entropy = self.entropy(f"client {number}")
-        bridge = self.bridge(f"client {number}", Network(self.loop))
+        calls = self.calls(f"client {number}", Network(self.loop))
         ids = IdSource(MachineClock(self.loop, self.entropy(f"ids {number}"), entropy.uniform(-1, 1) * 3600))
-        return Client(bridge, self.loop, self.clock, ids, self.memory, self.weather, entropy)
+        return Client(calls, self.loop, self.clock, ids, self.memory, self.weather, entropy)
 
     def _history(self) -> History:
         return History(

@@ -16,7 +16,7 @@ import psycopg
 
 from rota.clock import ManualClock
 from rota.store.port import Tx
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.world import World

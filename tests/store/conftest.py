@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 from tests.support.world import World
 
 

@@ -21,8 +21,8 @@ from rota.clock import SystemClock
 from rota.store import migrate, reader
 from rota.store.hints import Ended, Ready
 from rota.store.reader import Filter
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite_bus import SqliteBus
+from rota.store.sqlite.bus import SqliteBus
+from rota.store.sqlite.store import SqliteStore
 
 NOBODY = 65534
 
@@ -94,7 +94,7 @@ def migrate_and_die(path: str, after: str) -> None:
 
 
 def listen(path: str) -> None:
-    bus = SqliteBus(Path(path), SystemClock())
+    bus = SqliteBus(path, SystemClock())
     listener = bus.listen(Ready, Ended)
     say("listening")
     while True:

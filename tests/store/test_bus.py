@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,16 +14,17 @@ import pytest
 
 from rota.clock import SystemClock
 from rota.store.hints import CancelAsked, Due, Ended, Ready
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite_bus import SqliteBus
+from rota.store.sqlite.bus import SqliteBus
+from rota.store.sqlite.store import SqliteStore
 from tests.store.running import line, program
+from tests.support.opener import Opener
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.world import World
 
 
 @pytest.fixture
 def bus(path: Path) -> Iterator[SqliteBus]:
-    bus = SqliteBus(path, SystemClock())
+    bus = SqliteBus(str(path), SystemClock())
     yield bus
     bus.close()
 
@@ -138,13 +140,17 @@ def test_news_too_large_for_one_message_is_left_to_polling(bus: SqliteBus) -> No
         listener.close()
 
 
-@pytest.mark.parametrize("noise", [b"", b"not json", b'[{"type":"unknown"}]', b"\xff" * 100, b"[" * 50_000])
+@pytest.mark.parametrize(
+    "noise", [b"", b"not json", b'[{"type":"unknown"}]', b"\xff" * 100, b"[" * 50_000], ids=range(5)
+)
 def test_what_is_no_hint_is_ignored(bus: SqliteBus, folder: Path, noise: bytes) -> None:
     listener = bus.listen(Ready)
     try:
         (name,) = os.listdir(folder)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
-            stranger.sendto(noise, str(folder / name))
+            stranger.sendto(noise, f"/proc/self/fd/{opened}/{name}")  # A socket's path has at most 107 characters.
+        os.close(opened)
         bus.send([Ready({1: 0})])
         assert eventually(listener.take, what="the hint") == [Ready({1: 0})]
     finally:
@@ -161,6 +167,7 @@ def test_files_that_lie_around_in_the_folder_do_no_harm(bus: SqliteBus, folder: 
         assert listener.take() == [Ready({1: 0})]
     finally:
         listener.close()
+    assert sorted(os.listdir(folder)) == ["notes-ready", "x"]
 
 
 def test_only_the_owner_may_look_into_the_folder(bus: SqliteBus, folder: Path) -> None:
@@ -179,3 +186,25 @@ def test_a_folder_that_is_removed_is_made_again(bus: SqliteBus, folder: Path) ->
         assert arrived(listener.fileno())
     finally:
         listener.close()
+
+
+def test_threads_that_send_at_once_close_no_descriptor_twice(bus: SqliteBus, tmp_path: Path) -> None:
+    """Each listener that comes or goes changes the folder, which every sender then opens anew."""
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    enough = threading.Event()
+
+    def send() -> None:
+        while not enough.is_set():
+            bus.send([Due(1)])
+
+    threads = [threading.Thread(target=send) for _ in range(3)]
+    with Opener(folders) as opener:
+        for thread in threads:
+            thread.start()
+        for _ in range(500):
+            bus.listen(Due).close()
+        enough.set()
+        for thread in threads:
+            thread.join()
+    assert opener.stolen == 0

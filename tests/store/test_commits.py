@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from rota.domain.errors import StoreUnavailable
-from rota.ops import enqueue
+from rota.ops import enqueue, submission
 from rota.store.port import Tx
-from rota.store.sqlite import MOST_IN_GROUP, SqliteStore
+from rota.store.sqlite.store import MOST_IN_GROUP, SqliteStore
 from tests.store.running import foreign
 from tests.support.waiting import PATIENCE_S
 from tests.support.world import World
@@ -48,7 +48,7 @@ def locked(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("ROLLBACK")
 
 
-def submit(world: World) -> Future[list[enqueue.Accepted]]:
+def submit(world: World) -> Future[list[submission.Accepted]]:
     return world.store.submit(enqueue.enqueue, world.header(), [world.item()])
 
 

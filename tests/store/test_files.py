@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from rota.domain.errors import DefinitionError, StoreError, StoreMismatch, StoreUnavailable
-from rota.ops import enqueue
+from rota.ops import enqueue, submission
 from rota.store.opening import open_store
 from rota.store.port import Tx
-from rota.store.sqlite import SqliteStore
-from rota.store.sqlite_file import MEMORY, path_of
+from rota.store.sqlite.file import MEMORY, path_of
+from rota.store.sqlite.store import SqliteStore
 from tests.store.running import foreign, ids, run
 from tests.support.world import World
 
@@ -56,7 +56,7 @@ def limit(tx: Tx, store: SqliteStore, pages: int) -> None:
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
-def accept(tx: Tx, world: World, item: enqueue.Item) -> None:
+def accept(tx: Tx, world: World, item: submission.Item) -> None:
     """An enqueue that does not run together with others."""
     enqueue.enqueue(tx, world.header(), [item])
 
@@ -167,6 +167,6 @@ def test_a_store_in_memory_works_with_its_thread_too() -> None:
         id = world.enqueue()
         assert world.executions() == [id]
         with pytest.raises(StoreError):
-            store.transact(lambda tx: tx.run("insert_executions", items=[], namespace=None))
+            store.transact(lambda tx: tx.run("place_alike_scheduled", items=[], namespace=None))
     finally:
         store.close()

@@ -10,7 +10,7 @@ import pytest
 
 from rota.domain.errors import StoreMismatch
 from rota.store import migrate
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 from tests.store.running import finish, foreign, line, program, run
 
 STATEMENTS = sum(len(migrate._split(migration.text)) for migration in migrate.known("sqlite"))

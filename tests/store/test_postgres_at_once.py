@@ -13,17 +13,19 @@ from rota.domain.errors import ClockSkew, QueueFull, StoreError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.unique import Unique
 from rota.ids import IdSource
-from rota.ops import define, enqueue
-from rota.ops.enqueue import Header, Item
-from rota.store import postgres_session
-from rota.store.postgres import PostgresStore
-from rota.store.postgres_link import Link
-from rota.store.postgres_session import PostgresSession, literal
+from rota.ops import define, enqueue, submission
+from rota.ops.submission import Header, Item
+from rota.store.postgres import session as postgres_session
+from rota.store.postgres.link import Link
+from rota.store.postgres.session import PostgresSession, literal
+from rota.store.postgres.store import PostgresStore
 from rota.store.work import Work
 from tests.support.databases import fresh_database
 from tests.support.postgres import shared
+from tests.support.tables import table
 
-COLUMNS = "namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, deadline, parent, tags"
+VARYING = ("id", "created_at", "run_at", "key")
+"""The columns of an execution in which the two ways may differ."""
 ids = IdSource(SystemClock())
 
 
@@ -57,13 +59,23 @@ def _rows(store: PostgresStore, query: str) -> list[tuple[Any, ...]]:
     return shared().execute(query, database=store._address.conninfo.rsplit("/", 1)[1].split("?")[0])
 
 
-@pytest.mark.parametrize("options", [{}, {"priority": 7}, {"tags": '["x"]', "actor": "ann"}, {"queue": "default"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"priority": 7},
+        {"tags": '["x"]', "actor": "ann", "trace": "00-a-b-01"},
+        {"queue": "default", "headers": '{"a":"b"}', "overrides": '{"timeout_s":1.5}'},
+        {"parent": "0196a3f0-1111-7000-8000-0123456789ab", "replay_of": "0196a3f0-1111-7000-8000-0123456789ac"},
+    ],
+)
 def test_one_statement_leaves_what_the_long_way_leaves(store: PostgresStore, options: dict[str, Any]) -> None:
     store.transact(enqueue.enqueue, _header(**options), [Item(ids.new(), "{}")])
-    # A key makes it go the long way; it is the only column that may differ.
+    # A key makes it go the long way.
     store.transact(enqueue.enqueue, _header(**options, key="k"), [Item(ids.new(), "{}")])
-    short, long = _rows(store, f"SELECT {COLUMNS} FROM rota.execution ORDER BY id")
-    assert [a for a, b in zip(short, long, strict=True) if a != b] == [None]
+    short, long = table(store, "execution")
+    assert {**short, **dict.fromkeys(VARYING)} == {**long, **dict.fromkeys(VARYING)}
+    assert {**short, **options} == short
     offsets = _rows(
         store,
         "SELECT r.lane, r.rank - x.run_at, r.fence, x.run_at - x.created_at FROM rota.ready r "
@@ -96,7 +108,7 @@ def test_an_id_that_is_taken_is_refused(store: PostgresStore) -> None:
 def test_a_connection_that_breaks_around_the_statement_costs_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    breaks = _break(monkeypatch, "insert_at_once", is_late=is_late)
+    breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
     item = Item(ids.new(), "{}")
     (accepted,) = store.transact(enqueue.enqueue, _header(), [item])
     assert (accepted.id, accepted.created) == (item.id, True)
@@ -109,8 +121,8 @@ def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monk
     header, items = _header(), [Item(ids.new(), f'{{"n":{n}}}') for n in range(50)]
     group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
     _perform(store, group)
-    assert seen == ["insert_at_once"]
-    assert [work.answer() for work in group] == [[enqueue.Accepted(item.id, True)] for item in items]
+    assert seen == ["place_at_once"]
+    assert [work.answer() for work in group] == [[submission.Accepted(item.id, True)] for item in items]
     assert _stored(store) == [(item.id, item.arguments) for item in items]
 
 
@@ -119,7 +131,7 @@ def test_callers_that_do_not_go_together_go_the_long_way(store: PostgresStore) -
     group = [Work(enqueue.enqueue, (header, [Item(ids.new(), f'"{name}"')]), {}) for header, name in calls]
     _perform(store, group)
     for work in group[:3]:
-        assert work.answer() == [enqueue.Accepted(work.args[1][0].id, True)]
+        assert work.answer() == [submission.Accepted(work.args[1][0].id, True)]
     with pytest.raises(UnknownJob):
         group[3].answer()
     assert [arguments for _, arguments in _stored(store)] == ['"a"', '"b"', '"c"']
@@ -140,11 +152,11 @@ def test_one_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) ->
 def test_a_connection_that_breaks_around_a_group_costs_nobody_anything(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    breaks = _break(monkeypatch, "insert_at_once", is_late=is_late)
+    breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
     header, items = _header(), [Item(ids.new(), "{}") for _ in range(5)]
     group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
     _perform(store, group)
-    assert [work.answer() for work in group] == [[enqueue.Accepted(item.id, True)] for item in items]
+    assert [work.answer() for work in group] == [[submission.Accepted(item.id, True)] for item in items]
     assert [id for id, _ in _stored(store)] == [item.id for item in items]
     assert next(breaks, None) is None
 
@@ -168,7 +180,7 @@ def test_what_landed_although_nobody_said_so_is_answered_as_accepted(
 
     monkeypatch.setattr(Link, "commit", commit)
     item = Item(ids.new(), "{}")
-    assert store.transact(enqueue.enqueue, _header(**options), [item]) == [enqueue.Accepted(item.id, True)]
+    assert store.transact(enqueue.enqueue, _header(**options), [item]) == [submission.Accepted(item.id, True)]
     assert [id for id, _ in _stored(store)] == [item.id]
     assert next(breaks, None) is None
 
@@ -188,7 +200,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_large_batch_goes_in_pieces_and_arrives_whole(store: PostgresStore, count: int) -> None:
     items = _many(count)
     accepted = store.transact(enqueue.enqueue, _header(), items)
-    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert accepted == [submission.Accepted(item.id, True) for item in items]
     assert _stored(store) == [(item.id, item.arguments) for item in items]
     assert _rows(store, "SELECT count(*) FROM rota.ready") == [(count,)]
 
@@ -248,7 +260,7 @@ def test_a_connection_that_breaks_between_pieces_costs_nothing(
     monkeypatch.setattr(PostgresSession, "_say", lambda self, spoken: broken(self._pgconn, spoken))
     items = _many(10)
     accepted = store.transact(enqueue.enqueue, _header(), items)
-    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert accepted == [submission.Accepted(item.id, True) for item in items]
     assert len(_stored(store)) == 11
     assert next(breaks, None) is None
 
@@ -268,7 +280,7 @@ def test_a_server_process_that_ends_between_pieces_costs_nothing(
     monkeypatch.setattr(PostgresSession, "_awaited", awaited)
     items = _many(20)
     accepted = store.transact(enqueue.enqueue, _header(), items)
-    assert accepted == [enqueue.Accepted(item.id, True) for item in items]
+    assert accepted == [submission.Accepted(item.id, True) for item in items]
     assert _stored(store) == [(item.id, item.arguments) for item in items]
 
 

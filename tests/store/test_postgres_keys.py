@@ -14,9 +14,9 @@ import pytest
 from rota import App
 from rota.domain.errors import DefinitionError, StoreUnavailable
 from rota.domain.unique import Unique
-from rota.ops import enqueue
-from rota.ops.enqueue import Header, Item
-from rota.store.postgres import PostgresStore
+from rota.ops import enqueue, keys
+from rota.ops.submission import Header, Item
+from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
 
@@ -97,7 +97,7 @@ def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str
 def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
     """A server has room for some thousands."""
     header = Header(namespace="default", app="shop", job="send", queue="default", unique=Unique())
-    items = [Item(app.connection.ids.new(), f'{{"number":{number}}}') for number in range(enqueue.MOST_LOCKS + 11)]
+    items = [Item(app.connection.ids.new(), f'{{"number":{number}}}') for number in range(keys.MOST_LOCKS + 11)]
     locks = b"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
 
     def counted(tx: Any, few: list[Item]) -> bytes:
@@ -113,7 +113,7 @@ def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
 def test_a_call_with_many_keys_and_calls_with_few_see_each_other(
     app: App, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(enqueue, "MOST_LOCKS", 20)
+    monkeypatch.setattr(keys, "MOST_LOCKS", 20)
     send = app.jobs["send"].options(unique=True)
     start = threading.Barrier(8)
 

@@ -1,13 +1,13 @@
 """What a claim and a finish read of a large database: as much as they take, whatever else there is.
 
-A million executions are ready in four lanes and three priorities, and history lies in ninety partitions. Then a hundred
-thousand rows of every lane are deleted while somebody holds a snapshot, so that nothing can clean them up.
+200,000 executions are ready in four lanes and three priorities, and history lies in ninety partitions. Then 20,000 rows
+of every lane are deleted while a snapshot is held, so that no vacuum can remove them.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -16,16 +16,20 @@ import psycopg
 import pytest
 
 from rota.clock import SystemClock
+from rota.domain.reach import LAST_RANK
 from rota.ids import FIRST_ID
-from rota.ops.claim import FIRST_RANK, LAST_RANK
-from rota.store import postgres_url
-from rota.store.postgres_link import Link
-from rota.store.postgres_session import Text, literal, load
+from rota.ops.claim import FIRST_RANK
+from rota.ops.gates.offers import PLAIN_OFFERS
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.link import Link
+from rota.store.postgres.session import Text, literal, load
 from tests.support.databases import fresh_database
 
-LANES, PER_LANE, DEAD, PARTITIONS = 4, 250_000, 100_000, 90
+pytestmark = pytest.mark.xdist_group("postgres plans")
+
+LANES, PER_LANE, DEAD, PARTITIONS = 4, 50_000, 20_000, 90
 TAKE = 100
-KINDS = ("bigint", "bigint", "uuid")
+KINDS = ("int", "bigint", "uuid", "bigint")
 DAY_MS = 86_400_000
 FIRST_DAY_MS = SystemClock().now() // 1000 // DAY_MS * DAY_MS - (PARTITIONS + 5) * DAY_MS
 
@@ -98,9 +102,10 @@ class Large:
         )
         return Cost(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], scanned, int(plan["Actual Rows"])), plan
 
-    def claim(self, lane: int, mark: int) -> tuple[Cost, dict[str, Any]]:
-        where = {"lane": lane, "rank": mark, "id": FIRST_ID, "highest": LAST_RANK, "most": TAKE}
-        return self.explain("claim", worker=1, now=1, **where)
+    def claim(self, lanes: Sequence[int], mark: int) -> tuple[Cost, dict[str, Any]]:
+        return self.explain(
+            "claim", worker=1, now=1, most=TAKE, **_batch([(*one, LAST_RANK) for one in _marks(lanes, mark)])
+        )
 
 
 def _first_id(day: int) -> str:
@@ -109,6 +114,15 @@ def _first_id(day: int) -> str:
 
 def _values(text: Text, params: dict[str, Any]) -> list[bytes | None]:
     return [params[name] if isinstance(params[name], bytes) else str(params[name]).encode() for name in text.parameters]
+
+
+def _marks(lanes: Sequence[int], mark: int) -> list[tuple[int, int, str]]:
+    return [(lane, mark, FIRST_ID) for lane in lanes]
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> dict[str, bytes]:
+    columns = enumerate(zip(zip(*rows, strict=True), KINDS, strict=False))
+    return {f"lanes_{index}": literal(column, kind) for index, (column, kind) in columns}
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -123,13 +137,23 @@ def large() -> Iterator[Large]:
         yield Large(fresh_database(), closing)
 
 
-@pytest.mark.parametrize("lane", range(1, LANES + 1))
-def test_a_claim_behind_its_mark_reads_what_it_takes(large: Large, lane: int) -> None:
-    cost, plan = large.claim(lane, mark=DEAD * 3)
+@pytest.mark.parametrize("lanes", [[1], [LANES], range(1, LANES + 1)], ids=["first", "last", "all"])
+def test_a_claim_behind_its_mark_reads_what_it_takes(large: Large, lanes: Sequence[int]) -> None:
+    """However much waits before it in lanes of jobs that the worker does not have."""
+    cost, plan = large.claim(lanes, mark=DEAD * 3)
     assert cost.rows == TAKE
     assert cost.scanned == TAKE
     assert cost.buffers < 25 * TAKE
     assert not [node["Node Type"] for node in _nodes(plan) if node["Node Type"] in ("Sort", "Seq Scan", "Hash Join")]
+
+
+def test_a_claim_at_once_reads_a_share_of_each_lane_and_no_more_than_it_takes(large: Large) -> None:
+    _prepare_fleet(large)
+    lanes = {"offers": PLAIN_OFFERS, "highest": LAST_RANK, **_batch(_marks(range(1, LANES + 1), DEAD * 3))}
+    cost, plan = large.explain("claim_at_once", worker=1, now=1, most=TAKE, depth=TAKE // 2, **lanes)
+    assert (cost.rows, cost.scanned) == (TAKE, TAKE)
+    assert cost.buffers < 25 * TAKE
+    assert not [node["Node Type"] for node in _nodes(plan) if node["Node Type"] in ("Sort", "Hash Join")]
 
 
 def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
@@ -144,24 +168,22 @@ def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
 
 def test_without_a_mark_a_claim_wades_through_the_dead(large: Large) -> None:
     """So that the tests above are known to measure something."""
-    behind, _ = large.claim(1, mark=DEAD * 3)
-    from_start, _ = large.claim(1, mark=FIRST_RANK)
+    behind, _ = large.claim([1], mark=DEAD * 3)
+    from_start, _ = large.claim([1], mark=FIRST_RANK)
     assert from_start.rows == behind.rows == TAKE
-    assert from_start.buffers > 2 * behind.buffers
+    assert from_start.buffers > behind.buffers + DEAD // 100
 
 
-def test_the_look_before_a_claim_reads_one_row_of_each_lane(large: Large) -> None:
-    marks = [(lane, DEAD * 3, FIRST_ID) for lane in range(1, LANES + 1)]
-    columns = {
-        f"marks_{index}": literal(column, kind)
-        for index, (column, kind) in enumerate(zip(zip(*marks, strict=True), KINDS, strict=True))
-    }
+def test_the_look_before_a_claim_reads_a_few_rows_of_each_lane(large: Large) -> None:
     _prepare_fleet(large)
-    served = {"namespace": "default", "app": "shop", "all_queues": b"t", "queues": b"{}"}
-    cost, _ = large.explain("claim_heads", worker=1, now=1, no_rank=FIRST_RANK, no_id=FIRST_ID, **served, **columns)
+    marks = _batch(_marks(range(1, LANES + 1), DEAD * 3))
+    cost, _ = large.explain("claim_heads", worker=1, now=1, depth=2, **marks)
     assert cost.rows == LANES
-    assert cost.scanned == LANES
+    assert cost.scanned == 2 * LANES
     assert cost.buffers < 100
+    further, _ = large.explain("lane_ranks", depth=10, **marks)
+    assert (further.rows, further.scanned) == (LANES, 10 * LANES)
+    assert further.buffers < 100
 
 
 def test_a_finish_reads_what_it_ends(large: Large) -> None:
@@ -171,11 +193,11 @@ def test_a_finish_reads_what_it_ends(large: Large) -> None:
     )
     ids = [str(row[0]) for row in large.admin.execute("SELECT id FROM rota.running ORDER BY id LIMIT 100")]
     columns = {
-        "rows_0": literal(ids, "uuid"),
-        "rows_1": literal([1] * 100, "bigint"),
-        "rows_2": literal(["null"] * 100, "text"),
+        "ids": literal(ids, "uuid"),
+        "fences": literal([1] * 100, "bigint"),
+        "results": literal(["null"] * 100, "text"),
     }
-    cost, _ = large.explain("finish_successes", status="success", reason="completed", now=2, **columns)
+    cost, _ = large.explain("finish_successes", worker=1, status="success", reason="completed", now=2, **columns)
     assert cost.rows == 0
     assert cost.buffers < 35 * len(ids)
 
@@ -183,11 +205,11 @@ def test_a_finish_reads_what_it_ends(large: Large) -> None:
 def _prepare_fleet(large: Large) -> None:
     large.admin.execute("INSERT INTO rota.queue (namespace, name) VALUES ('default', 'default') ON CONFLICT DO NOTHING")
     large.admin.execute(
-        "INSERT INTO rota.lane (namespace, app, queue, requirements) "
-        "SELECT 'default', 'shop', 'default', n::text FROM generate_series(1, %s) n ON CONFLICT DO NOTHING",
+        "INSERT INTO rota.lane (namespace, app, job, queue) "
+        "SELECT 'default', 'shop', n::text, 'default' FROM generate_series(1, %s) n ON CONFLICT DO NOTHING",
         (LANES,),
     )
     large.admin.execute(
         "INSERT INTO rota.worker (pid, concurrency, started_at, heartbeat_at, lease_until, namespace, app, name, host, "
-        "version, queues, state) VALUES (1, 1, 1, 1, 10, 'default', 'shop', 'w', 'h', '1', 'null', 'live')"
+        "version, queues, jobs, state) VALUES (1, 1, 1, 1, 10, 'default', 'shop', 'w', 'h', '1', 'null', '[]', 'live')"
     )

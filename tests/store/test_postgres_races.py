@@ -9,22 +9,25 @@ from typing import Any
 
 import pytest
 
+from rota.domain.blocker import Kind
 from rota.domain.errors import LeaseLost
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Held
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.retry import Fixed
+from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import Unique
-from rota.ops import claim, control, define, ending, enqueue, finish, fleet, pausing, upkeep
+from rota.ops import blockers, claim, control, define, ending, enqueue, finish, fleet, job_pauses, upkeep
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
+from rota.ops.fleet import Death
 from rota.store import reader
 from rota.store.port import Tx
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.store.arena import Arena
 from tests.support.waiting import PATIENCE_S
-from tests.support.world import APP, ERROR, NAMESPACE, NO_RETRY, THREE_TRIES, World
+from tests.support.world import APP, ERROR, NAMESPACE, THREE_TRIES, World
 
 
 @pytest.fixture
@@ -40,11 +43,11 @@ def world(arena: Arena) -> World:
 
 
 def take(tx: Tx, worker: int, slots: int = 100) -> Claimed:
-    return claim.claim(tx, worker, NAMESPACE, APP, None, slots)
+    return claim.claim(tx, worker, Served.one(NAMESPACE, APP, None, ["send", "receive", "count"]), slots)
 
 
 def report(tx: Tx, id: str, outcome: Outcome, fence: int = 1) -> list[str]:
-    return finish.finish(tx, [Finished(id, fence, outcome, NO_RETRY)])
+    return finish.finish(tx, [Finished(id, fence, outcome)])
 
 
 def stop(tx: Tx, id: str) -> Status:
@@ -83,16 +86,16 @@ def test_what_another_claim_did_not_keep_is_below_the_mark_until_somebody_sweeps
     with arena.held_open(take, one, 1, undo=True):
         passed = world.store.transact(take, other)
         assert [claimed.id for claimed in passed.claims] == [second]
-    marked = world.store.transact(claim.claim, other, NAMESPACE, APP, None, 10, passed.marks)
+    marked = world.store.transact(claim.claim, other, world.served(), 10, passed.marks)
     assert marked.claims == []
     assert [claimed.id for claimed in world.claim(other)] == [first]
 
 
 def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: World) -> None:
     id, worker = world.enqueue(), world.join()
-    world.store.transact(pausing.pause, NAMESPACE, APP, "send", "test")
+    world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "test")
     with arena.held_open(take, worker) as taken:
-        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
+        resumed = arena.start(job_pauses.resume, NAMESPACE, APP, "send", "test")
         arena.wait_until_blocked(resumed)
     assert taken.result().claims == []
     assert resumed.result(PATIENCE_S)
@@ -102,7 +105,7 @@ def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: W
 def put_aside(world: World, **options: Any) -> str:
     """An execution of a paused job, which a worker has come upon."""
     id, worker = world.enqueue(**options), world.join()
-    world.store.transact(pausing.pause, NAMESPACE, APP, "send", "test")
+    world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "test")
     assert world.claim(worker) == []
     assert world.status(id) is Status.WAITING
     return id
@@ -111,17 +114,17 @@ def put_aside(world: World, **options: Any) -> str:
 def test_what_is_cancelled_while_its_job_is_resumed_does_not_come_back(arena: Arena, world: World) -> None:
     id = put_aside(world)
     with arena.held_open(stop, id) as stopped:
-        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
-        arena.wait_until_blocked(resumed)
+        assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
     assert stopped.result() is Status.CANCELLED
-    assert resumed.result(PATIENCE_S)
     assert arena.place(id) == ["cancelled"]
+    assert world.store.transact(blockers.release_lifted)
+    assert not world.store.transact(blockers.release_lifted)
     assert world.claim(world.join()) == []
 
 
 def test_what_is_taken_up_again_can_be_cancelled_at_that_moment(arena: Arena, world: World) -> None:
     id = put_aside(world)
-    with arena.held_open(pausing.resume, NAMESPACE, APP, "send", "test"):
+    with arena.held_open(job_pauses.resume, NAMESPACE, APP, "send", "test"):
         stopped = arena.start(stop, id)
         arena.wait_until_blocked(stopped)
     assert stopped.result(PATIENCE_S) is Status.CANCELLED
@@ -132,11 +135,49 @@ def test_what_misses_its_start_while_its_job_is_resumed_does_not_come_back(arena
     id = put_aside(world, start_within_s=5.0)
     world.clock.advance(10)
     with arena.held_open(upkeep.expire) as expired:
-        resumed = arena.start(pausing.resume, NAMESPACE, APP, "send", "test")
-        arena.wait_until_blocked(resumed)
+        assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
     assert expired.result() == 1
-    assert resumed.result(PATIENCE_S)
+    assert world.store.transact(blockers.release_lifted)
     assert arena.place(id) == ["skipped"]
+
+
+def test_a_cancel_that_is_undone_delays_the_release_until_upkeep(arena: Arena, world: World) -> None:
+    id = put_aside(world)
+    with arena.held_open(stop, id, undo=True):
+        assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
+    assert arena.place(id) == ["waiting"]
+    assert world.store.transact(blockers.release_lifted)
+    assert arena.place(id) == ["ready"]
+
+
+def test_two_blockers_that_end_at_once_leave_none(arena: Arena, world: World) -> None:
+    """Each transaction removes one and does not see what the other removes: the waiting row makes one of them skip."""
+    id = put_aside(world)
+    world.store.transact(blockers.block, [(id, Kind.EVENT, "arrived")])
+    with arena.held_open(blockers.release, Kind.EVENT, "arrived", 10):
+        assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
+    assert arena.place(id) == ["waiting"]
+    assert world.store.transact(blockers.release_lifted)
+    assert arena.place(id) == ["ready"]
+
+
+def test_the_last_batch_waits_for_a_claim_that_blocks_newer_executions(
+    arena: Arena, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blockers, "MOST", 1)
+    worker, (first, second) = world.join(), (put_aside(world), put_aside(world))
+    world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
+    world.clock.advance(1)
+    newer = world.enqueue()
+    with arena.held_open(take, worker) as taken:
+        assert world.store.transact(blockers.release_lifted)
+        last = arena.start(blockers.release_lifted)
+        arena.wait_until_blocked(last)
+    assert [one.id for one in taken.result().claims] == [first]
+    assert not last.result(PATIENCE_S), "it found nothing to release, and must not forget what the claim has blocked"
+    assert [arena.place(id) for id in (second, newer)] == [["ready"], ["waiting"]]
+    assert world.store.transact(blockers.release_lifted)
+    assert arena.place(newer) == ["ready"]
 
 
 def test_an_end_that_is_there_already_is_no_hindrance(arena: Arena, world: World) -> None:
@@ -147,7 +188,7 @@ def test_an_end_that_is_there_already_is_no_hindrance(arena: Arena, world: World
         arena.haunt(id)
     assert world.store.transact(ending.end_pending, ids[:1], Status.SKIPPED, Reason.START_DEADLINE)
     assert {claimed.id for claimed in world.claim(worker)} == set(ids[1:])
-    reports = [Finished(id, 1, Failed(ERROR), NO_RETRY) for id in ids[1:]]
+    reports = [Finished(id, 1, Failed(ERROR)) for id in ids[1:]]
     assert world.store.transact(finish.finish, reports) == []
     assert [arena.place(id) for id in ids] == [["cancelled"], ["cancelled"], ["failed"]]
 
@@ -276,7 +317,8 @@ def test_a_cancel_that_meets_the_end_leaves_it_alone(arena: Arena, world: World)
 
 def test_a_failure_that_meets_a_cancel_is_not_retried(arena: Arena, world: World) -> None:
     _, attempt = world.start()
-    failed = Finished(attempt.id, attempt.fence, Failed(ERROR), THREE_TRIES)
+    world.set_rules(attempt.id, THREE_TRIES)
+    failed = Finished(attempt.id, attempt.fence, Failed(ERROR))
     with arena.held_open(stop, attempt.id) as cancelled:
         reported = arena.start(finish.finish, [failed])
         arena.wait_until_blocked(reported)
@@ -316,7 +358,7 @@ def test_a_rescue_waits_for_a_report_and_finds_nothing_to_rescue(arena: Arena, w
     with arena.held_open(report, attempt.id, Succeeded("1")):
         rescued = arena.start(upkeep.rescue, 10.0)
         arena.wait_until_blocked(rescued)
-    assert rescued.result(PATIENCE_S) == 0
+    assert rescued.result(PATIENCE_S) == Death()
     assert arena.place(attempt.id) == ["success"]
     assert [one.status for one in world.attempts(attempt.id)] == ["success"]
 
@@ -327,7 +369,7 @@ def test_a_report_that_comes_during_a_rescue_is_stale(arena: Arena, world: World
     with arena.held_open(upkeep.rescue, 10.0) as rescued:
         reported = arena.start(report, attempt.id, Succeeded("1"))
         arena.wait_until_blocked(reported)
-    assert rescued.result() == 1
+    assert rescued.result() == Death(1)
     assert reported.result(PATIENCE_S) == [attempt.id]
     assert arena.place(attempt.id) == ["ready"]
     assert world.execution(attempt.id).crashes == 1
@@ -337,8 +379,8 @@ def test_two_rescues_do_not_charge_the_same_death_twice(arena: Arena, world: Wor
     _, attempt = world.start()
     arena.clock.advance(60)
     with arena.held_open(upkeep.rescue, 10.0) as first:
-        assert world.store.transact(upkeep.rescue, 10.0) == 0
-    assert first.result() == 1
+        assert world.store.transact(upkeep.rescue, 10.0) == Death()
+    assert first.result() == Death(1)
     assert world.execution(attempt.id).crashes == 1
 
 
@@ -451,7 +493,7 @@ def test_a_deadlock_is_nobodys_answer(arena: Arena, world: World) -> None:
 
     pair = [arena.start(lock, ids[0], ids[1]), arena.start(lock, ids[1], ids[0])]
     assert [future.result(PATIENCE_S) for future in pair] == [1, 1]
-    assert len(tries) == 3
+    assert len(tries) > 2
 
 
 def test_reports_rescues_and_cancels_of_the_same_rows_all_get_an_answer(arena: Arena, world: World) -> None:
@@ -460,7 +502,7 @@ def test_reports_rescues_and_cancels_of_the_same_rows_all_get_an_answer(arena: A
     world.claim(worker, 40)
     arena.clock.advance(60)
     outcomes: list[Outcome] = [Succeeded("1"), Failed(ERROR)]
-    reports = [Finished(id, 1, outcomes[at % 2], NO_RETRY) for at, id in enumerate(ids)]
+    reports = [Finished(id, 1, outcomes[at % 2]) for at, id in enumerate(ids)]
     calls: list[Callable[[], object]] = [
         partial(arena.store().transact, finish.finish, reports),
         partial(arena.store().transact, finish.finish, reports[::-1]),

@@ -12,12 +12,13 @@ import psycopg
 import pytest
 
 from rota.domain.claim import Claim
-from rota.domain.lifecycle import Rules
+from rota.domain.job import Definition
 from rota.domain.outcome import Failed, GivenBack, Outcome, Snoozed, Succeeded
 from rota.domain.retry import Fixed
+from rota.domain.served import Served
 from rota.domain.status import Reason
 from rota.domain.unique import OnConflict, Unique
-from rota.ops import claim, control, enqueue, finish, fleet, pausing, upkeep
+from rota.ops import claim, control, enqueue, finish, fleet, job_pauses, upkeep
 from rota.ops.finish import Finished
 from rota.store.port import Tx
 from tests.store.arena import Arena
@@ -25,7 +26,7 @@ from tests.support.world import APP, ERROR, NAMESPACE, World
 
 ACTORS, STEPS = 6, 150
 JOBS = ("send", "receive")
-RULES = Rules(retry=Fixed(attempts=3, delay=0.02))
+RETRY = Fixed(attempts=3, delay=0.02)
 OUTCOMES: list[Outcome] = [
     Succeeded("1"),
     Failed(ERROR),
@@ -64,6 +65,7 @@ class Actor:
         self._clock = arena.clock
         self._store = arena.store()
         self._world = World(arena.store(), arena.clock)
+        self._world.register(*(Definition(name=job, retry=RETRY.describe()) for job in JOBS))
         self._ids = ids
         self._chance = random.Random(seed)
         self._held: list[Claim] = []
@@ -101,10 +103,12 @@ class Actor:
         self._ids += [one.id for one in self._do(enqueue.enqueue, header, items)]
 
     def _claim(self) -> None:
-        self._held += self._do(claim.claim, self._worker, NAMESPACE, APP, None, 4).claims
+        self._held += self._do(
+            claim.claim, self._worker, Served.one(NAMESPACE, APP, None, ["send", "receive", "count"]), 4
+        ).claims
 
     def _finish(self) -> None:
-        reports = [Finished(one.id, one.fence, self._chance.choice(OUTCOMES), RULES) for one in self._held]
+        reports = [Finished(one.id, one.fence, self._chance.choice(OUTCOMES)) for one in self._held]
         self._held.clear()
         self._do(finish.finish, reports)
 
@@ -113,10 +117,10 @@ class Actor:
             self._do(control.cancel, NAMESPACE, self._chance.choice(self._ids[-40:]), "test")
 
     def _pause(self) -> None:
-        self._do(pausing.pause, NAMESPACE, APP, self._chance.choice(JOBS), "test")
+        self._do(job_pauses.pause, NAMESPACE, APP, self._chance.choice(JOBS), "test")
 
     def _resume(self) -> None:
-        self._do(pausing.resume, NAMESPACE, APP, self._chance.choice(JOBS), "test")
+        self._do(job_pauses.resume, NAMESPACE, APP, self._chance.choice(JOBS), "test")
 
     def _go(self) -> None:
         """In order or not; the outcomes of what it held come too late."""

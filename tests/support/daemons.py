@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support import ownership
+
 LOCALHOST = "127.0.0.1"
 
 # Below the range that Linux gives to outgoing connections (32768 and up): a port must still be free when its server
@@ -104,13 +106,14 @@ class OwnedFolder:
         self.path.chmod(0o755)
         self._owner = os.getpid()
         # In a session of its own, so that a Ctrl-C for the tests does not end it before its work.
-        self._guard = subprocess.Popen(
-            ["sh", "-c", _GUARD, "guard", str(self.path)],
-            stdin=subprocess.PIPE,
-            cwd="/",
-            env=environment(),
-            start_new_session=True,
-        )
+        with ownership.shared():
+            self._guard = subprocess.Popen(
+                ["sh", "-c", _GUARD, "guard", str(self.path)],
+                stdin=subprocess.PIPE,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+            )
         atexit.register(self.close)
 
     def make(self, name: str) -> Path:

@@ -1,32 +1,141 @@
-"""Fresh PostgreSQL databases with Rota's schema, each a copy of one that was migrated once."""
+"""Fresh PostgreSQL databases with Rota's schema.
+
+The first ones are copies of a database that was migrated once. A database that a test has used is emptied and renamed
+for the next test, which takes a fraction of the time of a copy. If a test has changed the schema or has filled a table,
+the database is dropped instead.
+"""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
 
 from rota.clock import ManualClock
-from rota.store.postgres import PostgresStore
-from tests.support import postgres
+from rota.store.postgres.store import PostgresStore
+from tests.support import ownership, postgres
 
-_made: list[str] = []
+TEMPLATE = "rota_template"
+MOST_BYTES = 300_000
+"""A table that has grown beyond this would slow the next test down."""
+
+of_test: list[str] = []
+of_module: list[str] = []
+_used: list[str] = []
+
+# A change of the schema adds rows to the catalog or removes some. ANALYZE and VACUUM do not: they update in place.
+_CATALOG = """
+    SELECT count(*), max(xmin::text::bigint) FROM pg_class
+    UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_constraint
+    UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_trigger
+    UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_namespace
+    UNION ALL SELECT count(*), max(oid::bigint) FROM pg_proc
+    UNION ALL SELECT count(*), sum(atttypid::bigint + atthasdef::int + 2 * attnotnull::int) FROM pg_attribute
+    UNION ALL SELECT count(*), 0 FROM pg_default_acl
+    UNION ALL SELECT 0, count(*) FROM pg_database JOIN pg_roles ON datdba = pg_roles.oid AND rolname = 'rota'
+        WHERE datname = current_database() AND datacl IS NULL AND datconnlimit = -1
+        AND NOT EXISTS (SELECT FROM pg_db_role_setting WHERE setdatabase = pg_database.oid)
+"""
+_FILLED = """
+    SELECT * FROM (
+        SELECT oid::regclass::text, pg_relation_size(oid) AS size FROM pg_class
+        WHERE relnamespace = 'rota'::regnamespace AND relkind = 'r'
+    ) WHERE size > 0
+"""
+_SEQUENCES = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'rota'::regnamespace AND relkind = 'S'"
+
+
+class _Pristine(NamedTuple):
+    """The database as the migrations leave it."""
+
+    catalog: list[tuple[object, ...]]
+    rows: dict[str, bytes]
+    sequences: dict[str, tuple[int, bool]]
 
 
 def fresh_database() -> str:
-    """The URL of a database that is empty and up to date. It goes with the module of the test."""
-    _made.append(postgres.shared().create_database(template=_template()))
-    return _made[-1]
+    """The URL of a database that is empty and up to date. It belongs to the test, or to the fixture that asks."""
+    url = _reused() or postgres.shared().create_database(template=_template())
+    (of_module if ownership.is_shared() else of_test).append(url)
+    return url
 
 
-def drop_databases() -> None:
-    """Of those that were made, which are thousands in a run: together they would fill a disk."""
-    while _made:
-        postgres.shared().drop_database(_made.pop())
+def release(urls: list[str]) -> None:
+    """Their owner has ended, so that the next test may have them."""
+    _used.extend(urls)
+    urls.clear()
+
+
+def _reused() -> str | None:
+    while _used:
+        name = _used.pop().rpartition("/")[2]
+        try:
+            if renamed := _emptied(name):
+                return postgres.shared().url(renamed)
+        except psycopg.Error:
+            pass  # The test has dropped or locked it, or a client came back before the new name.
+        postgres.shared().drop_database(name)
+    return None
+
+
+def _emptied(name: str) -> str | None:
+    """Its new name; `None` if it is not worth emptying. A client that still uses the old name finds nothing there."""
+    server = postgres.shared()
+    renamed = server.new_name()
+    names = sql.Identifier(name), sql.Identifier(renamed)
+    with server.connect() as connection:
+        connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
+        connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
+    with server.connect(renamed) as connection:
+        if _empty(connection):
+            return renamed
+    server.drop_database(renamed)
+    return None
+
+
+def _empty(connection: psycopg.Connection) -> bool:
+    pristine = _pristine()
+    if connection.execute(_CATALOG).fetchall() != pristine.catalog:
+        return False
+    filled = connection.execute(_FILLED).fetchall()
+    if any(size > MOST_BYTES for _, size in filled):
+        return False
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # Without it, foreign keys dictate an order.
+        for table, _ in filled:
+            cursor.execute(f"DELETE FROM {table}".encode())
+        for table, rows in pristine.rows.items():
+            with cursor.copy(f"COPY {table} FROM STDIN".encode()) as copy:
+                copy.write(rows)
+        for sequence, (value, is_called) in pristine.sequences.items():
+            cursor.execute("SELECT setval(%s::regclass, %s, %s)", [sequence, value, is_called])
+    return True
+
+
+@cache
+def _pristine() -> _Pristine:
+    with postgres.shared().connect(_template()) as connection:
+        cursor = connection.cursor()
+        rows = {table: _copied(cursor, table) for (table, _) in cursor.execute(_FILLED).fetchall()}
+        sequences = {}
+        for (name,) in cursor.execute(_SEQUENCES).fetchall():
+            value = cursor.execute(f"SELECT last_value, is_called FROM {name}".encode()).fetchone()
+            assert value is not None
+            sequences[name] = (int(value[0]), bool(value[1]))
+        return _Pristine(cursor.execute(_CATALOG).fetchall(), rows, sequences)
+
+
+def _copied(cursor: psycopg.Cursor, table: str) -> bytes:
+    with cursor.copy(f"COPY {table} TO STDOUT".encode()) as copy:
+        return b"".join(bytes(part) for part in copy)
 
 
 @cache
 def _template() -> str:
-    url = postgres.shared().create_database("rota_template")
+    url = postgres.shared().create_database(TEMPLATE)
     # With the days of today, and of the day at which a manual clock starts.
     PostgresStore(url, inline=True).close()
     PostgresStore(url, ManualClock(), inline=True).close()
-    return "rota_template"
+    return TEMPLATE

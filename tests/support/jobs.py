@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze
+from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze, Unique
+from rota.store.port import Tx
+from rota.store.sqlite.store import SqliteStore
 from tests.support import rude_jobs
 
 JOURNAL = "ROTA_TESTS_JOURNAL"
@@ -116,6 +118,28 @@ def _declare_plain(app: App) -> None:
 
 def _declare_waiting(app: App) -> None:
     @app.job(retry=None)
+    def fan_out(first: int, last: int, queue: str, on_conflict: str) -> int:
+        """Enqueues many of another job, each once."""
+        echo = app.jobs["echo"].options(unique=Unique(on_conflict=on_conflict), queue=queue)
+        return sum(x.created for x in echo.enqueue_many(range(first, last)))
+
+    @app.job(retry=None)
+    def write_for(ctx: Context, seconds: float) -> str:
+        """Holds the write lock of a SQLite file and keeps SQLite at work, without the interpreter."""
+        store, until = app.connection.store(), time.monotonic() + seconds
+        assert isinstance(store, SqliteStore)
+        connection = store._connection
+        numbers = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000)"
+
+        def write(tx: Tx) -> None:
+            note("started", ctx.id, ctx.fence, os.getpid())
+            while time.monotonic() < until:
+                connection.execute(f"{numbers} SELECT count(*) FROM n").fetchone()
+
+        store.transact(write)
+        return "done"
+
+    @app.job(retry=None)
     def gated(ctx: Context, gate: str) -> str:
         """Waits for its gate, and looks whether it was asked to stop."""
         note("started", ctx.id, ctx.fence, os.getpid())
@@ -137,6 +161,14 @@ def _declare_waiting(app: App) -> None:
             raise
         note("ended", ctx.id, ctx.fence, os.getpid())
         return "done"
+
+    @app.job(retry=None)
+    async def cleans_up_badly(ctx: Context, gate: str) -> str:
+        """Raises another exception than the one by which it was asked to stop."""
+        try:
+            return await app.jobs["gated_async"].function(ctx, gate)  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            raise RuntimeError("while cleaning up") from None
 
     @app.job(retry=None, timeout="0.3s")
     async def slow_async(ctx: Context) -> None:
@@ -216,6 +248,20 @@ def _declare_deadly(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         os.kill(os.getpid(), signal.SIGKILL)
         threading.Event().wait()
+
+    @app.job(retry=None)
+    def leave(ctx: Context, how: str) -> None:
+        """Ends its process as libraries do, with a code that looks as if it had left in order."""
+        note("started", ctx.id, ctx.fence, os.getpid())
+        if how == "exec":
+            os.execv("/bin/true", ["true"])
+        elif how == "exec for long":
+            if ctx.fence > 1:
+                return
+            os.execv("/bin/sleep", ["sleep", "1000"])
+        elif how == "exit in C":
+            ctypes.CDLL(None).exit(0)
+        os._exit(int(how))
 
     @app.job(retry=None)
     def die_once(ctx: Context) -> str:
@@ -429,6 +475,14 @@ def _declare_telling(app: App) -> None:
             while not is_open(gate):
                 time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
             return ctx.enqueue(app.jobs["echo"], "child").id
+
+        @app.job(name=f"{prefix}headers", isolation=isolation, retry=None)
+        def headers(ctx: Context, generations: int) -> list[str]:
+            """Its own headers, and the execution that has those which it passes on."""
+            if not generations:
+                return [ctx.headers["tenant"], ctx.headers["level"]]
+            child = app.jobs["headers"].options(headers={"level": str(generations)})
+            return [ctx.headers["tenant"], ctx.enqueue(child, generations - 1).id]
 
     @app.job(retry=None)
     async def says_async(word: str, gate: str) -> None:

@@ -154,11 +154,15 @@ class PostgresServer:
 
     def create_database(self, name: str = "", template: str = "template0") -> str:
         """The URL of a new database, empty or a copy of `template`, which nobody may be connected to."""
-        name = name or f"test_{os.getpid()}_{next(self._names)}"
+        name = name or self.new_name()
         # Copying the files takes half as long as writing each page to the log, which is the default.
         command = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy")
         self.execute(command.format(*map(sql.Identifier, (name, USER, template))))
         return self.url(name)
+
+    def new_name(self) -> str:
+        """A name for a database that none has had."""
+        return f"test_{os.getpid()}_{next(self._names)}"
 
     def drop_database(self, name_or_url: str) -> None:
         """Drops a database with all the connections to it; one that is not there is fine."""

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import threading
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from rota import App, Context
 
 _hoard: list[bytearray] = []
+_found: ContextVar[list[str]] = ContextVar("found")
+_found.set(["import"])
+ENDS: dict[str, int] = {"return": 0, "raise": 1, "exit": 7, "exit with a text": 1}
+"""How a copy of a process may leave the function, and the exit code that Python has for it."""
 
 
 def declare(app: App) -> None:
     _declare_forking(app)
     _declare_spoiling(app)
     _declare_late(app)
+    _declare_leaking(app)
 
     @app.job(isolation="process", retry=None, total_timeout="0.5s")
     def alone_in_total() -> None:
@@ -48,6 +55,50 @@ def _declare_forking(app: App) -> None:
     @app.job(isolation="process", retry=None)
     def alone_forks(ctx: Context) -> list[int]:
         return [os.fork(), os.getpid()]
+
+    for prefix, isolation in (("", None), ("alone_", "process")):
+
+        @app.job(name=f"{prefix}forks_and_waits", isolation=isolation, retry=None)
+        def forks_and_waits(how: str) -> int:
+            return _leave(how, os.fork())
+
+    @app.job(retry=None)
+    async def forks_and_waits_async(how: str) -> int:
+        return _leave(how, os.fork())
+
+
+def _leave(how: str, copy: int) -> int:
+    """In the copy: leaves the function like that. In the original: returns the exit code of the copy."""
+    if copy:
+        return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    match how:
+        case "raise":
+            raise LookupError("in the copy")
+        case "exit":
+            raise SystemExit(7)
+        case "exit with a text":
+            raise SystemExit("the copy says so")
+        case _:
+            return 0
+
+
+def _declare_leaking(app: App) -> None:
+    def leaks() -> list[str]:
+        """Returns what it finds in a context variable, and leaves something there."""
+        found = _found.get()
+        _found.set([*found, "job"])
+        return found
+
+    app.job(name="leaks", retry=None)(leaks)
+    app.job(name="alone_leaks", isolation="process", retry=None)(leaks)
+
+    @app.job(retry=None)
+    async def leaks_async() -> list[str]:
+        return leaks()
+
+    @app.job(isolation="process", retry=None)
+    async def alone_leaks_async() -> list[str]:
+        return leaks()
 
 
 def _declare_spoiling(app: App) -> None:
@@ -93,6 +144,16 @@ def _declare_spoiling(app: App) -> None:
 
 def _declare_late(app: App) -> None:
     for prefix, isolation in (("", None), ("alone_", "process")):
+
+        @app.job(name=f"{prefix}says_farewell", isolation=isolation, retry=None)
+        def says_farewell(ctx: Context) -> int:
+            """Registers an atexit handler, and leaves a thread for which the interpreter would wait for ever."""
+            from tests.support.jobs import note  # lazy: that declares these
+
+            atexit.register(note, "farewell", ctx.id, ctx.fence, os.getpid())
+            if not ctx.job.startswith("alone_"):
+                threading.Thread(target=threading.Event().wait).start()
+            return os.getpid()
 
         @app.job(name=f"{prefix}speaks_late", isolation=isolation, retry=None)
         def speaks_late(ctx: Context, gate: str, words: str) -> None:

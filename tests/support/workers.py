@@ -18,11 +18,12 @@ from rota.domain.note import Line, State
 from rota.domain.usage import Usage
 from rota.store import notes, reader
 from rota.store.reader import ExecutionRow, WorkerRow
-from tests.kill.processes import children_of, switches_of
+from tests.kill.processes import children_of, spawners_of
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S, eventually
 
 REPOSITORY = Path(__file__).parents[2]
+JOBS = "tests.support.jobs:app"
 
 
 class Site:
@@ -39,13 +40,18 @@ class Site:
     def enqueue(self, job: str, /, *args: object, **kwargs: object) -> Handle[Any]:
         return self.app.jobs[job].enqueue(*args, **kwargs)
 
-    def worker(self, *flags: str, **settings: object) -> Worker:
-        """A worker that has joined; `settings` are ROTA_… variables in small letters."""
+    def worker(self, *flags: str, app: str = JOBS, **settings: object) -> Worker:
+        """A worker that has joined."""
         newest = max((row.id for row in self.live()), default=0)
-        variables = {f"ROTA_{name.upper()}": str(value) for name, value in settings.items()}
-        worker = Worker(self.folder, self.url, flags, variables)
-        self._workers.append(worker)
+        worker = self.start_worker(*flags, app=app, **settings)
         eventually(lambda: worker.check() and any(row.id > newest for row in self.live()), what="a worker that joins")
+        return worker
+
+    def start_worker(self, *flags: str, app: str = JOBS, **settings: object) -> Worker:
+        """`settings` are ROTA_… variables in small letters."""
+        variables = {f"ROTA_{name.upper()}": str(value) for name, value in settings.items()}
+        worker = Worker(self.folder, self.url, flags, variables, app)
+        self._workers.append(worker)
         return worker
 
     def open(self, gate: str) -> None:
@@ -101,14 +107,16 @@ class Site:
 class Worker:
     """One `rota worker`: a supervisor and its children."""
 
-    def __init__(self, folder: Path, url: str, flags: tuple[str, ...], settings: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, url: str, flags: tuple[str, ...], settings: dict[str, str], app: str = JOBS
+    ) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
         self._turn = Path(f"{folder}/rota.db-turn") if url.startswith("sqlite:") else None
         self._log = folder / f"worker-{len(list(folder.glob('worker-*')))}.log"
-        quick = {"ROTA_LEASE_S": "1", "ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "1", "PYTHONPATH": str(REPOSITORY)}
+        quick = {"ROTA_POLL_S": "0.1", "ROTA_GRACE_S": "1", "PYTHONPATH": str(REPOSITORY)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rota", "worker", "tests.support.jobs:app", *flags],
+                [sys.executable, "-m", "rota", "worker", app, *flags],
                 cwd=folder,
                 env={**kept, **quick, **settings, jobs.JOURNAL: str(folder), "ROTA_URL": url},
                 stdin=subprocess.DEVNULL,
@@ -137,7 +145,7 @@ class Worker:
     @contextlib.contextmanager
     def frozen(self) -> Iterator[list[int]]:
         """Stops the supervisor and its children; on a file, when none of them holds the turn to write."""
-        pids = [self.pid, *switches_of(self.pid), *self.children()]
+        pids = [self.pid, *spawners_of(self.pid), *self.children()]
         eventually(lambda: self._freeze(pids), what="a moment without the turn to write")
         try:
             yield pids

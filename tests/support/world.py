@@ -11,19 +11,23 @@ from typing import Any
 import msgspec
 
 from rota.clock import ManualClock, SystemClock
+from rota.domain import job
 from rota.domain.claim import Claim
+from rota.domain.errors import UnknownExecution
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome, Succeeded
 from rota.domain.requirement import Offers
 from rota.domain.retry import Fixed
+from rota.domain.served import Served
 from rota.domain.status import Status
 from rota.ids import IdSource
-from rota.ops import claim, control, define, enqueue, finish, fleet, upkeep
+from rota.ops import claim, control, define, enqueue, finish, fleet, submission, upkeep
 from rota.store import reader
 from rota.store.hints import Hint, Listener
 from rota.store.port import Store, Tx
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
+from rota.views.why import why
 
 NAMESPACE = "default"
 APP = "shop"
@@ -32,6 +36,19 @@ ERROR = Error("ValueError", "boom", "Traceback …")
 FAILED = Failed(ERROR)
 THREE_TRIES = Rules(retry=Fixed(attempts=3, delay=10))
 NO_RETRY = Rules(retry=Fixed(attempts=1))
+
+
+def set_rules(tx: Tx, id: str, rules: Rules) -> None:
+    """The job of the execution has these rules for retries from now on, as if it had been declared with them."""
+    try:
+        row = reader.execution(tx, NAMESPACE, id)
+    except UnknownExecution:
+        return
+    before = job.decode(reader.definition(tx, NAMESPACE, row.app, row.job) or "")
+    after = msgspec.structs.replace(before, retry=rules.retry.describe(), total_timeout_s=rules.total_timeout_s)
+    if after != before:
+        define.add(tx, NAMESPACE, row.app, [after], [])
+        define.point(tx, NAMESPACE, row.app, {row.job: job.digest(job.content(after))})
 
 
 class World:
@@ -53,19 +70,21 @@ class World:
     def register(
         self, *jobs: str | Definition, queues: Sequence[Queue] = (), app: str = APP, namespace: str = NAMESPACE
     ) -> None:
-        definitions = [Definition(name=job) if isinstance(job, str) else job for job in jobs]
+        """A job of which only the name is given is not retried."""
+        once = NO_RETRY.retry.describe()
+        definitions = [Definition(name=job, retry=once) if isinstance(job, str) else job for job in jobs]
         self.store.transact(define.register, namespace, app, definitions, list(queues))
 
     # Enqueueing.
 
-    def header(self, job: str = "send", **options: Any) -> enqueue.Header:
+    def header(self, job: str = "send", **options: Any) -> submission.Header:
         values = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": "default", "actor": "test", **options}
-        return enqueue.Header(**values)
+        return submission.Header(**values)
 
-    def item(self, arguments: object = None) -> enqueue.Item:
-        return enqueue.Item(self.ids.new(), msgspec.json.encode({} if arguments is None else arguments).decode())
+    def item(self, arguments: object = None) -> submission.Item:
+        return submission.Item(self.ids.new(), msgspec.json.encode({} if arguments is None else arguments).decode())
 
-    def accept(self, job: str = "send", arguments: object = None, **options: Any) -> enqueue.Accepted:
+    def accept(self, job: str = "send", arguments: object = None, **options: Any) -> submission.Accepted:
         (accepted,) = self.store.transact(enqueue.enqueue, self.header(job, **options), [self.item(arguments)])
         return accepted
 
@@ -86,6 +105,8 @@ class World:
         lease_s: float = LEASE_S,
         name: str = "w",
         offers: Offers | None = None,
+        deploy: int | None = None,
+        jobs: Sequence[str] | None = None,
     ) -> int:
         newcomer = fleet.Newcomer(
             namespace=namespace,
@@ -95,10 +116,25 @@ class World:
             pid=1,
             version="0",
             queues=None,
+            jobs=self.served(None, app=app, namespace=namespace, jobs=jobs).jobs,
             concurrency=10,
             offers=offers or Offers(),
+            deploy=deploy,
         )
         return self.store.transact(fleet.join, newcomer, lease_s)
+
+    def served(
+        self,
+        queues: Sequence[str] | None = None,
+        *,
+        app: str = APP,
+        namespace: str = NAMESPACE,
+        jobs: Sequence[str] | None = None,
+    ) -> Served:
+        """The work of some jobs, or of all that the app has by now."""
+        if jobs is None:
+            jobs = [row.name for row in self.store.read(reader.jobs, namespace) if row.app == app]
+        return Served.one(namespace, app, None if queues is None else list(queues), list(jobs))
 
     def claim(
         self,
@@ -108,8 +144,10 @@ class World:
         *,
         app: str = APP,
         namespace: str = NAMESPACE,
+        jobs: Sequence[str] | None = None,
     ) -> list[Claim]:
-        return self.store.transact(claim.claim, worker, namespace, app, queues, slots).claims
+        served = self.served(queues, app=app, namespace=namespace, jobs=jobs)
+        return self.store.transact(claim.claim, worker, served, slots).claims
 
     def start(self, job: str = "send", **options: Any) -> tuple[int, Claim]:
         """A worker, and one attempt that it runs."""
@@ -119,7 +157,15 @@ class World:
         return worker, attempt
 
     def finish(self, attempt: Claim, outcome: Outcome = Succeeded("1"), rules: Rules = NO_RETRY) -> list[str]:  # noqa: B008
-        return self.store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome, rules)])
+        """The attempt ended so, and its job has these rules from now on."""
+        if not isinstance(outcome, Succeeded):
+            self.store.transact(set_rules, attempt.id, rules)
+        report = finish.Finished(attempt.id, attempt.fence, outcome, breakers=rules.breakers, pauses=rules.pauses)
+        return self.store.transact(finish.finish, [report])
+
+    def set_rules(self, id: str, rules: Rules) -> None:
+        """The job of this execution has these rules from now on."""
+        self.store.transact(set_rules, id, rules)
 
     def fail(self, count: int = 1, job: str = "send", **options: Any) -> list[str]:
         """Dead letters, newest last."""
@@ -149,6 +195,11 @@ class World:
 
     def ending(self, id: str) -> Ending | None:
         return self.store.read(reader.ending, NAMESPACE, id)
+
+    def why(self, id: str) -> str:
+        """Why it is not running, in a sentence; empty if there is nothing to explain."""
+        found = self.store.read(why, NAMESPACE, id)
+        return found.text if found else ""
 
     def executions(self, **wanted: Any) -> list[str]:
         return [row.id for row in self.store.read(reader.executions, NAMESPACE, Filter(**wanted))]

@@ -48,7 +48,7 @@ def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
     """Kills one of the nodes every second or two, and now and then two; one is always left."""
     entropy, report = random.Random(seed), Report(seed)
     with Site(folder, url) as site:
-        nodes: list[Worker | None] = [site.worker() for _ in range(NODES)]
+        nodes: list[Worker | None] = [site.worker(lease_s=1) for _ in range(NODES)]
         schedules = _schedules(site)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -59,7 +59,7 @@ def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
                     report.kills += 1
                 nodes[place] = None
             time.sleep(entropy.uniform(0.2, 1.5))  # sleep: the time in which fewer nodes must do
-            nodes = [site.worker() if node is None else node for node in nodes]
+            nodes = [site.worker(lease_s=1) if node is None else node for node in nodes]
             time.sleep(entropy.uniform(0.2, 1.0))  # sleep: the time until the next kill
         for schedule in schedules:
             schedule.pause("the end")
@@ -104,6 +104,9 @@ def _settle(site: Site, schedules: list[Schedule], report: Report) -> None:
 
 
 def _examine(name: str, ledger: list[TickRow], report: Report) -> None:
+    """A tick that came due just before the pause at the end, and was not fired yet, is the pause's."""
+    if ledger and (ledger[-1].outcome, ledger[-1].count) == ("missed", 1):
+        ledger = ledger[:-1]
     for before, after in itertools.pairwise(ledger):
         if after.at - before.until != SECOND:
             report.problems.append(f"{name}: nothing is known of the ticks between {before.until} and {after.at}")

@@ -177,6 +177,45 @@ def impure_domain(path: str, source: str) -> list[Finding]:
     ]
 
 
+# --- Types ----------------------------------------------------------------------------------------
+
+
+def late_types(sources: Mapping[str, str]) -> list[Finding]:
+    """A function decodes only types that some module has prepared: `domain/decoding.py` says why."""
+    trees = {path: ast.parse(source) for path, source in sources.items()}
+    prepared = {
+        name
+        for tree in trees.values()
+        for statement in tree.body
+        if not isinstance(statement, (*_FUNCTION, ast.ClassDef))
+        for name in _decoded_types(statement)
+    }
+    return [
+        Finding(path, function.lineno, f"decodes {name}, which no module prepares when it is imported")
+        for path, tree in trees.items()
+        for function in ast.walk(tree)
+        if isinstance(function, _FUNCTION)
+        for name in sorted(_decoded_types(function) - prepared)
+    ]
+
+
+def _decoded_types(tree: ast.AST) -> set[str]:
+    """The classes that msgspec is asked for. A name in small letters is a variable or a type of Python's own, one in
+    capital letters is a constant."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    kinds: list[ast.expr] = []
+    for call in calls:
+        called = ast.unparse(call.func)
+        if called.endswith(".decode"):
+            kinds += [one.value for one in call.keywords if one.arg == "type"]
+        elif called == "prepare" or called.endswith("Decoder"):
+            kinds += call.args
+        elif called == "msgspec.convert":
+            kinds += call.args[1:2]
+    names = {node.id for kind in kinds for node in ast.walk(kind) if isinstance(node, ast.Name)}
+    return {name for name in names if name.lstrip("_")[:1].isupper() and not name.isupper()} - {"Any"}
+
+
 # --- Size and shape -------------------------------------------------------------------------------
 
 

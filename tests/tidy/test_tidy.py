@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -87,6 +89,10 @@ def test_the_domain_is_pure() -> None:
     hold(rules.impure_domain, "src/rota")
 
 
+def test_types_are_prepared_before_threads_decode_them() -> None:
+    assert_none(rules.late_types(sources("src/rota")))
+
+
 def test_files_and_functions_are_short() -> None:
     hold(rules.too_long, "src/rota")
 
@@ -110,7 +116,7 @@ def test_tests_do_not_sleep() -> None:
 # --- The rules find what they are meant to find ---------------------------------------------------
 
 OPS = "src/rota/ops/finish.py"
-STORE = "src/rota/store/sqlite.py"
+STORE = "src/rota/store/sqlite/store.py"
 DOMAIN = "src/rota/domain/retry.py"
 TEST = "tests/test_something.py"
 
@@ -263,6 +269,22 @@ import msgspec, math, zoneinfo
     assert rules.impure_domain(DOMAIN, source) == []
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "msgspec.json.decode(x, type=Late)",
+        "msgspec.convert(x, list[Late], strict=False)",
+        "msgspec.json.Decoder(Late).decode(x)",
+    ],
+)
+def test_types_that_are_not_prepared_are_found(call: str) -> None:
+    late = f"def f(x):\n    return {call}\n"
+    assert [finding.line for finding in rules.late_types({OPS: late})] == [1]
+    assert rules.late_types({OPS: late, DOMAIN: "prepare(Late)"}) == []
+    assert rules.late_types({OPS: f"_decoder = msgspec.json.Decoder(Late)\n{late}"}) == []
+    assert rules.late_types({OPS: late.replace("Late", "list[int]")}) == []
+
+
 def test_long_files_and_functions_are_found() -> None:
     function = "async def long():\n" + "    pass\n" * 60
     assert [finding.message for finding in rules.too_long(OPS, function)] == ["function long of 61 lines, more than 60"]
@@ -316,3 +338,11 @@ def test_sleeping_tests_are_found(source: str) -> None:
 )
 def test_reasonable_sleeps_are_not_found(source: str) -> None:
     assert lines_found(rules.sleeping_tests, TEST, source) == []
+
+
+def test_all_that_runs_is_locked() -> None:
+    """With the extras, which `make run` and an installation from the lock are to have as well."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    locked = re.findall(r"^([a-z0-9-]+)==", (REPOSITORY / "requirements" / "run.txt").read_text("utf-8"), re.MULTILINE)
+    assert {re.split(r"[^a-z0-9-]", one)[0] for one in wanted} <= set(locked)

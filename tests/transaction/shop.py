@@ -10,6 +10,7 @@ import psycopg
 
 from rota import App, Context, Job
 from rota.domain.claim import Claim
+from rota.domain.served import Served
 from rota.ops import claim, finish, fleet
 from rota.ops.finish import Finished
 from rota.store.port import Store
@@ -19,7 +20,10 @@ ROWS = """
 SELECT x.job, x.queue, x.priority, x.arguments::jsonb, x.key, x.tags, x.actor, x.deadline - x.run_at AS patience,
        x.run_at - x.created_at AS delay, x.job_version, x.lane, l.queue AS lane_queue, l.app AS lane_app,
        r.rank - x.run_at AS ahead, r.fence AS ready_fence, s.run_at - x.run_at AS later, s.priority AS later_priority,
-       e.deadline - x.run_at AS expiry, k.kind, k.key AS held_key, k.arguments_hash, k.holder = x.id AS holds
+       e.deadline - x.run_at AS expiry, k.kind, k.key AS held_key, k.arguments_hash, k.holder = x.id AS holds,
+       x.headers::jsonb, x.overrides::jsonb,
+       to_jsonb(x) - '{id,created_at,run_at,deadline,actor,arguments,headers,overrides}'::text[] AS other_columns,
+       to_jsonb(r) - '{id,rank}'::text[] AS other_of_ready, to_jsonb(s) - '{id,run_at}'::text[] AS other_of_scheduled
 FROM rota.execution x
 JOIN rota.lane l ON l.id = x.lane
 LEFT JOIN rota.ready r ON r.id = x.id
@@ -28,6 +32,9 @@ LEFT JOIN rota.expiry e ON e.id = x.id
 LEFT JOIN rota.unique_key k ON k.holder = x.id
 WHERE x.id = %s
 """
+
+CLAIM = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+"""A first attempt without overrides."""
 
 
 class Shop:
@@ -73,12 +80,22 @@ class Shop:
 
     def worker(self) -> int:
         newcomer = fleet.Newcomer(
-            namespace="default", app="shop", name="w", host="test", pid=1, version="0", queues=None, concurrency=10
+            namespace="default",
+            app="shop",
+            name="w",
+            host="test",
+            pid=1,
+            version="0",
+            queues=None,
+            jobs=[],
+            concurrency=10,
         )
         return self.store.transact(fleet.join, newcomer, 60.0)
 
     def claim(self, worker: int) -> Claim:
-        (attempt,) = self.store.transact(claim.claim, worker, "default", "shop", None, 1).claims
+        (attempt,) = self.store.transact(
+            claim.claim, worker, Served.one("default", "shop", None, [*self.app.jobs]), 1
+        ).claims
         return attempt
 
     def start(self, job: Job[..., Any, Any], *args: object) -> Context:

@@ -21,7 +21,7 @@ from rota.ops.finish import Finished
 from tests.support import postgres
 from tests.support.proxy import Proxy
 from tests.transaction.callers import CALLERS, Caller
-from tests.transaction.shop import Shop, send
+from tests.transaction.shop import CLAIM, Shop, send
 
 WRITE = "INSERT INTO ledger (entry, fence) VALUES (%s, %s)"
 NOT_COMMITTED = Failed(Error("NotCommitted", ""))
@@ -157,7 +157,7 @@ def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ResultRefused) as refused:
         pay(ctx, float("nan"))
-    outcome = shop.send.function_target.raised(refused.value, 1)
+    outcome = shop.send.function_executor.raised(refused.value, CLAIM)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
     assert (shop.ledger(), status(shop, ctx)) == ([], Status.RUNNING)

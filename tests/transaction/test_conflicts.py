@@ -12,7 +12,7 @@ from rota.domain.outcome import Failed, Snoozed
 from rota.sdk.pool import FREE_CONFLICTS, LATEST_S
 from tests.support import postgres
 from tests.support.databases import fresh_database
-from tests.transaction.shop import Shop, send
+from tests.transaction.shop import CLAIM, Shop, send
 
 WRITE = "INSERT INTO ledger (entry) VALUES (%s)"
 TOUCH = "UPDATE rota.running SET started_at = started_at WHERE id = %s"
@@ -61,7 +61,7 @@ def test_a_conflict_when_the_outcome_is_written_costs_no_attempt(shop: Shop) -> 
         shop.query(TOUCH, ctx.id)
     assert isinstance(raised.value, psycopg.errors.SerializationFailure), "a job may still catch it, and try again"
     assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
-    outcome = shop.send.function_target.raised(raised.value, 1)
+    outcome = shop.send.function_executor.raised(raised.value, CLAIM)
     assert isinstance(outcome, Snoozed)
     assert shop.report(ctx, outcome) == []
     assert status(shop, ctx) is Status.SCHEDULED
@@ -96,7 +96,7 @@ def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
     with pytest.raises(psycopg.errors.DeadlockDetected) as last:
         lose(shop, ctx, FREE_CONFLICTS + 1)
     assert not isinstance(last.value, Snooze)
-    outcome = shop.send.function_target.raised(last.value, 1)
+    outcome = shop.send.function_executor.raised(last.value, CLAIM)
     assert isinstance(outcome, Failed)
     assert not outcome.permanent
 

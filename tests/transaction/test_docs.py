@@ -14,6 +14,7 @@ import pytest
 from django.db import connections
 
 from rota import App, Context
+from rota.domain.served import Served
 from rota.ops import claim, fleet
 from tests.docs.pages import REPOSITORY, blocks
 from tests.support import postgres
@@ -66,13 +67,21 @@ def run_all(app: App) -> int:
     """Does what a worker does, here; returns how many attempts there were."""
     store = app.connection.store()
     newcomer = fleet.Newcomer(
-        namespace="default", app=app.name, name="w", host="test", pid=1, version="0", queues=None, concurrency=1
+        namespace="default",
+        app=app.name,
+        name="w",
+        host="test",
+        pid=1,
+        version="0",
+        queues=None,
+        jobs=[*app.jobs],
+        concurrency=1,
     )
     worker = store.transact(fleet.join, newcomer, 60.0)
     count = 0
-    while claims := store.transact(claim.claim, worker, "default", app.name, None, 100).claims:
+    while claims := store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 100).claims:
         for attempt in claims:
-            target = app.jobs[attempt.job].function_target
+            target = app.jobs[attempt.job].function_executor
             context = Context(attempt, None, target.completions)
             prepared = target.prepare(attempt.arguments, context)
             assert isinstance(prepared, tuple), prepared

@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from rota import ArgumentsError, DefinitionError, KeyConflict, QueueFull, RotaError, Status, UnknownJob
 from rota.domain import payload
 from rota.ids import is_id, made_at
-from rota.store.postgres import PostgresStore
+from rota.store.postgres.store import PostgresStore
 from tests.support import postgres
 from tests.transaction.shop import Shop
 
@@ -42,6 +42,9 @@ OPTIONS = st.fixed_dictionaries(
         "key": st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=30),
         "tags": st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=9), max_size=5),
         "when": st.tuples(st.just("delay"), LENGTHS) | st.tuples(st.just("at"), INSTANTS),
+        "timeout": LENGTHS,
+        "retry": st.integers(1, 1000),
+        "headers": st.dictionaries(NAMES, TEXTS, max_size=3),
         "until": st.tuples(st.just("start_within"), LENGTHS) | st.tuples(st.just("start_by"), INSTANTS),
     },
 )
@@ -57,7 +60,9 @@ class Sql:
     def enqueue(self, job: object, arguments: str = "{}", **options: Any) -> str:
         named = "".join(f", {IN_SQL.get(name, name)} => %s" for name in options)
         call = CALL.format(named).encode()
-        row = self.connection.execute(call, [job, arguments, *options.values()]).fetchone()
+        row = self.connection.execute(
+            call, [job, arguments, *(Jsonb(one) if isinstance(one, dict) else one for one in options.values())]
+        ).fetchone()
         assert row is not None
         return str(row[0])
 
@@ -80,7 +85,7 @@ RELATIVE = {"patience": 7, "delay": 8, "expiry": 17}
 ACTOR = 6
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=VALUES, note=VALUES, choice=OPTIONS, job=st.sampled_from(["import"]))
 def test_the_same_rows(shop: Shop, sql: Sql, rows: Any, note: Any, choice: dict[str, Any], job: str) -> None:
     options = flat(choice)
@@ -100,7 +105,7 @@ def test_the_same_rows(shop: Shop, sql: Sql, rows: Any, note: Any, choice: dict[
             assert a == b, index
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=VALUES)
 def test_the_same_digest(sql: Sql, value: Any) -> None:
     text = payload.encode({"value": value}, "the value")
@@ -128,7 +133,7 @@ def test_the_job_runs_with_what_it_was_given(shop: Shop, sql: Sql) -> None:
     id = sql.enqueue("send", '{"subject": "yo", "to": "a@b.c"}')
     attempt = shop.claim(shop.worker())
     assert attempt.id == id
-    prepared = shop.send.function_target.prepare(attempt.arguments, shop.context(attempt))
+    prepared = shop.send.function_executor.prepare(attempt.arguments, shop.context(attempt))
     assert prepared == ([], {"to": "a@b.c", "subject": "yo"})
 
 
@@ -161,6 +166,11 @@ REFUSED: list[tuple[dict[str, Any], str, str, type[RotaError]]] = [
     ({"tags": ["a"] * 51}, "RT003", "at most 50 tags", DefinitionError),
     ({"tags": [None]}, "RT003", "a tag must be", DefinitionError),
     ({"delay": timedelta(1), "run_at": datetime(2040, 1, 1, tzinfo=UTC)}, "RT003", "delay or run_at", DefinitionError),
+    ({"timeout": timedelta(0)}, "RT003", "timeout must be longer than zero", DefinitionError),
+    ({"retry": 0}, "RT003", "between 1 and 1000", DefinitionError),
+    ({"headers": {"a": 1}}, "RT003", "headers must be one JSON object of texts", DefinitionError),
+    ({"headers": {"": "x"}}, "RT003", "a header's name must be 1 to 512 printable", DefinitionError),
+    ({"headers": {"a": "x" * 16384}}, "RT003", "headers take at most 16384 bytes", DefinitionError),
     ({"run_at": "infinity"}, "RT003", "not infinity", DefinitionError),
 ]
 
@@ -232,7 +242,10 @@ def test_a_full_queue(shop: Shop, sql: Sql) -> None:
 
 
 def test_a_job_of_several_apps_needs_the_app(shop: Shop, sql: Sql) -> None:
-    shop.query("INSERT INTO rota.job SELECT namespace, 'other', name, version FROM rota.job WHERE name = 'wrap'")
+    shop.query(
+        "INSERT INTO rota.job (id, namespace, app, name, version) "
+        "SELECT gen_random_uuid(), namespace, 'other', name, version FROM rota.job WHERE name = 'wrap'"
+    )
     with pytest.raises(psycopg.Error, match=r"the apps other, shop have a job 'wrap': say which with app =>"):
         sql.enqueue("wrap", '{"order": 1}')
     id = sql.enqueue("wrap", '{"order": 1}', app="shop")

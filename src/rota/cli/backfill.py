@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli import ledger, output, params, text
+from rota.cli import output, params, text
 from rota.cli.database import Database, with_database
-from rota.cli.schedules import candidates, the_only
 
 if TYPE_CHECKING:
     from rota.store.timetable import ScheduleRow
@@ -51,19 +50,24 @@ def backfill(
 ) -> None:
     """Run the ticks of a past time that have not run, each once.
 
-    Asked twice, nothing runs twice: whoever is interrupted asks again, and it goes on.
+    Safe to rerun: ticks that have already run are skipped.
 
     \b
     rota backfill report --from 2026-01-01T00:00Z --to 2026-02-01T00:00Z
     rota backfill report --from 2d --dry-run
     """
     from rota.domain.errors import UsageError
+    from rota.domain.trigger import After
     from rota.ops import backfill as ops
+    from rota.views import lookup, tick
+    from rota.views import schedule as views
 
     now = database.clock.now()
-    low, high = ledger.between(start, end, now)
-    row = _chosen(database, job, schedule, app)
-    open_ticks = ledger.not_decided(row, None, high, now)
+    low, high = params.between(start, end, now)
+    row = database.read(lookup.schedule_of_job, database.namespace, job, schedule, app)
+    if isinstance(row.spec.trigger, After):
+        raise UsageError(f"schedule {row.name!r} has a fixed delay, and so no ticks of its own in the past")
+    open_ticks = views.undecided(row, high, now)
     high = min(high, row.cursor)  # What is not decided yet is not the past.
     total = ops.count(row.spec, low - 1, high)
     if total > most and not dry_run:
@@ -71,7 +75,8 @@ def backfill(
             f"--from, --to: there are {total:,} ticks in that time; choose a shorter one, or allow more with --most"
         )
     if dry_run:
-        started = ledger.read(database, row.app, row.name, low, high, missed=False, limit=0).started
+        found = database.read(tick.ledger, row.namespace, row.app, row.name, low, high, missed=False, limit=0)
+        started = sum(found.started.values())
         output.message(f"{text.count(total, 'tick')} of {row.name} in that time, of which {started:,} have run")
     else:
         _run(database, row, low, high, total)
@@ -98,23 +103,3 @@ def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) 
     more = f"; {known:,} had run before" if known else ""
     more += f"; {left_out:,} left out, as the schedule says" if left_out else ""
     output.message(f"started {text.count(started, 'tick')} of {row.name}{more}")
-
-
-def _chosen(database: Database, job: str, schedule: str | None, app: str | None) -> ScheduleRow:
-    """The schedule of the job; a schedule's own name will do instead of the job's."""
-    from rota.domain.errors import UnknownSchedule, UsageError
-    from rota.domain.trigger import After
-
-    rows = candidates(database, job, app)
-    rows = [row for row in rows if row.job == job] or rows
-    if not rows:
-        raise UnknownSchedule(f"there is no schedule of a job {job!r}; `rota schedules` lists them")
-    if schedule is not None:
-        known = ", ".join(sorted({row.name for row in rows})[:5])
-        rows = [row for row in rows if row.name == schedule]
-        if not rows:
-            raise UnknownSchedule(f"--schedule: job {job!r} has no schedule {schedule!r}, but {known}")
-    row = the_only(rows, job, "--schedule")
-    if isinstance(row.spec.trigger, After):
-        raise UsageError(f"schedule {row.name!r} has a fixed delay, and so no ticks of its own in the past")
-    return row

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota import __version__
-from rota.cli import output, text
+from rota.cli import text
 from rota.cli.database import Database
 from rota.domain import duration, requirement
+from rota.domain.deploy import GRACE_LEASES
+from rota.domain.instant import MICROSECONDS
 
 if TYPE_CHECKING:
+    from rota.store.deploys import DeployRow
     from rota.store.history import History
-    from rota.store.reader import JobRow, Stranded, WorkerRow
+    from rota.store.reader import JobRow, Stranded
+    from rota.views.worker import Worker
 
-MICROSECONDS = 1_000_000
 MOST_BEHIND_S = 60.0
 CLOCK_SLACK_S = 0.5
-STOPPED_SINCE_NEVER = 2**62
 
 
 class Verdict(StrEnum):
@@ -41,12 +43,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 def settings(database: Database) -> list[Finding]:
     from rota.config import FILE, strange
-    from rota.store.postgres_url import shown
+    from rota.domain.url import masked
 
     known = database.settings
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
     found = [
-        Finding("settings", Verdict.OK, f"{shown(known.url)}, namespace {known.namespace} (from defaults{source})")
+        Finding("settings", Verdict.OK, f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
     ]
     for name, near in strange(os.environ).items():
         advice = f"did you mean {near}?" if near else "check its spelling, or unset it"
@@ -55,7 +57,8 @@ def settings(database: Database) -> list[Finding]:
 
 
 def schema(database: Database) -> list[Finding]:
-    from rota.store import migrate, postgres_url, readonly
+    from rota.store import migrate, readonly
+    from rota.store.postgres import url as postgres_url
 
     behind = readonly.pending(database.settings.url)
     if behind:
@@ -99,12 +102,26 @@ def _enqueuers(database: Database) -> list[Finding]:
 
 
 def workers(database: Database) -> list[Finding]:
-    from rota.store import reader
+    from rota.views import worker as views
 
+    found = database.read(views.workers, database.namespace)
+    live = [one for one in found if not one.is_lost]
+    return [_alive(live), *_troubles(live), *_leases([one for one in found if one.is_lost]), *_versions(live)]
+
+
+def deploys(database: Database) -> list[Finding]:
+    """Live workers of several deploys are a roll-out in progress: not an error, but worth showing."""
+    from rota.store.deploys import all_deploys
+
+    live: dict[str, list[DeployRow]] = {}
+    rows = database.read(all_deploys, database.namespace)
+    for row in rows:
+        if row.workers:
+            live.setdefault(row.app, []).append(row)
     now = database.clock.now()
-    rows = database.read(reader.workers, database.namespace, STOPPED_SINCE_NEVER)
-    live = [row for row in rows if row.lease_until > now]
-    return [_alive(live), *_troubles(live), *_leases([row for row in rows if row.lease_until <= now]), *_versions(live)]
+    found = [_rollout(app, several, now) for app, several in live.items() if len(several) > 1]
+    found += [_left(row, live[row.app]) for row in rows if row.is_in_force and not row.workers and row.app in live]
+    return found or [Finding("deploys", Verdict.OK, "all live workers of each app have the same deploy")]
 
 
 def queues(database: Database) -> list[Finding]:
@@ -115,7 +132,7 @@ def queues(database: Database) -> list[Finding]:
             "queues",
             Verdict.WARN,
             f"{_waiting(row)} in queue {row.queue}, {_lacking(row)}",
-            f"start `rota worker` for app {row.app}" + _flags(row),
+            f"start `rota worker` for app {row.app}{_flags(row)}",
         )
         for row in database.read(reader.stranded, database.namespace)
     ]
@@ -125,6 +142,24 @@ def queues(database: Database) -> list[Finding]:
     ]
     found += [_paused(row) for row in database.read(reader.jobs, database.namespace) if row.paused_at is not None]
     return found or [Finding("queues", Verdict.OK, "all waiting work has a worker")]
+
+
+def _left(row: DeployRow, live: list[DeployRow]) -> Finding:
+    """The workers of the deploy in force are restarting, or a roll-back to the live deploy is about to happen."""
+    other = live[0].number
+    words = f"app {row.app}: deploy {row.number} is in force without a live worker; deploy {other} has one"
+    advice = (
+        f"deploy {other} takes over after {GRACE_LEASES} leases, or at once with `rota deploys use {row.app} {other}`"
+    )
+    return Finding("deploys", Verdict.OK, words, advice)
+
+
+def _rollout(app: str, rows: list[DeployRow], now: int) -> Finding:
+    names = ", ".join(f"{row.number}{' (in force)' if row.is_in_force else ''}" for row in rows)
+    since = sorted(row.live_since or now for row in rows)[1]
+    began = duration.words((now - since) / MICROSECONDS)
+    words = f"app {app} has live workers of the deploys {names}; the second began {began} ago"
+    return Finding("deploys", Verdict.OK, words, "finish the roll-out, or `rota deploys use` another one")
 
 
 def _paused(row: JobRow) -> Finding:
@@ -138,11 +173,15 @@ def _waiting(row: Stranded) -> str:
 
 
 def _lacking(row: Stranded) -> str:
+    if row.job:
+        return f"and no worker of it has the job {row.job}"
     wanted = requirement.words(row.requirements)
     return f"and no worker of it has {wanted}" if wanted else "which no worker serves"
 
 
 def _flags(row: Stranded) -> str:
+    if row.job:
+        return f" with code that has {row.job}, and with all that it needs; or cancel what waits"
     return " with --pool, --tag or --resource" if requirement.words(row.requirements) else ""
 
 
@@ -180,35 +219,41 @@ def _age(found: History) -> str:
 def _advice(found: History) -> str:
     if found.last.done_at == 0:
         return "no worker has ever pruned: start one, and look into its log"
-    return f"the last pass ended {text.ago(found.last.done_at, found.now)}: look for a worker and into its log"
+    ended = duration.words((found.now - found.last.done_at) / MICROSECONDS)
+    return f"the last pass ended {ended} ago: look for a worker and into its log"
 
 
-def _alive(live: list[WorkerRow]) -> Finding:
+def _alive(live: list[Worker]) -> Finding:
     if not live:
         return Finding("workers", Verdict.WARN, "no worker is at work", "start `rota worker MODULE:APP`")
     return Finding("workers", Verdict.OK, f"{text.count(len(live), 'worker')} at work")
 
 
-def _troubles(live: list[WorkerRow]) -> list[Finding]:
-    """Those that cannot start processes. A broken deploy is one of all workers, and nothing fails for it."""
-    advice = "see its log; look at its app in a deploy, else at ulimit -n, ulimit -u and memory"
+def _troubles(live: list[Worker]) -> list[Finding]:
+    """Workers that stand still or cannot start processes. If a deploy is broken, that is all of them."""
     return [
-        Finding("workers", Verdict.WARN, f"{row.name} can start no process for {what}: {why}", advice)
-        for row in live
-        if isinstance(reasons := output.decoded(row.trouble), dict)
-        for what, why in reasons.items()
+        _trouble(row, what, why) for row in live if isinstance(row.trouble, dict) for what, why in row.trouble.items()
     ]
 
 
-def _leases(gone: list[WorkerRow]) -> list[Finding]:
+def _trouble(row: Worker, what: str, why: str) -> Finding:
+    if what == requirement.STANDS_STILL:
+        words = f"{row.name}: process {row.pid} on {row.host} stands still: {why}"
+        advice = f"`kill -CONT {row.pid}`, or detach the debugger: after a lease it is killed, which counts as a crash"
+        return Finding("workers", Verdict.WARN, words, advice)
+    advice = "see its log; look at its app in a deploy, else at ulimit -n, ulimit -u and memory"
+    return Finding("workers", Verdict.WARN, f"{row.name} can start no process for {what}: {why}", advice)
+
+
+def _leases(gone: list[Worker]) -> list[Finding]:
     if not gone:
         return [Finding("leases", Verdict.OK, "none has run out")]
-    held = sum(row.running for row in gone)
+    held = sum(row.busy for row in gone)
     words = f"{text.count(len(gone), 'worker')} with a lease that ran out, holding {text.count(held, 'execution')}"
     return [Finding("leases", Verdict.WARN, words, "any live worker gives them to others within seconds: start one")]
 
 
-def _versions(live: list[WorkerRow]) -> list[Finding]:
+def _versions(live: list[Worker]) -> list[Finding]:
     versions = sorted({row.version for row in live} | {__version__})
     if len(versions) > 1:
         words = f"workers and this command run different versions: {', '.join(versions)}"

@@ -12,7 +12,7 @@ from rota.cli.database import Database
 from rota.domain import duration, retention
 
 if TYPE_CHECKING:
-    from rota.store.postgres_health import PostgresHealth, Session, Table
+    from rota.store.postgres.health import PostgresHealth, Session, Table
 
 OLDEST_VERSION = 140_000
 SLOW_WRITE_S = 0.1
@@ -36,7 +36,7 @@ MOST_SHOWN = 5
 @lru_cache(maxsize=1)
 def _health(database: Database) -> PostgresHealth:
     """One look for all groups."""
-    from rota.store import postgres_health
+    from rota.store.postgres import health as postgres_health
 
     return postgres_health.examine(database.settings.url, database.clock)
 
@@ -79,7 +79,7 @@ def server_settings(database: Database) -> list[Finding]:
 
 
 def pooler(database: Database) -> list[Finding]:
-    from rota.store import postgres_health
+    from rota.store.postgres import health as postgres_health
 
     found, listen_url = _health(database), database.settings.listen_url
     if listen_url and (why := postgres_health.unheard(listen_url)):

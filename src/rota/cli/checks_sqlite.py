@@ -27,18 +27,34 @@ def database(database: Database) -> list[Finding]:
     if not Path(path).exists():
         raise StoreUnavailable(f"there is no database at {path} yet: start `rota dev MODULE:APP` or set ROTA_URL")
     found = health.examine(database.settings.url, database.clock)
-    return [_write(found), _journal(found), _space(found), Finding("sqlite", Verdict.OK, found.sqlite_version)]
+    return [
+        _write(found),
+        _files(found),
+        _journal(found),
+        _space(found),
+        Finding("sqlite", Verdict.OK, found.sqlite_version),
+    ]
 
 
 def _write(found: Health) -> Finding:
     if found.write_s is None:
         is_full = found.is_full or found.free_bytes < LEAST_TO_WRITE
         advice = "free some space on its disk" if is_full else "make the file and its folder writable"
+        if found.is_locked:
+            advice = "let that process finish, or end it: until then nothing can be written"
         return Finding("write", Verdict.FAIL, found.write_error, advice)
     took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
     if found.write_s > SLOW_WRITE_S:
         return Finding("write", Verdict.WARN, took, "use a faster disk, or see who else is writing")
     return Finding("write", Verdict.OK, took)
+
+
+def _files(found: Health) -> Finding:
+    if found.exposed:
+        names = ", ".join(Path(path).name for path in found.exposed)
+        words = f"every user of this machine can open {names}"
+        return Finding("files", Verdict.WARN, words, f"chmod o= {' '.join(found.exposed)}")
+    return Finding("files", Verdict.OK, "the database and its side files are closed to other users of the machine")
 
 
 def _journal(found: Health) -> Finding:

@@ -7,22 +7,29 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
 
+from rota.cli.failure_log import FailureLog
 from rota.cli.jobs import parameters
-from rota.cli.loading import agree, load_app
+from rota.cli.loading import agree, from_command_line, load_app
 from rota.cli.text import clipped, harmless
 from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
-from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Snoozed, Succeeded, TimedOut
+from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Lost, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
-from rota.executors import capture
-from rota.executors.process import PATIENCE_S, Pool, Recycling
+from rota.engine.host import Hello
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from rota.executors import capture, echo
+from rota.executors.process import spawner
+from rota.executors.process.exiting import exit_at_once, exit_in_order
+from rota.executors.process.hiding import hide
+from rota.executors.process.pool import PATIENCE_S, Pool, Recycling
 from rota.ops.finish import Finished
 from rota.sdk.app import App
+from rota.sdk.connection import Connection
 from rota.store.readonly import place_of
 
 log = logging.getLogger("rota.jobs")
@@ -39,45 +46,62 @@ def main() -> None:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--words-fd", type=int, required=True)
     parser.add_argument("--store-fd", type=int, required=True)
-    parser.add_argument("--url")
+    parser.add_argument("--spawner-fd", type=int, required=True)
+    parser.add_argument("--spawner-pid", type=int, required=True, help="0 if the supervisor has no spawner")
+    parser.add_argument("--url-is-set", action="store_true", help="the command line named the database: ROTA_URL is it")
     parser.add_argument("--namespace")
     parser.add_argument("--log-level", default="INFO")
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--banner", help="a file; the child that removes it introduces the app")
+    parser.add_argument(
+        "--banner", help="a file; the child that removes it introduces the app, and its deploy takes precedence"
+    )
     arguments = parser.parse_args()
+    hide()
+    Connection.has_supervisor = True
     tether.die_with(arguments.parent)
     pipe = child.take_pipe()
+    spawner.inherit(arguments.spawner_fd, arguments.spawner_pid)
     for fd in (arguments.words_fd, arguments.store_fd):
         os.set_inheritable(fd, False)  # What a job starts must not keep our end open after we are gone.
     logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # Settings that the operator gave on the command line must reach the app before it is made.
-    for name in ("url", "namespace"):
-        if value := getattr(arguments, name):
-            os.environ[f"ROTA_{name.upper()}"] = value
     try:
-        app = _load(arguments.app, arguments.url, arguments.namespace)
+        app = _load(arguments.app, *from_command_line(arguments.url_is_set, arguments.namespace))
+        # Only at the start of `rota dev`: a child that replaces another one must not undo a deploy that came since.
+        is_first = bool(arguments.banner) and Path(arguments.banner).exists()
+        deploy = _declare(app, takes_precedence=is_first)
     except (RotaError, OSError) as error:
-        child.say_hello(arguments.words_fd, child.Hello(error=str(error)))
-        _exit(tether.UNUSABLE)
-    hello = child.Hello(app=app.name, namespace=app.settings.namespace, url=app.settings.url)
+        child.say_hello(arguments.words_fd, Hello(error=str(error)))
+        exit_in_order(tether.UNUSABLE)
+    hello = Hello(
+        app=app.name,
+        namespace=app.settings.namespace,
+        url=app.settings.url,
+        deploy=deploy,
+        jobs=sorted(app.targets()),
+    )
     child.say_hello(arguments.words_fd, hello)
+    for name, missing in app.unavailable().items():
+        log.warning("this worker cannot run job %s and leaves it to others; it needs: %s", name, harmless(missing))
     if not (arguments.banner and _introduce(app, Path(arguments.banner))):
         log.info("process %d has loaded app %s on %s", os.getpid(), app.name, harmless(place_of(app.settings.url)))
         if not app.jobs:
             log.warning("app %s has no jobs, so there is nothing to do: declare them in %s", app.name, arguments.app)
     store_end = socket.socket(fileno=arguments.store_fd)
-    leaving = partial(child.say, arguments.words_fd, child.LEAVING)
-    blocked = partial(child.end_blocked, arguments.words_fd)
     capture.install()
-    _exit(_work(app, _pools(arguments, app.settings), pipe, store_end, arguments.verbose, leaving, blocked))
+    echo.install()
+    pools, words_fd = _pools(arguments, app.settings), arguments.words_fd
+    code = _work(app, pools, pipe, words_fd, store_end, arguments.verbose)
+    child.announce(words_fd, code)
+    if code in (tether.DRAINED, tether.RECYCLE):
+        exit_in_order(code)
+    exit_at_once(code)  # The lease or the supervisor is gone: another worker may already run these executions.
 
 
 def _pools(arguments: argparse.Namespace, settings: Settings) -> tuple[Pool, Pool]:
     """Processes for jobs that have one of their own, and for suspects, started as this one was."""
-    argv = [sys.executable, "-m", "rota.cli.body", arguments.app, "--log-level", arguments.log_level]
-    for name in ("url", "namespace"):
-        if value := getattr(arguments, name):
-            argv += [f"--{name}", value]
+    argv = [sys.executable, "-P", "-m", "rota.cli.job_process", arguments.app, "--log-level", arguments.log_level]
+    argv += ["--url-is-set"] if arguments.url_is_set else []
+    argv += ["--namespace", arguments.namespace] if arguments.namespace else []
     recycling = Recycling(jobs=settings.recycle_jobs, age_s=settings.recycle_s, rss_bytes=settings.recycle_bytes)
     most = max(MOST_SUSPECTS, os.cpu_count() or 1)
     return (
@@ -90,25 +114,28 @@ def _load(reference: str, url: str | None, namespace: str | None) -> App:
     app = load_app(reference)
     agree(app, url, namespace)
     place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
-    _register(app)
-    # The jobs are known now. What a worker writes goes through its supervisor: no connection is kept.
-    app.close()
     return app
 
 
-def _register(app: App) -> None:
-    """Waits for a database that is away, which the store says once: a worker has nothing better to do."""
-    said = logging.getLogger("rota.store")
+def _declare(app: App, *, takes_precedence: bool) -> int:
+    """Waits while the database is away, locked or full: without it the worker cannot start."""
+    said, backoff_s = logging.getLogger("rota.store"), FIRST_BACKOFF_S
     while True:
         try:
-            app.declare_schedules()
+            deploy = app.declare(takes_precedence=takes_precedence)
         except StoreUnavailable as error:
             if not error.may_pass:
                 raise
+            if backoff_s == FIRST_BACKOFF_S:
+                log.warning("cannot join yet, trying again: %s", error)
             said.setLevel(logging.ERROR)
+            threading.Event().wait(backoff_s)
+            backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
         else:
             said.setLevel(logging.NOTSET)
-            return
+            # The supervisor writes for its workers, so this process needs no connection any more.
+            app.close()
+            return deploy
 
 
 def _introduce(app: App, marker: Path) -> bool:
@@ -145,36 +172,28 @@ def _work(
     app: App,
     pools: tuple[Pool, Pool],
     pipe: int,
+    words_fd: int,
     store_end: socket.socket,
     verbose: bool,
-    leaving: Callable[[], None],
-    blocked: Callable[[Finished], None],
 ) -> int:
     place = child.wait_for_place(pipe)
     if place is None:
         return tether.ORPHANED
-    settled: Callable[[Sequence[Finished]], Any] = _log_reports if verbose else lambda _: None
     wanted, suspects = pools
     alone, targets, clock = app.alone(suspects), app.targets(wanted), app.connection.clock
-    code = child.serve(pipe, store_end, clock, place, targets, settled, leaving, blocked, alone)
+    settled = partial(_log_all, FailureLog(clock, targets, None)) if verbose else FailureLog(clock, targets).settled
+    code = child.serve(pipe, words_fd, store_end, clock, place, targets, settled, alone)
     app.close()
     return code
 
 
-def _exit(code: int) -> NoReturn:
-    """Ends at once: a thread of user code that does not stop must not keep the process alive."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _log_reports(reports: Sequence[Finished]) -> None:
+def _log_all(failures: FailureLog, reports: Sequence[Finished]) -> None:
     for report in reports:
         match report.outcome:
             case Succeeded(result=result):
                 log.info("%s success %s%s", report.id, report.job, "" if result == "null" else f" {_clipped(result)}")
-            case Failed(error=error) | TimedOut(error=error):
-                log.warning("%s failed %s: %s", report.id, report.job, harmless(f"{error.type}: {error.message[:200]}"))
+            case Failed() | TimedOut() | Lost():
+                failures.settled([report])
             case other:
                 log.info("%s %s %s", report.id, _WORDS.get(type(other), "ended"), report.job)
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
 from rota.cli.failure import NOT_WELL
 from rota.cli.params import json_option
-from rota.cli.show import resolved
-from rota.domain.errors import UsageError
-from rota.domain.status import TERMINAL, Status
-
-if TYPE_CHECKING:
-    from rota.store.port import View
+from rota.domain.status import Status
 
 
 @click.command()
@@ -31,10 +24,15 @@ def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     rota cancel 0197a3c2 0197a3c3
     """
     from rota.ops import control
+    from rota.views import lookup
+    from rota.views.execution import ExecutionStatus
 
-    found = database.read(resolved, database.namespace, ids)
+    found = database.read(lookup.execution_ids, database.namespace, ids)
     led_to = {id: database.transact(control.cancel, database.namespace, id, database.actor) for id in found}
-    _print(as_json, [{"id": id, "status": status.value} for id, status in led_to.items()])
+    if as_json:
+        output.print_json_rows(ExecutionStatus(execution_id=id, status=status) for id, status in led_to.items())
+    else:
+        print("\n".join(f"{id}  {status}" for id, status in led_to.items()))
     for id, status in led_to.items():
         if status is Status.RUNNING:
             output.message(f"{id} was asked to stop")
@@ -58,29 +56,15 @@ def retry(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     """
     from rota.ids import IdSource
     from rota.ops import control
+    from rota.views import execution, lookup
 
-    found = database.read(_ended, database.namespace, ids)
+    found = database.read(lookup.execution_ids, database.namespace, ids)
+    database.read(execution.check_ended, database.namespace, found)
     source = IdSource(database.clock)
     made = [
         (database.transact(control.repeat, database.namespace, id, source.new(), database.actor), id) for id in found
     ]
-    _print(as_json, [{"id": new, "replay_of": old} for new, old in made], only_id=True)
-
-
-def _ended(view: View, namespace: str, prefixes: tuple[str, ...]) -> list[str]:
-    from rota.store import reader
-
-    found = resolved(view, namespace, prefixes)
-    for id in found:
-        status = reader.status(view, namespace, id)
-        if status not in TERMINAL:
-            raise UsageError(f"{id} is {status} and has not ended: wait for it, or `rota cancel` it first")
-    return found
-
-
-def _print(as_json: bool, rows: list[dict[str, str]], *, only_id: bool = False) -> None:
     if as_json:
-        output.print_json_rows(rows)
-        return
-    for row in rows:
-        print(row["id"] if only_id else "  ".join(row.values()))
+        output.print_json_rows(execution.Replayed(execution_id=new, replay_of=old) for new, old in made)
+    else:
+        print("\n".join(new for new, _ in made))

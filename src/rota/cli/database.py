@@ -13,6 +13,8 @@ import click
 from rota.clock import SystemClock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.config import Settings
     from rota.store.port import Store, Tx, View
     from rota.store.readonly import ReadOnly
@@ -41,17 +43,23 @@ class Database:
     def namespace(self) -> str:
         return self.settings.namespace
 
+    def now(self) -> datetime:
+        from rota.views.shape import moment
+
+        return moment(self.clock.now())
+
     @cached_property
     def actor(self) -> str:
-        """Who is at the keyboard, for the audit trail."""
-        import getpass
+        """The user who runs the command, for the audit trail: by the uid, because anybody can set LOGNAME."""
+        import pwd
 
         from rota.domain import payload
 
+        uid = os.geteuid()
         try:
-            return payload.clean(f"cli:{getpass.getuser()}", 80)
-        except (OSError, KeyError):
-            return "cli"
+            return payload.clean(f"cli:{pwd.getpwuid(uid).pw_name}", 80)
+        except KeyError:
+            return f"cli:uid:{uid}"
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._reader.read(query, *args, **kwargs)

@@ -1,43 +1,42 @@
-"""`rota dead`: failed executions that nobody has replayed or discarded yet."""
+"""`rota dead`: failed executions that were neither replayed nor discarded."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota import ids
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import NOT_WELL
-from rota.cli.params import filter_options, instant, json_option, page_options
-from rota.cli.show import resolved
+from rota.cli.params import filter_options, json_option, list_group, object_option, page_options, with_all
 from rota.cli.show import show as show_command
 from rota.domain.errors import Conflict, UsageError
 
 if TYPE_CHECKING:
-    from rota.store.reader import DeadRow
+    from datetime import datetime
+
+    from rota.store.reader import Filter
+    from rota.views.dead_letter import DeadLetter
 
 PAGE = 500
-F = TypeVar("F", bound=Callable[..., object])
+SHORT_ERROR = 120
 
 
-@click.group(invoke_without_command=True)
+@list_group
 @with_database
 def dead(database: Database) -> None:
     """Dead letters: list, show, replay, discard.
 
-    A dead letter is a failed execution that nobody has replayed or discarded yet. Without a sub-command, lists them.
+    A dead letter is a failed execution that was neither replayed nor discarded. Without a sub-command, lists them.
 
     \b
     rota dead list --job send --since 1d
     rota dead replay --all --error ConnectionError
     """
-    if click.get_current_context().invoked_subcommand is None:
-        click.get_current_context().invoke(dead_list, limit=50)
+    click.get_current_context().invoke(dead_list)
 
 
 reason_option = click.option(
@@ -45,7 +44,7 @@ reason_option = click.option(
 )
 
 
-def choice_options(function: F) -> F:
+def choice_options(function: Callable[..., object]) -> Any:
     """Which dead letters to act on."""
     options = (
         click.argument("ids", nargs=-1, metavar="[ID…]"),
@@ -55,9 +54,7 @@ def choice_options(function: F) -> F:
         reason_option,
         json_option,
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_all(options, function)
 
 
 @dead.command("list")
@@ -66,45 +63,25 @@ def choice_options(function: F) -> F:
 @page_options
 @json_option
 @with_database
-def dead_list(
-    database: Database,
-    job: str | None = None,
-    queue: str | None = None,
-    error: str | None = None,
-    since: datetime | None = None,
-    reason: str | None = None,
-    limit: int = 50,
-    before: str | None = None,
-    as_json: bool = False,
-) -> None:
+def dead_list(database: Database, wanted: Filter, reason: str | None, as_json: bool) -> None:
     """List dead letters, newest first."""
-    from rota.store import reader
+    from rota.views import dead_letter as views
 
-    wanted = reader.Filter(
-        job=job, queue=queue, error=error, since=instant(since), before=before or ids.LAST_ID, limit=limit + 1
-    )
-    found = database.read(reader.dead, database.namespace, wanted, reason)
-    rows, now = found[:limit], database.clock.now()
-    columns: output.Columns[DeadRow] = {
-        "id": lambda row: row.id,
-        "job": lambda row: f"{row.app}.{row.job}",
-        "queue": lambda row: row.queue,
-        "reason": lambda row: row.reason,
-        "failed": lambda row: text.ago(row.failed_at, now),
-        "error": lambda row: output.short_error(row.error),
-    }
-    output.listing(rows, columns, as_json=as_json, empty="no dead letters match")
-    if len(found) > limit:
-        output.message(f"there are more: --before {rows[-1].id}, or a higher --limit")
+    found = database.read(views.dead_letters, database.namespace, wanted, reason)
+    columns = _columns(database.now())
+    empty = "no dead letters match"
+    output.paged(found, columns, as_json=as_json, empty=empty, more=lambda last: f"--before {last.execution_id}")
 
 
 @dead.command("show")
 @click.argument("id")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
+@object_option
 @with_database
 def dead_show(database: Database, id: str, as_json: bool) -> None:
     """Show one dead letter with its attempts and errors."""
-    (full,) = _explicit(database, (id,))
+    from rota.views import dead_letter as views
+
+    (full,) = database.read(views.named, database.namespace, (id,))
     click.get_current_context().invoke(show_command, id=full, as_json=as_json)
 
 
@@ -112,16 +89,7 @@ def dead_show(database: Database, id: str, as_json: bool) -> None:
 @choice_options
 @with_database
 def dead_replay(
-    database: Database,
-    ids: tuple[str, ...],
-    every: bool,
-    yes: bool,
-    job: str | None,
-    queue: str | None,
-    error: str | None,
-    since: datetime | None,
-    reason: str | None,
-    as_json: bool,
+    database: Database, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None, as_json: bool
 ) -> None:
     """Run dead letters again, each as a new execution.
 
@@ -133,21 +101,22 @@ def dead_replay(
     """
     from rota.ids import IdSource
     from rota.ops import control
+    from rota.views.execution import Replayed
 
-    chosen = _chosen(database, "replay", ids, every, yes, (job, queue, error, since, reason))
+    chosen = _chosen(database, "replay", ids, every, yes, wanted, reason)
     source = IdSource(database.clock)
-    made: list[dict[str, str]] = []
+    made: list[Replayed] = []
 
     def act(page: list[str]) -> None:
         successors = dict(zip(page, source.many(len(page)), strict=True))
         done = set(database.transact(control.replay, database.namespace, successors, database.actor))
-        made.extend({"id": new, "replay_of": old} for old, new in successors.items() if new in done)
+        made.extend(Replayed(execution_id=new, replay_of=old) for old, new in successors.items() if new in done)
 
     _in_pages(chosen, ("replaying", "replayed"), act)
     if as_json:
         output.print_json_rows(made)
     elif ids:
-        print("\n".join(row["id"] for row in made))
+        print("\n".join(one.execution_id for one in made))
     output.message(f"replayed {text.count(len(made), 'dead letter')}")
 
 
@@ -155,16 +124,7 @@ def dead_replay(
 @choice_options
 @with_database
 def dead_discard(
-    database: Database,
-    ids: tuple[str, ...],
-    every: bool,
-    yes: bool,
-    job: str | None,
-    queue: str | None,
-    error: str | None,
-    since: datetime | None,
-    reason: str | None,
-    as_json: bool,
+    database: Database, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None, as_json: bool
 ) -> None:
     """Take dead letters off the list; their history stays.
 
@@ -173,7 +133,7 @@ def dead_discard(
     """
     from rota.ops import control
 
-    chosen = _chosen(database, "discard", ids, every, yes, (job, queue, error, since, reason))
+    chosen = _chosen(database, "discard", ids, every, yes, wanted, reason)
     gone: list[int] = []
 
     def act(page: list[str]) -> None:
@@ -181,51 +141,38 @@ def dead_discard(
 
     _in_pages(chosen, ("discarding", "discarded"), act)
     if as_json:
-        output.print_json_rows({"id": id} for id in chosen)
+        output.print_json_rows({"executionId": id} for id in chosen)
     output.message(f"discarded {text.count(sum(gone), 'dead letter')}")
 
 
-Given = tuple[str | None, str | None, str | None, datetime | None, str | None]
+def _columns(now: datetime) -> output.Columns[DeadLetter]:
+    return {
+        "id": lambda one: one.execution_id,
+        "job": lambda one: f"{one.app}.{one.job}",
+        "queue": lambda one: one.queue,
+        "reason": lambda one: one.reason,
+        "failed": lambda one: text.ago(one.completed_at, now),
+        "error": lambda one: text.clipped((one.error_message or "").strip().split("\n")[0], SHORT_ERROR),
+    }
 
 
-def _chosen(database: Database, verb: str, ids: tuple[str, ...], every: bool, yes: bool, given: Given) -> list[str]:
-    """The dead letters that the command line means, oldest first, after the question that --all asks."""
-    filtered = any(value is not None for value in given)
-    if ids and (every or filtered):
+def _chosen(
+    database: Database, verb: str, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None
+) -> list[str]:
+    """The ids that the command line means, oldest first, after the question that --all asks."""
+    from rota.store.reader import Filter
+    from rota.views import dead_letter as views
+
+    if ids and (every or reason is not None or wanted != Filter()):
         raise click.UsageError("give ids, or --all with filters, not both")
     if ids:
-        return _explicit(database, ids)
+        return database.read(views.named, database.namespace, ids)
     if not every:
         raise click.UsageError(f"say which: ids, or --all to {verb} every dead letter that the filters let through")
-    chosen = _matching(database, given)
+    chosen = database.read(views.every_id, database.namespace, wanted, reason)
     if chosen and not yes:
         _ask(f"{verb} {text.count(len(chosen), 'dead letter')}?")
     return chosen
-
-
-def _explicit(database: Database, prefixes: tuple[str, ...]) -> list[str]:
-    from rota.store import reader
-
-    found = database.read(resolved, database.namespace, prefixes)
-    known = database.read(reader.are_dead, database.namespace, found)
-    for id in found:
-        if id not in known:
-            raise UsageError(f"{id} is not a dead letter (any more); `rota dead list` lists them")
-    return found
-
-
-def _matching(database: Database, given: Given) -> list[str]:
-    from rota.store import reader
-
-    job, queue, error, since, reason = given
-    chosen: list[str] = []
-    while True:
-        before = chosen[-1] if chosen else ids.LAST_ID
-        wanted = reader.Filter(job=job, queue=queue, error=error, since=instant(since), before=before, limit=PAGE)
-        rows = database.read(reader.dead, database.namespace, wanted, reason)
-        chosen += [row.id for row in rows]
-        if len(rows) < PAGE:
-            return chosen[::-1]
 
 
 def _ask(question: str) -> None:
@@ -237,7 +184,7 @@ def _ask(question: str) -> None:
 
 
 def _in_pages(chosen: Sequence[str], words: tuple[str, str], act: Callable[[list[str]], None]) -> None:
-    """One transaction per page of ids, with a bar; a refusal in the middle says how far it came."""
+    """One transaction per page of ids, with a bar; a refusal in the middle says how many were done before it."""
     doing, done = words
     with output.progress(len(chosen), doing) as advance:
         for start in range(0, len(chosen), PAGE):

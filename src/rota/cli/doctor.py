@@ -53,12 +53,12 @@ def _examined(database: Database) -> list[Finding]:
 def _groups(database: Database) -> list[Callable[[Database], list[Finding]]]:
     """What to look at, in order: the most basic first."""
     from rota.cli import checks_postgres, checks_sqlite
-    from rota.store import postgres_url
+    from rota.store.postgres import url as postgres_url
 
     try:
         is_postgres = postgres_url.is_postgres(database.settings.url)
     except RotaError:
         is_postgres = False  # The settings cannot be read, as the first check will say.
     below = checks_postgres.GROUPS if is_postgres else (checks_sqlite.database,)
-    above = (checks.clock, checks.workers, checks.queues, checks.dead_letters, checks.retention)
+    above = (checks.clock, checks.workers, checks.deploys, checks.queues, checks.dead_letters, checks.retention)
     return [checks.settings, *below, checks.schema, *above]

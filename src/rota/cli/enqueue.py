@@ -12,12 +12,13 @@ from rota.cli import output
 from rota.cli.database import Database, with_database
 from rota.cli.params import length, moment
 from rota.cli.params import priority as level
+from rota.domain import payload
 from rota.domain.errors import UnknownJob, UsageError
 
 if TYPE_CHECKING:
     from rota.domain.job import Definition
     from rota.sdk.app import App
-    from rota.sdk.connection import Connection
+    from rota.sdk.client import Client
     from rota.sdk.handle import Handle
     from rota.sdk.options import Options
 
@@ -90,12 +91,12 @@ def _submit(
     timeout: float | None,
 ) -> None:
     from rota.cli.arguments import encode
-    from rota.ops import enqueue as ops
+    from rota.ops import submission
 
     text = encode(definition.name, values, definition.parameters, database.settings.max_payload_bytes)
     if app is not None:
         app.jobs[definition.name].check(text)
-    header = ops.Header(
+    header = submission.Header(
         namespace=database.namespace,
         app=name,
         job=definition.name,
@@ -104,13 +105,13 @@ def _submit(
         priority=definition.priority,
         start_within_s=definition.start_within_s,
     )
-    connection = app.connection if app else _connection(database, name)
-    item = ops.Item(connection.ids.new(), text)
-    (accepted,) = connection.store().transact(ops.enqueue, options.applied_to(header), [item])
+    client = app.client if app else _client(database, name)
+    item = submission.Item(client.ids.new(), text, payload.digest(text))
+    (accepted,) = client.enqueue(options.applied_to(header), [item])
     if not accepted.created:
         output.message("this execution was there already; nothing was added")
     if wait:
-        _wait(database, connection, accepted.id, timeout)
+        _wait(database, client, accepted.id, timeout)
     else:
         print(accepted.id)
 
@@ -177,9 +178,7 @@ def _app_of(database: Database, job: str) -> str:
 
 
 def _definition(database: Database, app: App | None, name: str, job: str) -> Definition:
-    import msgspec
-
-    from rota.domain.job import Definition
+    from rota.domain.job import decode
     from rota.store import reader
 
     if app is not None:
@@ -189,35 +188,34 @@ def _definition(database: Database, app: App | None, name: str, job: str) -> Def
     text = database.read(reader.definition, database.namespace, name, job)
     if text is None:
         raise UnknownJob(f"app {name!r} has no job {job!r}; `rota jobs` lists them")
-    return msgspec.json.decode(text, type=Definition)
+    return decode(text)
 
 
-def _connection(database: Database, app: str) -> Connection:
-    """A connection of an app whose code is not here: it has nothing to register."""
+def _client(database: Database, app: str) -> Client:
+    """A client of an app whose code is not here: it has nothing to register."""
     from rota.sdk.connection import Connection
+    from rota.sdk.store_client import StoreClient
 
-    return Connection(database.settings, app, lambda: ((), ()))
+    return StoreClient(Connection(database.settings, app, lambda: ((), ())), app)
 
 
-def _wait(database: Database, connection: Connection, id: str, timeout: float | None) -> None:
-    """Says why it is not running; if it has only to wait for its turn, not before that has taken a moment."""
-    from rota.domain import standing
+def _wait(database: Database, client: Client, id: str, timeout: float | None) -> None:
+    """Says why it is not running; if it only waits for a free slot, not before that has taken a moment."""
     from rota.domain.errors import NotFinished
     from rota.sdk.handle import Handle
-    from rota.store import reader
+    from rota.views import why as views
 
-    state, now = connection.store().read(reader.standing, database.namespace, id)
-    why = "" if standing.is_in_line(state, now) else standing.why(state, now)
-    output.message(f"{id}: {why}" if why else id)
-    handle = Handle[Any](connection, id)
+    why = database.read(views.why, database.namespace, id)
+    output.message(id if why is None or why.is_in_line else f"{id}: {why.text}")
+    handle = Handle[Any](client, id)
     try:
         result = handle.result(A_MOMENT_S if timeout is None else min(timeout, A_MOMENT_S))
     except NotFinished:
         if timeout is not None and timeout <= A_MOMENT_S:
             raise
-        state, now = connection.store().read(reader.standing, database.namespace, id)
-        if standing.is_in_line(state, now):
-            output.message(f"{id}: {standing.why(state, now)}")
+        why = database.read(views.why, database.namespace, id)
+        if why is not None and why.is_in_line:
+            output.message(f"{id}: {why.text}")
         result = _rest(handle, timeout)
     print(output.to_json(result))
 

@@ -1,21 +1,21 @@
-"""`rota executions`: what was asked to run, newest first."""
+"""`rota executions`: lists executions, newest first."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from rota import ids
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import filter_options, instant, json_option, page_options
+from rota.cli.params import filter_options, json_option, page_options
 from rota.domain.status import Status
 
 if TYPE_CHECKING:
-    from rota.cli.output import Columns
-    from rota.store.reader import ExecutionRow, Filter
+    from datetime import datetime
+
+    from rota.store.reader import Filter
+    from rota.views.execution import Execution
 
 
 @click.command()
@@ -30,57 +30,32 @@ if TYPE_CHECKING:
 @page_options
 @json_option
 @with_database
-def executions(
-    database: Database,
-    status: str | None,
-    app: str | None,
-    job: str | None,
-    queue: str | None,
-    error: str | None,
-    since: datetime | None,
-    limit: int,
-    before: str | None,
-    as_json: bool,
-) -> None:
+def executions(database: Database, status: str | None, app: str | None, wanted: Filter, as_json: bool) -> None:
     """List executions, newest first.
 
     \b
     rota executions --status failed --since 2h
-    rota executions --job send --json | jq '.[].id'
+    rota executions --job send --json | jq '.[].executionId'
     """
-    from rota.store import reader
+    from msgspec.structs import replace
 
-    wanted = reader.Filter(
-        status=Status(status) if status else None,
-        job=job,
-        app=app,
-        queue=queue,
-        error=error,
-        since=instant(since),
-        before=before or ids.LAST_ID,
-        limit=limit + 1,
-    )
-    _refuse_contradiction(wanted)
-    found = database.read(reader.executions, database.namespace, wanted)
-    rows = found[:limit]
-    output.listing(rows, _columns(database.clock.now()), as_json=as_json, empty="no executions match")
-    if len(found) > limit:
-        output.message(f"there are more: --before {rows[-1].id}, or a higher --limit")
+    from rota.views import execution as views
+
+    wanted = views.check(replace(wanted, status=Status(status) if status else None, app=app))
+    found = database.read(views.executions, database.namespace, wanted)
+    columns = _columns(database.now())
+    empty = "no executions match"
+    output.paged(found, columns, as_json=as_json, empty=empty, more=lambda last: f"--before {last.execution_id}")
 
 
-def _refuse_contradiction(wanted: Filter) -> None:
-    if wanted.error and wanted.status not in (None, Status.FAILED):
-        raise click.UsageError(f"--error finds failed executions, so it does not go with --status {wanted.status}")
-
-
-def _columns(now: int) -> Columns[ExecutionRow]:
+def _columns(now: datetime) -> output.Columns[Execution]:
     return {
-        "id": lambda row: row.id,
-        "status": lambda row: row.status.value,
-        "job": lambda row: f"{row.app}.{row.job}",
-        "queue": lambda row: row.queue,
-        "attempts": lambda row: str(row.attempts),
-        "created": lambda row: text.ago(row.created_at, now),
-        "took": lambda row: text.length(row.started_at, row.finished_at or (now if row.started_at else None)),
-        "reason": lambda row: "" if row.reason == "completed" else row.reason,
+        "id": lambda one: one.execution_id,
+        "status": lambda one: one.status.value,
+        "job": lambda one: f"{one.app}.{one.job}",
+        "queue": lambda one: one.queue,
+        "attempts": lambda one: str(one.attempt_count),
+        "created": lambda one: text.ago(one.created_at, now),
+        "took": lambda one: text.length(one.started_at, one.completed_at or now),
+        "reason": lambda one: "" if one.reason in (None, "completed") else one.reason,
     }

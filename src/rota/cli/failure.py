@@ -49,7 +49,9 @@ def guarded(work: Callable[[], None]) -> int:
 
 
 def _say(words: str, code: int) -> int:
-    print(f"rota: {text.harmless(' '.join(words.split()))}", file=sys.stderr)
+    from rota.domain.url import masked_text  # lazy: a command that does not fail starts faster without msgspec
+
+    print(f"rota: {text.harmless(masked_text(' '.join(words.split())))}", file=sys.stderr)
     return code
 
 
@@ -70,7 +72,7 @@ def _database(error: Exception) -> str:
         return ""
     import psycopg
 
-    from rota.store.postgres_errors import translated
+    from rota.store.postgres.errors import translated
 
     return str(translated(error, "the database")) if isinstance(error, psycopg.Error) else ""
 

@@ -1,4 +1,4 @@
-"""`rota jobs`: what can be enqueued."""
+"""`rota jobs`: the jobs that can be enqueued."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli import output, text
+from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option
+from rota.cli.params import json_option, list_group, note_option, owner_option
 from rota.domain import duration
 
 if TYPE_CHECKING:
-    from rota.store.reader import JobRow
+    from rota.views.job import Job
 
 
-@click.group(invoke_without_command=True)
+@list_group
 @click.option("--app", metavar="NAME", help="Only jobs of this app.")
 @json_option
 @with_database
@@ -28,41 +28,35 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     rota jobs --app shop
     rota jobs pause send --note "the mail server is down"
     """
-    if click.get_current_context().invoked_subcommand is not None:
-        return
-    from rota.store import reader
+    from rota.views import job as views
 
-    rows = [row for row in database.read(reader.jobs, database.namespace) if app in (None, row.app)]
-    known = [{"app": row.app, **output.decoded(row.definition), **_paused(row)} for row in rows]
-    if as_json:
-        output.print_json_rows(known)
-    elif known:
-        output.table(list(COLUMNS), [[cell(job) for cell in COLUMNS.values()] for job in known])
-    else:
-        output.message("no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once")
+    found = database.read(views.jobs, database.namespace, app)
+    empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
 
 
 @jobs.command()
 @click.argument("job")
-@click.option("--app", metavar="NAME", help="Whose, if several apps have one of this name.")
-@click.option("--note", default="", metavar="TEXT", help="Why; shown to whoever asks.")
+@owner_option
+@note_option
 @with_database
 def pause(database: Database, job: str, app: str | None, note: str) -> None:
-    """Start no more executions of a job; what runs goes on, and what comes waits.
+    """Start no more executions of a job; new ones wait, running ones continue.
 
     \b
     rota jobs pause send --note "the mail server is down"
     """
-    from rota.ops import pausing
+    from rota.ops import job_pauses
+    from rota.views import lookup
 
-    whose = _owner(database, job, app)
-    changed = database.transact(pausing.pause, database.namespace, whose, job, database.actor, note)
-    output.message(f"job {whose}.{job} is paused" if changed else f"job {whose}.{job} was paused already")
+    whose = database.read(lookup.app_of_job, database.namespace, job, app)
+    changed = database.transact(job_pauses.pause, database.namespace, whose, job, database.actor, note)
+    output.message(f"job {whose}.{job} {'is paused' if changed else 'was paused already'}")
 
 
 @jobs.command()
 @click.argument("job")
-@click.option("--app", metavar="NAME", help="Whose, if several apps have one of this name.")
+@owner_option
 @with_database
 def resume(database: Database, job: str, app: str | None) -> None:
     """Start executions of a paused job again, with those that have waited.
@@ -70,51 +64,35 @@ def resume(database: Database, job: str, app: str | None) -> None:
     \b
     rota jobs resume send
     """
-    from rota.ops import pausing
+    from rota.ops import job_pauses
+    from rota.views import lookup
 
-    whose = _owner(database, job, app)
-    changed = database.transact(pausing.resume, database.namespace, whose, job, database.actor)
-    output.message(f"job {whose}.{job} goes on" if changed else f"job {whose}.{job} was not paused")
-
-
-def _owner(database: Database, job: str, app: str | None) -> str:
-    from rota.domain.errors import UnknownJob, UsageError
-    from rota.store import reader
-
-    apps = [app] if app else database.read(reader.apps_of_job, database.namespace, job)
-    if not apps:
-        raise UnknownJob(f"there is no job {job!r}; `rota jobs` lists them")
-    if len(apps) > 1:
-        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --app")
-    return apps[0]
+    whose = database.read(lookup.app_of_job, database.namespace, job, app)
+    changed = database.transact(job_pauses.resume, database.namespace, whose, job, database.actor)
+    output.message(f"job {whose}.{job} {'resumed' if changed else 'was not paused'}")
 
 
-def _paused(row: JobRow) -> dict[str, Any]:
-    return {"paused_at": text.iso(row.paused_at), "paused_by": row.paused_by, "paused_note": row.paused_note}
-
-
-def _state(job: dict[str, Any]) -> str:
-    if job["paused_at"] is None:
+def _state(job: Job) -> str:
+    if job.paused is None:
         return ""
-    note = f": {job['paused_note']}" if job["paused_note"] else ""
-    return f"paused by {job['paused_by']}{note}"
+    return f"paused by {job.paused.by}" + (f": {job.paused.note}" if job.paused.note else "")
 
 
 def _bound(value_s: float | None) -> str:
-    """What somebody has written, so `30s` and not the `30.0s` of something measured."""
+    """A declared duration: `30s`, not the `30.0s` of a measured one."""
     if not value_s:
         return "-"
     return f"{value_s:g}s" if 1 <= value_s < 60 else duration.words(value_s)
 
 
-COLUMNS: output.Columns[dict[str, Any]] = {
-    "app": lambda job: str(job["app"]),
-    "job": lambda job: f"{job['name']}({parameters(job['parameters'])})",
-    "queue": lambda job: str(job["queue"]),
-    "attempts": lambda job: str(job["retry"].get("attempts", "")),
-    "timeout": lambda job: _bound(job["timeout_s"]),
+_COLUMNS: output.Columns[Job] = {
+    "app": lambda job: job.app,
+    "job": lambda job: f"{job.name}({parameters(job.parameters)})",
+    "queue": lambda job: job.queue,
+    "attempts": lambda job: str(job.retry.get("attempts", "")),
+    "timeout": lambda job: _bound(job.timeout),
     "state": _state,
-    "description": lambda job: str(job["description"]),
+    "description": lambda job: job.description,
 }
 
 

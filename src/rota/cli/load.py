@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from rota.cli import output, text
+from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import MICROSECONDS, length
+from rota.cli.params import length, object_option
+from rota.domain import duration
 
 if TYPE_CHECKING:
-    from rota.domain.load import Figures, Measured, Report
+    from rota.domain.load import Figures
+    from rota.views.load import Load
 
 
 @click.command()
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Slots of one worker, for the suggested number of workers (default: as the live ones have).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@object_option
 @with_database
 def load(
     database: Database,
@@ -50,64 +51,29 @@ def load(
     rota load
     rota load --pool cpu --target 30s --json
     """
-    from rota.domain import load as figures
-    from rota.store import load as measuring
+    from rota.views import load as views
 
     if target <= 0:
         raise click.BadParameter("it takes some time to work off what waits.", param_hint="'--target'")
-    measured = database.read(measuring.measure, database.namespace)
-    measured = _only(measured, app, queue, pool)
-    report = figures.report(measured, target, slots or figures.usual_slots(measured, database.settings.concurrency))
+    scope = views.Scope(app, queue, pool)
+    found = database.read(views.load, database.namespace, scope, target, slots, database.settings.concurrency)
     if as_json:
-        output.print_json(_as_data(measured.at, target, report))
+        output.print_json(found)
     else:
-        _print(report)
+        _print(found)
 
 
-def _only(measured: Measured, app: str | None, queue: str | None, pool: str | None) -> Measured:
-    from rota.domain.load import pool_of
-
-    lanes = [
-        lane
-        for lane in measured.lanes
-        if app in (None, lane.app) and queue in (None, lane.queue) and pool in (None, pool_of(lane))
-    ]
-    return msgspec.structs.replace(measured, lanes=lanes)
-
-
-def _as_data(at: int, target_s: float, report: Report) -> dict[str, Any]:
-    from rota.domain.load import WINDOW_S
-
-    return {
-        "at": text.iso(at),
-        "target_s": target_s,
-        "window_s": WINDOW_S,
-        "slots_of_a_worker": report.slots_of_a_worker,
-        "total": msgspec.structs.asdict(report.total),
-        "groups": [
-            {
-                "app": group.app,
-                "queue": group.queue,
-                "pool": group.pool,
-                "paused": group.paused,
-                **msgspec.structs.asdict(group.figures),
-            }
-            for group in report.groups
-        ],
-    }
-
-
-def _print(report: Report) -> None:
-    if not report.groups:
+def _print(found: Load) -> None:
+    if not found.groups:
         output.message("there are no queues yet")
         return
     rows = [
-        [group.app, group.queue + (" (paused)" if group.paused else ""), group.pool, *_cells(group.figures)]
-        for group in report.groups
+        [group.app, group.queue + (" (paused)" if group.paused else ""), group.pool, *_cells(group)]
+        for group in found.groups
     ]
     headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "free", "busy"]
     headings += ["in/s", "ended/s", "run", "suggested"]
-    output.table(headings, [*rows, ["(all)", "", "", *_cells(report.total)]])
+    output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]])
 
 
 def _cells(figures: Figures) -> list[str]:
@@ -127,4 +93,4 @@ def _cells(figures: Figures) -> list[str]:
 
 
 def _length(seconds: float | None) -> str:
-    return "-" if seconds is None else text.length(0, round(seconds * MICROSECONDS))
+    return "-" if seconds is None else duration.words(seconds)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 
 from rota.domain.errors import UsageError
+from rota.domain.url import masked
 from rota.sdk import file
 from rota.sdk.app import App
-from rota.store.postgres_url import shown
 
 ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 """Where the code of Rota is."""
@@ -26,9 +27,7 @@ def load_app(reference: str) -> App:
         raise UsageError(
             f"an app is named as MODULE:APP, for example shop:app, or as a file of jobs, jobs.toml; not {reference!r}"
         )
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    _search(str(Path.cwd()))
     module = _imported(module_name)
     found = getattr(module, attribute or "app", None)
     if isinstance(found, App):
@@ -38,13 +37,38 @@ def load_app(reference: str) -> App:
     raise UsageError(f"{module_name} has no app {attribute or 'app'!r}; {hint}")
 
 
+def _search(folder: str) -> None:
+    """Lets modules be imported from a folder: before installed packages, and after the standard library.
+
+    A file `json.py` of the folder must not take the place of a module that Rota itself imports.
+    """
+    if folder in sys.path:
+        return
+    standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    standard |= {str(Path(path, "lib-dynload")) for path in standard}
+    last = max((index for index, path in enumerate(sys.path) if path in standard), default=-1)
+    sys.path.insert(last + 1, folder)
+
+
+def from_command_line(url_is_set: bool, namespace: str | None) -> tuple[str | None, str | None]:
+    """The database and the namespace that the operator gave on the command line, each None if not given.
+
+    Sets ROTA_NAMESPACE, because the app reads its settings from the environment. The URL is in ROTA_URL already: it may
+    hold a password, and every user of the machine can read the arguments of a process.
+    """
+    if namespace is not None:
+        os.environ["ROTA_NAMESPACE"] = namespace
+    return os.environ["ROTA_URL"] if url_is_set else None, namespace
+
+
 def agree(app: App, url: str | None, namespace: str | None) -> None:
     """Refuses an app whose own code names another database or namespace than the command line or the worker."""
     for name, said, own in (("url", url, app.settings.url), ("namespace", namespace, app.settings.namespace)):
         if said is not None and said != own:
+            said, own = (masked(said), masked(own)) if name == "url" else (said, own)
             raise UsageError(
-                f"app {app.name!r} has {name}={shown(own)!r} in its code, but the command says {shown(said)!r}: "
-                f"use --{name} {shown(own)}, or leave {name} out of the code"
+                f"app {app.name!r} has {name}={own!r} in its code, but the command says {said!r}: "
+                f"use --{name} {own}, or leave {name} out of the code"
             )
 
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.show import resolved
 from rota.domain.errors import StoreUnavailable
-from rota.domain.status import TERMINAL, Status
 
 if TYPE_CHECKING:
-    from rota.domain.note import Line
-    from rota.store.port import View
+    from rota.views.log import Log, LogLine
 
-PAGE = 1000
 LOOK_S = 0.3
 PATIENCE_S = 60.0
 """How long whoever follows waits for a database that is away."""
@@ -47,30 +43,36 @@ class Reading:
         which = (self._database.namespace, self._id, count, self._attempt, self._stream)
         self._after = self._database.read(notes.before_last, *which)
 
-    def pages(self, *, follow: bool) -> Iterator[list[Line]]:
+    def pages(self, *, follow: bool) -> Iterator[list[LogLine]]:
         """All lines that there are; if asked to follow, also those to come, until there can be none."""
         is_last_look = not follow
         pause = threading.Event()
         while True:
-            page, is_over = self._patient_look() if follow else self._database.read(self._look)
-            if page:
-                self._after = (page[-1].fence, page[-1].number)
-                yield page
-            if len(page) == PAGE:
+            found = self._patient_look() if follow else self._look()
+            if found.lines:
+                self._after = (found.lines[-1].attempt, found.lines[-1].line)
+                yield found.lines
+            if found.is_full:
                 continue
             if is_last_look:
                 return
             # The last lines may come right after the end.
-            is_last_look = is_over
+            is_last_look = found.is_over
             pause.wait(LOOK_S)
 
-    def _patient_look(self) -> tuple[list[Line], bool]:
-        """Goes on where it was, if the database is away for a while: who follows is in for a long time."""
+    def _look(self) -> Log:
+        from rota.views import log as views
+
+        which = (self._id, self._after, self._attempt, self._stream)
+        return self._database.read(views.log, self._database.namespace, *which)
+
+    def _patient_look(self) -> Log:
+        """Waits for a database that is away for a while, because following takes long."""
         monotonic = self._database.clock.monotonic
         give_up_at: float | None = None
         while True:
             try:
-                return self._database.read(self._look)
+                return self._look()
             except StoreUnavailable as error:
                 if not error.may_pass or (give_up_at is not None and monotonic() > give_up_at):
                     raise
@@ -80,19 +82,6 @@ class Reading:
                     output.message(f"trying again for {PATIENCE_S:g} s: {error}")
             self._database.hang_up()
             threading.Event().wait(RETRY_S)
-
-    def _look(self, view: View) -> tuple[list[Line], bool]:
-        from rota.store import notes
-
-        namespace = self._database.namespace
-        status, fence = notes.progress(view, namespace, self._id)
-        page = notes.lines(view, namespace, self._id, self._after, PAGE, self._attempt, self._stream)
-        return page, status in TERMINAL or self._is_past(status, fence)
-
-    def _is_past(self, status: Status, fence: int) -> bool:
-        """Whether the attempt that is asked for is over, though others may follow."""
-        attempt = self._attempt
-        return attempt is not None and (fence > attempt or (fence == attempt and status is not Status.RUNNING))
 
 
 @click.command()
@@ -118,13 +107,15 @@ def logs(
 ) -> None:
     """Print what an execution has written: its output and its log.
 
-    The start of an ID is enough, if only one execution starts with it.
+    Any unique prefix of an ID works.
 
     \b
     rota logs 0197a3c2 --follow
     rota logs 0197a3c2 --stream stderr --limit 20
     """
-    (full,) = database.read(resolved, database.namespace, [id])
+    from rota.views import lookup
+
+    full = database.read(lookup.execution_id, database.namespace, id)
     reading = Reading(database, full, attempt, stream)
     if limit is not None:
         reading.skip_to_last(limit)
@@ -135,44 +126,36 @@ def logs(
         output.message(f"execution {full} has {'no such lines' if attempt or stream else 'written nothing'}")
 
 
-def _print_all(pages: Iterable[list[Line]], *, times: bool, as_json: bool) -> bool:
+def _print_all(pages: Iterable[list[LogLine]], *, times: bool, as_json: bool) -> bool:
     """Line by line, as they come; returns whether there were any."""
     are_any = False
     for page in pages:
         are_any = True
         for line in page:
             if as_json:
-                print(output.to_json(_data(line)))
+                print(output.to_json(line))
             else:
                 _print(line, times)
         sys.stdout.flush()
     return are_any
 
 
-def _print_array(pages: Iterable[list[Line]]) -> None:
+def _print_array(pages: Iterable[list[LogLine]]) -> None:
     """A JSON array with one line per line, which need not fit into memory."""
     are_any = False
     for page in pages:
-        print(",\n" if are_any else "[\n", ",\n".join(output.to_json(_data(line)) for line in page), sep="", end="")
+        print(",\n" if are_any else "[\n", ",\n".join(output.to_json(line) for line in page), sep="", end="")
         are_any = True
     print("\n]" if are_any else "[]")
 
 
-def _print(line: Line, times: bool) -> None:
-    """What we have to say ourselves is no output of the job."""
+def _print(line: LogLine, times: bool) -> None:
+    """Rota's own remarks are no output of the job."""
+    from rota.views.shape import rfc3339
+
     to = sys.stderr if line.stream == OURS else sys.stdout
     if to is sys.stderr:
         sys.stdout.flush()
-    when = f"{text.iso(line.at)} " if times else ""
+    when = f"{rfc3339(line.at)} " if times else ""
     for part in text.harmless_lines(line.text):
         print(f"{when}{part}", file=to)
-
-
-def _data(line: Line) -> dict[str, Any]:
-    return {
-        "attempt": line.fence,
-        "number": line.number,
-        "at": text.iso(line.at),
-        "stream": line.stream,
-        "text": line.text,
-    }

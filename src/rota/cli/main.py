@@ -21,6 +21,7 @@ SECTIONS = {
     "Run jobs": {
         "dev": "rota.cli.work:dev",
         "worker": "rota.cli.work:worker",
+        "deploys": "rota.cli.deploys:deploys",
     },
     "Executions": {
         "enqueue": "rota.cli.enqueue:enqueue",

@@ -8,16 +8,16 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option, length
+from rota.cli.params import json_option, length, list_group
 from rota.domain import duration
 
 if TYPE_CHECKING:
-    from rota.domain.retention import Retention
+    from rota.views.namespace import Namespace
 
 FOREVER, DEFAULT = "forever", "default"
 
 
-@click.group(invoke_without_command=True)
+@list_group
 @json_option
 @with_database
 def namespaces(database: Database, as_json: bool) -> None:
@@ -27,21 +27,10 @@ def namespaces(database: Database, as_json: bool) -> None:
     rota namespaces
     rota namespaces retention billing 90d
     """
-    if click.get_current_context().invoked_subcommand is not None:
-        return
-    from rota.domain.retention import DAY_S, Retention
-    from rota.store import history
+    from rota.views import namespace as views
 
-    kept = Retention(database.settings.retention_days * DAY_S, database.read(history.retentions))
-    if as_json:
-        output.print_json_rows(
-            {"name": name, "retention_s": kept.of(name) or None, "own": own is not None}
-            for name, own in kept.namespaces.items()
-        )
-    elif kept.namespaces:
-        output.table(["namespace", "keeps history for"], [[name, _words(kept, name)] for name in kept.namespaces])
-    else:
-        output.message("there are no namespaces yet")
+    found = database.read(views.namespaces, database.settings.retention_days)
+    output.listing(found, _COLUMNS, as_json=as_json, empty="there are no namespaces yet")
 
 
 @namespaces.command()
@@ -77,7 +66,9 @@ def _kept(kept: str) -> str:
     return {FOREVER: "for ever", DEFAULT: "for as long as the setting retention_days says"}.get(kept, f"for {kept}")
 
 
-def _words(kept: Retention, name: str) -> str:
-    seconds = kept.of(name)
-    text = duration.words(seconds) if seconds else "for ever"
-    return text if kept.namespaces[name] is not None else f"{text} (retention_days)"
+def _words(one: Namespace) -> str:
+    text = duration.words(one.retention) if one.retention else "for ever"
+    return text if one.has_own_retention else f"{text} (retention_days)"
+
+
+_COLUMNS: output.Columns[Namespace] = {"namespace": lambda one: one.name, "keeps history for": _words}

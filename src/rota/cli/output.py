@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.cli import text
 
-Row = TypeVar("Row")
+if TYPE_CHECKING:
+    import msgspec
+
+    from rota.views.shape import Page
+
+Row = TypeVar("Row", bound="msgspec.Struct")
 Columns = Mapping[str, Callable[[Row], str]]
 
 _STYLES = {
@@ -28,19 +31,23 @@ _STYLES = {
     "cancelled": "dim",
     "skipped": "dim",
 }
-MANY_BRACKETS = 200
-_TIMES = frozenset({"deadline", "lease_until"})
-_JSON = frozenset({"arguments", "tags", "result", "error", "queues", "definition", "trouble"})
 
 
 def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str) -> None:
-    """A list of rows, for people or for programs."""
+    """A list of shapes, for people or for programs."""
     if as_json:
-        print_json_rows(data(row) for row in rows)
+        print_json_rows(rows)
     elif rows:
         table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
     else:
         message(empty)
+
+
+def paged(found: Page[Row], columns: Columns[Row], *, as_json: bool, empty: str, more: Callable[[Row], str]) -> None:
+    """A list of which there may be more; `more` says how to get it, from the last row."""
+    listing(found.items, columns, as_json=as_json, empty=empty)
+    if found.has_more:
+        message(f"there are more: {more(found.items[-1])}, or a higher --limit")
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -53,55 +60,20 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json_rows(rows: Iterable[Any]) -> None:
-    """A JSON array with one row per line, so that both `jq` and `grep` can read it."""
+    """A JSON array with one shape per line, so that both `jq` and `grep` can read it."""
     lines = [to_json(row) for row in rows]
     print("[\n" + ",\n".join(lines) + "\n]" if lines else "[]")
 
 
-def print_json(value: Any) -> None:
-    print(to_json(value, indent=2))
+def print_json(shape: msgspec.Struct) -> None:
+    print(to_json(shape, indent=2))
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    return text.harmless_json(json.dumps(value, ensure_ascii=False, indent=indent))
+    """A shape, or a value that JSON has."""
+    import msgspec
 
-
-def data(row: Any) -> dict[str, Any]:
-    """A row of the store as plain data: times as ISO 8601, stored JSON as what it stands for."""
-    return {name: _value(name, getattr(row, name)) for name in row.__struct_fields__}
-
-
-def decoded(stored: str | None) -> Any:
-    """Stored JSON as a value; what cannot be read, or not be printed as JSON again, as the text that it is."""
-    if stored is None:
-        return None
-    try:
-        value = json.loads(stored, parse_float=_finite, parse_constant=_finite)
-        if stored.count("[") + stored.count("{") > MANY_BRACKETS:
-            json.dumps(value, indent=2)  # What can be read may still be too deep to be written.
-        return value
-    except (ValueError, RecursionError):
-        return stored
-
-
-def _finite(number: str) -> float:
-    """JSON has no infinity, and to read 1e5000 gives one."""
-    if not math.isfinite(value := float(number)):
-        raise ValueError(number)
-    return value
-
-
-def short_error(stored: str | None) -> str:
-    """The first line of a stored error."""
-    first = error_words(decoded(stored)).strip().split("\n")[0]
-    return text.clipped(first, 120)
-
-
-def error_words(error: Any) -> str:
-    """Kind and message of a decoded error, whatever is stored there."""
-    if isinstance(error, dict) and {"type", "message"} <= error.keys():
-        return f"{error['type']}: {str(error['message']).strip()}"
-    return as_text(error) if error else ""
+    return text.harmless_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=indent))
 
 
 def as_text(value: Any) -> str:
@@ -126,16 +98,6 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda step: bar.advance(task, step)
-
-
-def _value(name: str, value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if name.endswith("_at") or name in _TIMES:
-        return text.iso(value)
-    if name in _JSON and isinstance(value, str):
-        return decoded(value)
-    return bool(value) if name == "final" else value
 
 
 def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

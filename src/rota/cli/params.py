@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rota.clock import SystemClock
 from rota.domain import duration
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
+
+if TYPE_CHECKING:
+    from rota.store.reader import Filter
 
 F = TypeVar("F", bound=Callable[..., object])
-MICROSECONDS = 1_000_000
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -55,37 +60,91 @@ def instant(value: datetime | None) -> int | None:
     return None if value is None else round(value.timestamp() * MICROSECONDS)
 
 
+def between(start: datetime | None, end: datetime | None, now: int) -> tuple[int, int]:
+    """The values of --from and --to as instants: without them, the first of all and now."""
+    for option, value in (("--from", start), ("--to", end)):
+        check_year(option, value)
+    low, high = instant(start) or 0, instant(end) or now
+    if high < low:
+        raise click.UsageError("--to: comes before --from" if end else "--from: is not in the past")
+    return low, high
+
+
+def check_year(option: str, value: datetime | None) -> None:
+    if value is not None and not EARLIEST <= value < LATEST:
+        raise click.UsageError(f"{option}: must be between the years 1970 and 8999, not {value.year}")
+
+
+def list_group(function: Callable[..., object]) -> click.Group:
+    """A group of commands that lists when it is called without one of them."""
+
+    @functools.wraps(function)
+    def alone(*args: Any, **options: Any) -> None:
+        if click.get_current_context().invoked_subcommand is None:
+            function(*args, **options)
+
+    return click.group(invoke_without_command=True)(alone)
+
+
 def json_option(function: F) -> F:
     words = "Print a JSON array, one object per row, for programs."
     return click.option("--json", "as_json", is_flag=True, help=words)(function)
 
 
-def filter_options(function: F) -> F:
-    """Which executions: what `executions` and `dead` have in common."""
+def object_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")(function)
+
+
+def owner_option(function: F) -> F:
+    return click.option("--app", metavar="NAME", help="Whose, if several apps have one of this name.")(function)
+
+
+def note_option(function: F) -> F:
+    return click.option("--note", default="", metavar="TEXT", help="Why; shown with the pause.")(function)
+
+
+def limit_option(default: int, most: int) -> Callable[[F], F]:
+    bounds = click.IntRange(1, most)
+    return click.option("--limit", type=bounds, default=default, show_default=True, help="How many rows at most.")
+
+
+def filter_options(function: Callable[..., object]) -> Any:
+    """Which executions: gives a command the value `wanted`."""
+
+    @functools.wraps(function)
+    def collect(
+        *args: Any, job: str | None, queue: str | None, error: str | None, since: datetime | None, **others: Any
+    ) -> object:
+        from rota.store.reader import Filter
+
+        wanted = Filter(job=job, queue=queue, error=error, since=instant(since))
+        return function(*args, wanted=wanted, **others)
+
+    when = "Only those since then: 2h (ago), 2030-01-31T09:00Z."
     options = (
         click.option("--job", metavar="NAME", help="Only executions of this job."),
         click.option("--queue", metavar="NAME", help="Only those of this queue."),
         click.option("--error", metavar="TEXT", help="Only failed ones whose error holds this text."),
-        click.option(
-            "--since",
-            type=past,
-            metavar="TIME",
-            help="Only those since then: 2h (ago), 2030-01-31T09:00Z.",
-        ),
+        click.option("--since", type=past, metavar="TIME", help=when),
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_all(options, collect)
 
 
-def page_options(function: F) -> F:
-    """Which page of a list, newest first."""
-    options = (
-        click.option(
-            "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many rows at most."
-        ),
-        click.option("--before", metavar="ID", help="The page that comes after this id (older ones)."),
-    )
+def page_options(function: Callable[..., object]) -> Any:
+    """Which page of a list, newest first; stands below `filter_options`."""
+
+    @functools.wraps(function)
+    def collect(*args: Any, wanted: Filter, limit: int, before: str | None, **others: Any) -> object:
+        from msgspec.structs import replace
+
+        wanted = replace(wanted, limit=limit, before=before or wanted.before)
+        return function(*args, wanted=wanted, **others)
+
+    before = click.option("--before", metavar="ID", help="The page that comes after this id (older ones).")
+    return with_all((limit_option(50, 10_000), before), collect)
+
+
+def with_all(options: Sequence[Callable[[Any], Any]], function: Callable[..., object]) -> Any:
     for option in reversed(options):
         function = option(function)
     return function

@@ -1,4 +1,4 @@
-"""`rota queues`: how full they are, and stopping and starting them."""
+"""`rota queues`: how full queues are; pausing and resuming them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option
+from rota.cli.params import json_option, list_group, note_option
 
 if TYPE_CHECKING:
-    from rota.store.reader import QueueRow
+    from datetime import datetime
+
+    from rota.views.queue import Queue
 
 
-@click.group(invoke_without_command=True)
+@list_group
 @json_option
 @with_database
 def queues(database: Database, as_json: bool) -> None:
@@ -24,55 +26,46 @@ def queues(database: Database, as_json: bool) -> None:
     rota queues
     rota queues pause mail --note "provider is down"
     """
-    if click.get_current_context().invoked_subcommand is not None:
-        return
-    from rota.store import reader
+    from rota.views import queue as views
 
-    rows = database.read(reader.queues, database.namespace)
-    output.listing(rows, _columns(database.clock.now()), as_json=as_json, empty="there are no queues yet")
+    found = database.read(views.queues, database.namespace)
+    output.listing(found, _columns(database.now()), as_json=as_json, empty="there are no queues yet")
 
 
 @queues.command()
 @click.argument("name")
-@click.option("--note", default="", metavar="TEXT", help="Why; shown to whoever asks.")
+@note_option
 @with_database
 def pause(database: Database, name: str, note: str) -> None:
-    """Stop workers from taking work from a queue; what runs goes on."""
+    """Stop workers from claiming from a queue; running executions continue."""
     from rota.domain import payload
     from rota.ops import define
 
     words = payload.clean(note, 500)
     changed = database.transact(define.pause_queue, database.namespace, name, database.actor, words)
-    output.message(f"queue {name} is paused" if changed else f"queue {name} was paused already")
+    output.message(f"queue {name} {'is paused' if changed else 'was paused already'}")
 
 
 @queues.command()
 @click.argument("name")
 @with_database
 def resume(database: Database, name: str) -> None:
-    """Let workers take work from a queue again."""
+    """Let workers claim from a queue again."""
     from rota.ops import define
 
     changed = database.transact(define.resume_queue, database.namespace, name, database.actor)
-    output.message(f"queue {name} goes on" if changed else f"queue {name} was not paused")
+    output.message(f"queue {name} {'resumed' if changed else 'was not paused'}")
 
 
-def _columns(now: int) -> output.Columns[QueueRow]:
+def _columns(now: datetime) -> output.Columns[Queue]:
     return {
-        "queue": lambda row: row.name,
-        "queued": lambda row: f"{row.queued}/{row.max_depth}" if row.max_depth else str(row.queued),
-        "running": lambda row: str(row.running),
-        "scheduled": lambda row: str(row.scheduled),
-        "dead": lambda row: str(row.dead),
-        "oldest": lambda row: text.ago(row.oldest_at, now),
-        "policy": lambda row: row.policy,
-        "paused": lambda row: _paused(row, now),
+        "queue": lambda one: one.name,
+        "queued": lambda one: f"{one.queued}/{one.max_depth}" if one.max_depth else str(one.queued),
+        "running": lambda one: str(one.running),
+        "waiting": lambda one: str(one.waiting),
+        "scheduled": lambda one: str(one.scheduled),
+        "dead": lambda one: str(one.dead),
+        "oldest": lambda one: text.ago(one.oldest_at, now),
+        "policy": lambda one: one.policy,
+        "paused": lambda one: text.pause(one.paused, now).removeprefix("paused "),
     }
-
-
-def _paused(row: QueueRow, now: int) -> str:
-    if row.paused_at is None:
-        return ""
-    by = f" by {row.paused_by}" if row.paused_by else ""
-    note = f": {row.paused_note}" if row.paused_note else ""
-    return f"{text.ago(row.paused_at, now)}{by}{note}"

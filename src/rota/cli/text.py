@@ -7,12 +7,15 @@ the right-to-left override could make a line read as what it is not; both are sh
 from __future__ import annotations
 
 import unicodedata
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rota.domain import duration
 from rota.domain import size as sizes
 
-MICROSECONDS = 1_000_000
+if TYPE_CHECKING:
+    from rota.views.shape import Paused
+
 # Controls, invisible marks, surrogates, private use, unassigned, and the separators that start a new line.
 _HOSTILE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _NAMED = {"\n": "⏎", "\t": " ", "\r": "⏎"}
@@ -47,34 +50,30 @@ def width(text: str) -> int:
     return sum(_char_width(char) for char in text)
 
 
-def iso(instant: int | None) -> str | None:
-    """An instant as programs read it: ISO 8601, UTC, always with microseconds. No calendar has all that is stored."""
-    if instant is None:
-        return None
-    seconds, rest = divmod(instant, MICROSECONDS)
-    exact = _on_calendar(instant)
-    return f"{seconds} s after 1970" if exact is None else f"{exact:%Y-%m-%dT%H:%M:%S}.{rest:06d}Z"
-
-
-def ago(instant: int | None, now: int) -> str:
+def ago(at: datetime | None, now: datetime) -> str:
     """An instant as people say it."""
-    if instant is None:
+    if at is None:
         return "-"
-    distance = duration.words(abs(now - instant) / MICROSECONDS)
-    return f"{distance} ago" if instant <= now else f"in {distance}"
+    distance = duration.words(abs((now - at).total_seconds()))
+    return f"{distance} ago" if at <= now else f"in {distance}"
 
 
-def when(instant: int, now: int) -> str:
+def when(at: datetime, now: datetime) -> str:
     """An instant for people, exact and relative."""
-    exact = _on_calendar(instant)
-    if exact is None:
-        return f"in the far {'past' if instant < now else 'future'} ({ago(instant, now)})"
-    return f"{exact:%Y-%m-%d %H:%M:%S} UTC ({ago(instant, now)})"
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC ({ago(at, now)})"
 
 
-def length(start: int | None, end: int | None) -> str:
+def length(start: datetime | None, end: datetime | None) -> str:
     """How long something took."""
-    return "-" if start is None or end is None else duration.words(max(0, end - start) / MICROSECONDS)
+    return "-" if start is None or end is None else duration.words(max(0.0, (end - start).total_seconds()))
+
+
+def pause(paused: Paused | None, now: datetime) -> str:
+    """Since when something is paused, by whom and why; empty if it is not."""
+    if paused is None:
+        return ""
+    by = f" by {paused.by}" if paused.by else ""
+    return f"paused {ago(paused.at, now)}{by}" + (f": {paused.note}" if paused.note else "")
 
 
 def size(count: int) -> str:
@@ -85,14 +84,6 @@ def size(count: int) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 execution`, `2,000 executions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _on_calendar(instant: int) -> datetime | None:
-    """To the second; `None` before the year 1 and after 9999."""
-    try:
-        return datetime.fromtimestamp(instant // MICROSECONDS, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def _is_hostile(char: str) -> bool:

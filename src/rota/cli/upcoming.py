@@ -11,15 +11,14 @@ import click
 
 from rota.cli import output, params
 from rota.clock import SystemClock
+from rota.domain.instant import MICROSECONDS
 
 if TYPE_CHECKING:
     from rota.domain.trigger import Cron
 
-MICROSECONDS = 1_000_000
 MOST = 10_000
 MOST_WARNINGS = 3
 YEAR_S = 366 * 86_400
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _TIMES = {"first": "once, the first time", "second": "once, the second time", "both": "both times"}
 
 
@@ -67,8 +66,7 @@ def upcoming(
     from rota.domain import ticks, trigger, wording
     from rota.domain.ticks import Gap, Overlap
 
-    if start is not None and not EARLIEST <= start < LATEST:
-        raise click.UsageError(f"--from: must be between the years 1970 and 8999, not {start.year}")
+    params.check_year("--from", start)
     wanted = trigger.Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
     trigger.check(wanted)
     after = (SystemClock().now() if start is None else round(start.timestamp() * MICROSECONDS)) // MICROSECONDS
@@ -80,7 +78,7 @@ def upcoming(
     for warning in _warnings(wanted, after, max(after + YEAR_S, min(last, after + 10 * YEAR_S))):
         output.message(f"warning: {warning}")
     if as_json:
-        output.print_json([_utc(tick.at) for tick in found])
+        print(output.to_json([_utc(tick.at) for tick in found], indent=2))
     else:
         rows = [[_utc(tick.at), _local(tick.at, tz), "after the gap" if tick.in_gap else ""] for tick in found]
         output.table(["utc", "local", "note"], rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,7 +21,9 @@ from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers, offers
 
 if TYPE_CHECKING:
+    from rota.clock import Clock
     from rota.config import Settings
+    from rota.engine.async_store import AsyncStore
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -94,6 +97,8 @@ def dev(database: Database, app: str, concurrency: int | None, processes: str | 
     handle, banner = tempfile.mkstemp(prefix="rota-dev-")
     os.close(handle)
     try:
+        # A developer may go back to earlier code, so the code that was started last must be in force: while this file
+        # exists, the deploy of a child takes precedence.
         arguments = ["--verbose", "--banner", banner]
         supervise(database, app, settings, None, arguments, "INFO", Offers(everything=True))
     finally:
@@ -127,15 +132,23 @@ def supervise(
     given: Offers,
 ) -> None:
     """Runs workers of `app` until a signal stops them."""
+    import asyncio
+    import faulthandler
+
     from rota import __version__
     from rota.domain import headcount
-    from rota.engine import running
+    from rota.engine import loop
+    from rota.engine.heart import MARGIN
     from rota.engine.plan import Plan
-    from rota.engine.strays import end_strays
+    from rota.engine.process import STOPPING, LocalHost
     from rota.engine.supervisor import Supervisor, Unusable
-    from rota.store.opening import open_store
+    from rota.executors.process.hiding import hide
+    from rota.executors.process.spawner import end_left_behind
 
+    hide()
+    database.tell_apps()  # The children find the URL in their environment: everybody can read their arguments.
     logging.basicConfig(level=log_level, format=FORMAT)
+    faulthandler.enable()  # A crash in C code would leave nothing in the log.
     _warn_of_strangers()
     plan = Plan(
         command=_child_command(database, app, arguments),
@@ -147,22 +160,36 @@ def supervise(
         grace_s=settings.grace_s,
         version=__version__,
         quiet_s=settings.quiet_s,
-        retention_days=settings.retention_days,
         offers=given,
     )
 
     async def run() -> None:
-        clock = database.clock
-        opening = partial(
-            open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker"
-        )
-        await end_strays()
-        await Supervisor(plan, clock, opening).run()
+        clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
+        await end_left_behind()
+        try:
+            await Supervisor(plan, clock, host, partial(_connect, settings, clock)).run()
+        finally:
+            # A repeated signal in the last moments must not turn an orderly end into one by a signal.
+            for number in STOPPING:
+                asyncio.get_running_loop().remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
 
     try:
-        running.run(run())
+        loop.run(run())
     except Unusable as error:
         raise UsageError(str(error)) from None
+
+
+async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
+    """The store of a supervisor."""
+    import asyncio
+
+    from rota.engine.async_store import AsyncStore
+    from rota.store.keeping import open_keeper
+    from rota.store.opening import open_store
+
+    about = partial(open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
+    return AsyncStore(await asyncio.to_thread(about, url), clock, open_keeper(url, clock), settings.retention_days)
 
 
 def _warn_of_strangers() -> None:
@@ -176,10 +203,9 @@ def _warn_of_strangers() -> None:
 
 
 def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:
-    command = [sys.executable, "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
-    for flag, value in (("--url", database.url), ("--namespace", database.namespace_option)):
-        if value is not None:
-            command += [flag, value]
+    command = [sys.executable, "-P", "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
+    command += ["--url-is-set"] if database.url is not None else []
+    command += ["--namespace", database.namespace_option] if database.namespace_option is not None else []
     return [*command, *arguments]
 
 

@@ -1,9 +1,7 @@
-"""`rota workers`: who runs executions."""
+"""`rota workers`: the processes that run executions."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -11,15 +9,15 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import instant, json_option, past
+from rota.cli.params import instant, json_option, list_group, past
 from rota.domain import requirement
 from rota.domain.headcount import Headcount
 
 if TYPE_CHECKING:
-    from rota.store.reader import WorkerRow
+    from rota.views.worker import Worker
 
 
-@click.group(invoke_without_command=True)
+@list_group
 @click.option("--since", type=past, metavar="TIME", help="Also those that stopped since then, such as 1h (ago).")
 @json_option
 @with_database
@@ -33,20 +31,11 @@ def workers(database: Database, since: datetime | None, as_json: bool) -> None:
     rota workers --since 1d
     rota workers drain 12
     """
-    if click.get_current_context().invoked_subcommand is not None:
-        return
-    from rota.store import reader
+    from rota.views import worker as views
 
-    now = database.clock.now()
-    # Nobody has stopped in the future: by default only those that have not stopped.
-    stopped_since = instant(since) if since else 2**62
-    rows = database.read(reader.workers, database.namespace, stopped_since or 0)
-    output.listing(
-        rows,
-        _columns(now, _crews(rows, now)),
-        as_json=as_json,
-        empty="no worker is at work: start one with `rota worker`",
-    )
+    found = database.read(views.workers, database.namespace, instant(since) or views.NEVER)
+    empty = "no worker is at work: start one with `rota worker`"
+    output.listing(found, _columns(database.now()), as_json=as_json, empty=empty)
 
 
 @workers.command()
@@ -63,48 +52,45 @@ def drain(database: Database, worker: int) -> None:
     """
     from rota.domain.errors import UsageError
     from rota.ops import fleet
-    from rota.store import reader
+    from rota.views import worker as views
 
     if database.transact(fleet.ask_to_drain, database.namespace, worker, database.actor):
         output.message(f"worker {worker} takes nothing more, and ends when it has finished")
         return
-    known = {row.id: row for row in database.read(reader.workers, database.namespace, 0)}
-    if worker not in known:
+    known = {one.worker_id: one for one in database.read(views.workers, database.namespace, 0)}
+    if str(worker) not in known:
         raise UsageError(f"there is no worker {worker}; `rota workers` lists them")
-    row = known[worker]
-    output.message(f"worker {worker} {'has stopped' if row.stopped_at is not None else 'drains already'}")
+    has_stopped = known[str(worker)].stopped_at is not None
+    output.message(f"worker {worker} {'has stopped' if has_stopped else 'drains already'}")
 
 
-def state(row: WorkerRow, now: int) -> str:
-    """What a worker is up to, as far as anybody can know."""
-    if row.stopped_at is None and row.lease_until <= now:
-        return "lease ran out"
-    return f"{row.state}, starts no processes" if row.trouble and row.stopped_at is None else row.state
-
-
-def _crews(rows: Sequence[WorkerRow], now: int) -> Counter[str]:
-    """How many processes each supervisor has at work."""
-    return Counter(row.supervisor for row in rows if row.stopped_at is None and row.lease_until > now)
-
-
-def _processes(row: WorkerRow, crews: Counter[str]) -> str:
-    """Of the supervisor: how many there are, and how many there may be. An older version does not tell."""
-    if not row.supervisor:
-        return "-"
-    return f"{crews[row.supervisor]}/{Headcount(row.least, row.most)}"
-
-
-def _columns(now: int, crews: Counter[str]) -> output.Columns[WorkerRow]:
+def _columns(now: datetime) -> output.Columns[Worker]:
     return {
-        "worker": lambda row: str(row.id),
-        "name": lambda row: row.name,
-        "app": lambda row: row.app,
-        "state": lambda row: state(row, now),
-        "busy": lambda row: f"{row.running}/{row.concurrency}",
-        "processes": lambda row: _processes(row, crews),
-        "offers": lambda row: requirement.offered(row.offers),
-        "queues": lambda row: ",".join(map(output.as_text, output.decoded(row.queues) or ["(all)"])),
-        "heartbeat": lambda row: text.ago(min(row.heartbeat_at, now), now),
-        "started": lambda row: text.ago(row.started_at, now),
-        "version": lambda row: row.version,
+        "worker": lambda one: one.worker_id,
+        "name": lambda one: one.name,
+        "app": lambda one: one.app,
+        "state": _state,
+        "busy": lambda one: f"{one.busy}/{one.slots}",
+        "processes": _processes,
+        "offers": lambda one: requirement.offered(requirement.Offers(**one.offers)),
+        "queues": lambda one: ",".join(map(output.as_text, one.queues or ["(all)"])),
+        "heartbeat": lambda one: text.ago(min(one.last_heartbeat, now), now),
+        "started": lambda one: text.ago(one.started_at, now),
+        "version": lambda one: one.version,
+        "deploy": lambda one: "-" if one.deploy is None else str(one.deploy),
     }
+
+
+def _state(one: Worker) -> str:
+    if one.is_lost:
+        return "lease ran out"
+    if not one.trouble or one.stopped_at is not None:
+        return one.state
+    return f"{one.state}, {'stands still' if requirement.STANDS_STILL in one.trouble else 'starts no processes'}"
+
+
+def _processes(one: Worker) -> str:
+    """Live processes of the supervisor, and how many it may have."""
+    return (
+        "-" if one.processes is None else f"{one.processes.live}/{Headcount(one.processes.least, one.processes.most)}"
+    )

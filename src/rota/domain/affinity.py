@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from rota.domain.instant import MICROSECONDS
 from rota.domain.rank import HEAD_START, Policy
 
-MICROSECONDS = 1_000_000
 MOST_KEY = 200
 
 

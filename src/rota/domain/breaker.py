@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from rota.domain import names
 from rota.domain.duration import Duration, positive_seconds
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
+from rota.domain.outcome import Failed, Outcome, Succeeded, TimedOut
+from rota.domain.status import Reason
 
-MICROSECONDS = 1_000_000
 DEFAULT_FAILURES = 5
 DEFAULT_WAIT = "30s"
 MOST_FAILURES = 10_000
@@ -87,6 +89,19 @@ def after(circuit: Circuit, policy: Breaker, went_well: bool | None, now: int) -
         return Circuit(circuit.name, failures, now, now + wait, wait)
     wait = min(2 * circuit.wait, DOUBLINGS * round(policy.wait_s * MICROSECONDS))
     return Circuit(circuit.name, failures, circuit.opened_at, now + wait, wait)
+
+
+def shown(outcome: Outcome) -> bool | None:
+    """Whether an attempt has shown that the service behind a breaker works; None if its outcome does not say."""
+    match outcome:
+        case Succeeded():
+            return True
+        case TimedOut():
+            return False
+        case Failed(reason=Reason.ERROR, permanent=permanent):
+            return permanent  # The service has answered, although with an error that no retry mends.
+        case _:
+            return None
 
 
 def gate(wanted: Sequence[str], circuits: Mapping[str, Circuit], now: int) -> list[str] | None:

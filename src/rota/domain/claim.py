@@ -30,6 +30,10 @@ class Claim(Taken, frozen=True, array_like=True):
     created_at: int
     tick: int | None = None
     catch_up: int | None = None
+    headers: str | None = None
+    """A JSON object of texts by name."""
+    overrides: str | None = None
+    """The execution's own timeout and retry policy, as `domain/overrides.py` reads them."""
     checkpoint: str | None = None
     """What an earlier attempt kept for this one."""
     is_suspect: bool = False

@@ -1,7 +1,7 @@
 """Cron expressions: which local days and times they mean. Zones and changed clocks are for `ticks`.
 
-Five fields, or six with seconds first; names, ranges, steps, lists, `L`, `W`, `#`, `?`, `H` and aliases. If a day of
-month and a day of week are both given, either of them will do, as in Vixie's cron.
+Five fields, or six with seconds first; names, ranges (also past the end, such as `22-2`), steps, lists, `L`, `W`, `#`,
+`?`, `H` and aliases. If a day of month and a day of week are both given, either of them will do, as in Vixie's cron.
 """
 
 from __future__ import annotations
@@ -182,6 +182,7 @@ def parse(text: str, seed: str = "") -> Cron:
     if not isinstance(text, str) or len(text) > LONGEST:
         raise DefinitionError(f"a cron expression is a text of at most {LONGEST} characters")
     words = text.split()
+    _refuse_other_dialects(words)
     if len(words) == 1 and words[0].startswith("@"):
         if words[0].lower() not in ALIASES:
             raise DefinitionError(f"cron: {words[0][:40]!r} is none of {', '.join(ALIASES)}")
@@ -198,6 +199,19 @@ def parse(text: str, seed: str = "") -> Cron:
     if not _fires(cron):
         raise DefinitionError(f"day of month: {text!r} never fires, no such day comes in its months")
     return cron
+
+
+def _refuse_other_dialects(words: list[str]) -> None:
+    """Other schedulers write an interval or a zone into the expression; here each has an option of its own."""
+    if not words:
+        return
+    if words[0].lower() == "@every":
+        length = " ".join(words[1:])[:40] or "5m"
+        raise DefinitionError(f"cron: '@every' is an interval, not a cron expression: write every={length!r} instead")
+    name, equals, value = words[0].partition("=")
+    if equals and name.upper() in ("CRON_TZ", "TZ"):
+        example = value[:40] or "Europe/Berlin"
+        raise DefinitionError(f"cron: the zone is an option: leave out {name}= and write tz={example!r} beside it")
 
 
 def _fires(cron: Cron) -> bool:
@@ -230,8 +244,9 @@ def _by_day(day: Field, first: int, length: int) -> int:
     for target in day.nearest:
         if target <= length:
             days |= 1 << _nearest_weekday(target, first, length)
-    if day.last_weekday:
-        days |= 1 << _nearest_weekday(length, first, length)
+    for offset in day.nearest_from_last:
+        if offset < length:
+            days |= 1 << _nearest_weekday(length - offset, first, length)
     return days
 
 

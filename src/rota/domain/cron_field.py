@@ -13,8 +13,13 @@ from rota.domain.errors import DefinitionError
 LAST_OFFSET = 30
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 _HASH = re.compile(r"H(?:\(([0-9]{1,9})-([0-9]{1,9})\))?", re.ASCII | re.IGNORECASE)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_FROM_LAST = re.compile(r"L(?:-([0-9]{1,9}))?(W?)", re.ASCII)
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_SHORTEST_NAME = 3
 
 
 class Kind(StrEnum):
@@ -42,6 +47,16 @@ _NAMES = {
 }
 
 
+_EXPECTED_PART = dict.fromkeys(Kind, "a number") | {
+    Kind.MONTH: "a number or a name such as JAN",
+    Kind.WEEKDAY: "a number or a name such as MON",
+}
+_EXPECTED = _EXPECTED_PART | {
+    Kind.DAY: "a number, L, L-3, LW, L-3W or 15W",
+    Kind.WEEKDAY: "a number, a name such as MON, 5#2 or 5L",
+}
+
+
 class Field(msgspec.Struct, frozen=True):
     """What a field allows. Only a day of month or of week has more than `numbers`."""
 
@@ -54,8 +69,8 @@ class Field(msgspec.Struct, frozen=True):
     """`L` is 0, `L-3` is 3: so many days before the last of the month."""
     nearest: frozenset[int] = frozenset()
     """`15W`: the weekday, Monday to Friday, that is nearest to this day within the month."""
-    last_weekday: bool = False
-    """`LW`: the last of Monday to Friday in the month."""
+    nearest_from_last: frozenset[int] = frozenset()
+    """The same counted from the end of the month: `LW` is 0, `L-3W` is 3."""
     nth: frozenset[tuple[int, int]] = frozenset()
     """`5#2`: the second Friday."""
     last: frozenset[int] = frozenset()
@@ -70,7 +85,7 @@ class _Draft:
         self.is_wild = False
         self.from_last: set[int] = set()
         self.nearest: set[int] = set()
-        self.last_weekday = False
+        self.nearest_from_last: set[int] = set()
         self.nth: set[tuple[int, int]] = set()
         self.last: set[int] = set()
 
@@ -91,7 +106,7 @@ def parse(text: str, kind: Kind, seed: str) -> Field:
         draft.is_wild,
         frozenset(draft.from_last),
         frozenset(draft.nearest),
-        draft.last_weekday,
+        frozenset(draft.nearest_from_last),
         frozenset(draft.nth),
         frozenset(draft.last),
     )
@@ -111,12 +126,21 @@ def _numbers(item: str, kind: Kind, seed: str, draft: _Draft) -> int:
     first, dash, last = base.partition("-")
     if not first or (dash and not last):
         raise _wrong(kind, f"a number is missing in {item[:40]!r}")
-    start = _number(first, kind)
-    end = _number(last, kind) if dash else (high if slash else start)
-    if end < start:
-        instead = f"as {start}-7" if kind is Kind.WEEKDAY and end == 0 else f"as {start}-{high},{low}-{end}"
-        raise _wrong(kind, f"{item!r} goes backwards: write it {instead}")
-    return _bits(start, end, step)
+    start = _number(first, kind, is_part=bool(dash or slash))
+    end = _number(last, kind, is_part=True) if dash else (high if slash else start)
+    return _bits(start, end, step) if start <= end else _wrapped(item, kind, start, end, step)
+
+
+def _wrapped(item: str, kind: Kind, start: int, end: int, step: int) -> int:
+    """A range that passes the end of the field, such as `FRI-MON` or `22-2`. Its steps count on past the end."""
+    low, high = _BOUNDS[kind]
+    size = 7 if kind is Kind.WEEKDAY else high - low + 1
+    found = [low + (number - low) % size for number in range(start, end + size + 1, step)]
+    if kind is Kind.DAY and step > 1:
+        # Months differ in length, so the number of days between the last step and the first is not fixed.
+        listed = ",".join(map(str, found))
+        raise _wrong(kind, f"{item[:40]!r} steps past the end of the month: write the days as a list, such as {listed}")
+    return sum(1 << number for number in set(found))
 
 
 def _hashed(found: re.Match[str], kind: Kind, seed: str, step: int | None) -> int:
@@ -135,16 +159,13 @@ def _hashed(found: re.Match[str], kind: Kind, seed: str, step: int | None) -> in
 
 
 def _special_day(item: str, draft: _Draft) -> bool:
-    """`L`, `L-3`, `LW` and `15W`."""
+    """`L`, `L-3`, `LW`, `L-3W` and `15W`."""
     text = item.upper()
-    if text == "L":
-        draft.from_last.add(0)
-    elif text == "LW":
-        draft.last_weekday = True
-    elif text.startswith("L-") and _NUMBER.fullmatch(text[2:]):
-        if int(text[2:]) > LAST_OFFSET:
+    if found := _FROM_LAST.fullmatch(text):
+        offset = int(found[1] or 0)
+        if offset > LAST_OFFSET:
             raise _wrong(Kind.DAY, f"{item!r} is more than {LAST_OFFSET} days before the last of the month")
-        draft.from_last.add(int(text[2:]))
+        (draft.nearest_from_last if found[2] else draft.from_last).add(offset)
     elif text.endswith("W") and _NUMBER.fullmatch(text[:-1]):
         draft.nearest.add(_number(text[:-1], Kind.DAY))
     else:
@@ -153,16 +174,19 @@ def _special_day(item: str, draft: _Draft) -> bool:
 
 
 def _special_weekday(item: str, kind: Kind, draft: _Draft) -> bool:
-    """`5#2` and `5L`, also with names."""
+    """`5#2`, `5L` and `5#L`, also with names."""
     if kind is not Kind.WEEKDAY:
         return False
     day, mark, place = item.partition("#")
+    if mark and place in ("L", "l"):
+        draft.last.add(_number(day, kind) % 7)
+        return True
     if mark:
         if place not in ("1", "2", "3", "4", "5"):
-            raise _wrong(kind, f"{item!r}: after # comes which one of the month it is, 1 to 5")
+            raise _wrong(kind, f"{item!r}: after # comes which one of the month it is, 1 to 5, or L for the last")
         draft.nth.add((_number(day, kind) % 7, int(place)))
         return True
-    if item[-1] in "lL" and item.lower() not in _NAMES[kind]:
+    if item[-1] in "lL":
         if len(item) == 1:
             raise _wrong(kind, "'L' needs the day whose last one is meant, such as 5L for the last Friday")
         draft.last.add(_number(item[:-1], kind) % 7)
@@ -170,16 +194,25 @@ def _special_weekday(item: str, kind: Kind, draft: _Draft) -> bool:
     return False
 
 
-def _number(text: str, kind: Kind) -> int:
+def _number(text: str, kind: Kind, *, is_part: bool = False) -> int:
+    """A number or a name. `is_part`: it is part of a range or has a step, where `L`, `W` and `#` are not allowed."""
     low, high = _BOUNDS[kind]
-    named = _NAMES.get(kind, {}).get(text.lower())
-    if named is not None:
+    if (named := _named(text.lower(), kind)) is not None:
         return named
     if not _NUMBER.fullmatch(text):
-        raise _wrong(kind, f"{text[:40]!r} is not {_expected(kind)}")
+        if is_part and text.upper() in ("L", "LW", "H"):
+            raise _wrong(kind, f"{text!r} cannot be part of a range or have a step: write it as an item of its own")
+        raise _wrong(kind, f"{text[:40]!r} is not {_EXPECTED_PART[kind] if is_part else _EXPECTED[kind]}")
     if not low <= int(text) <= high:
         raise _wrong(kind, f"{int(text)} is not between {low} and {high}")
     return int(text)
+
+
+def _named(text: str, kind: Kind) -> int | None:
+    """A name or any start of it from three letters on: `fri`, `friday`, `thurs`, `sept`."""
+    if len(text) < _SHORTEST_NAME:
+        return None
+    return next((number for name, number in _NAMES.get(kind, {}).items() if name.startswith(text)), None)
 
 
 def _step(text: str, kind: Kind, span: int) -> int:
@@ -193,18 +226,6 @@ def _step(text: str, kind: Kind, span: int) -> int:
 
 def _bits(low: int, high: int, step: int) -> int:
     return sum(1 << number for number in range(low, high + 1, step))
-
-
-def _expected(kind: Kind) -> str:
-    match kind:
-        case Kind.MONTH:
-            return "a number or a name such as JAN"
-        case Kind.WEEKDAY:
-            return "a number, a name such as MON, 5#2 or 5L"
-        case Kind.DAY:
-            return "a number, L, L-3, LW or 15W"
-        case _:
-            return "a number"
 
 
 def _wrong(kind: Kind, what: str) -> DefinitionError:

@@ -19,6 +19,7 @@
         ExecutionSkipped
       StoreError                    the database
         StoreUnavailable            could not be reached or was busy past the patience; nothing was committed
+          StoreFull                 its disk has no room left
           CommitUnknown             the connection broke during the commit, and nobody could be asked how it ended
         StoreMismatch               a schema this version cannot serve
       LeaseLost                     this worker may no longer hold what it claimed
@@ -124,13 +125,27 @@ class StoreError(RotaError):
 
 
 class StoreUnavailable(StoreError):
+    """With `may_pass`, the same call may succeed later without anybody's help; without, an operator is needed."""
+
     code = "store_unavailable"
     may_pass = False
-    """Whether the database is only away, so that it is worth waiting for; if not, somebody must do something."""
+
+    def __init__(self, text: str, *, may_pass: bool | None = None) -> None:
+        super().__init__(text)
+        if may_pass is not None:
+            self.may_pass = may_pass
+
+
+class StoreFull(StoreUnavailable):
+    """The disk of the database has no room left."""
+
+    code = "store_full"
+    may_pass = True
 
 
 class CommitUnknown(StoreUnavailable):
     code = "commit_unknown"
+    may_pass = True
 
 
 class StoreMismatch(StoreError):

@@ -40,9 +40,16 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: int | None = None
 
 
+_decode = msgspec.json.Decoder(Definition).decode
+
+
 def content(definition: Definition) -> str:
     """The definition as canonical JSON."""
     return msgspec.json.encode(definition, order="sorted").decode()
+
+
+def decode(text: str) -> Definition:
+    return _decode(text)
 
 
 def digest(content: str) -> str:

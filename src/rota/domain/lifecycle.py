@@ -2,7 +2,7 @@
 
 An attempt ends in an `Outcome`; `decide` turns it, together with what the running row carries, into a `Move`:
 
-    End      the execution is over, with a terminal status
+    Final    the execution is over, with a terminal status
     Later    it runs again at `run_at` (retrying, if an attempt was counted; scheduled, if not)
     Back     it returns to the ready line at the place it had
 
@@ -18,6 +18,7 @@ import msgspec
 
 from rota.domain import retry
 from rota.domain.breaker import Breaker
+from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import (
     Cancelled,
     Expired,
@@ -32,7 +33,6 @@ from rota.domain.outcome import (
 from rota.domain.status import Reason, Status
 
 CRASH_CAP = 3
-MICROSECONDS = 1_000_000
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -67,7 +67,7 @@ class Rules(msgspec.Struct, frozen=True):
     """Whether the job pauses itself after failures in a row, so that its successes count."""
 
 
-class End(msgspec.Struct, frozen=True):
+class Final(msgspec.Struct, frozen=True):
     status: Status
     reason: Reason
 
@@ -83,20 +83,20 @@ class Back(msgspec.Struct, frozen=True):
     reason: Reason
 
 
-Move = End | Later | Back
+Move = Final | Later | Back
 
 
 def decide(held: Held, outcome: Outcome, rules: Rules, now: int, jitter: float) -> Move:
     """Where the execution goes from here."""
     if isinstance(outcome, Succeeded):
-        return End(Status.SUCCESS, Reason.COMPLETED)
+        return Final(Status.SUCCESS, Reason.COMPLETED)
     if held.cancel_at is not None or isinstance(outcome, Cancelled):
-        return End(Status.CANCELLED, held.cancel_reason or Reason.CANCELLED)
+        return Final(Status.CANCELLED, held.cancel_reason or Reason.CANCELLED)
     match outcome:
         case Failed():
             return _after_failure(held, outcome, rules, now, jitter)
         case TimedOut(total=True):
-            return End(Status.FAILED, Reason.TOTAL_TIMEOUT)
+            return Final(Status.FAILED, Reason.TOTAL_TIMEOUT)
         case TimedOut(error=error):
             failed = Failed(error=error, reason=Reason.TIMEOUT)
             return _after_failure(held, failed, rules, now, jitter)
@@ -110,10 +110,10 @@ def decide(held: Held, outcome: Outcome, rules: Rules, now: int, jitter: float) 
             return Back(held.crashes, Reason.SUSPECTED)
         case Lost():
             if held.crashes + 1 >= CRASH_CAP:
-                return End(Status.FAILED, Reason.CRASH_LOOP)
+                return Final(Status.FAILED, Reason.CRASH_LOOP)
             return Back(held.crashes + 1, Reason.CRASHED)
         case Expired():
-            return End(Status.SKIPPED, Reason.START_DEADLINE)
+            return Final(Status.SKIPPED, Reason.START_DEADLINE)
         case _:
             assert_never(outcome)
 
@@ -122,10 +122,10 @@ def _after_failure(held: Held, failed: Failed, rules: Rules, now: int, jitter: f
     attempts = held.attempts + 1
     if failed.permanent:
         reason = Reason.PERMANENT_ERROR if failed.reason is Reason.ERROR else failed.reason
-        return End(Status.FAILED, reason)
+        return Final(Status.FAILED, reason)
     if attempts >= rules.retry.attempts:
         exhausted = Reason.RETRIES_EXHAUSTED if rules.retry.attempts > 1 else failed.reason
-        return End(Status.FAILED, exhausted)
+        return Final(Status.FAILED, exhausted)
     delay_s = failed.retry_in_s
     if delay_s is None:
         delay_s = retry.delay_s(rules.retry, attempts, jitter)
@@ -137,5 +137,5 @@ def _later(held: Held, rules: Rules, now: int, delay_s: float, attempts: int, re
     if rules.total_timeout_s is not None:
         ends_at = held.first_start_at + round(rules.total_timeout_s * MICROSECONDS)
         if run_at >= ends_at:
-            return End(Status.FAILED, Reason.TOTAL_TIMEOUT)
+            return Final(Status.FAILED, Reason.TOTAL_TIMEOUT)
     return Later(run_at, attempts, reason)

@@ -17,8 +17,8 @@ from itertools import groupby
 import msgspec
 
 from rota.domain import requirement
+from rota.domain.instant import MICROSECONDS
 
-MICROSECONDS = 1_000_000
 WINDOW_S = 300.0
 """Rates are those of so long."""
 SOON_S = 60.0
@@ -30,6 +30,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """What was counted in one lane. Times are in microseconds."""
 
     app: str
+    job: str
     queue: str
     requirements: str = ""
     is_paused: bool = False
@@ -53,13 +54,14 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
 
     app: str
     queues: list[str] | None
+    jobs: frozenset[str]
     offers: str
     slots: int
     running: int
 
     def serves(self, lane: Lane) -> bool:
         is_its = self.app == lane.app and (self.queues is None or lane.queue in self.queues)
-        return is_its and requirement.fits(lane.requirements, self.offers)
+        return is_its and lane.job in self.jobs and requirement.fits(lane.requirements, self.offers)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +72,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[Capacity]
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What somebody needs to know who adds and removes workers."""
 
     ready: int
@@ -87,14 +89,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     suggested_workers: int
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class Group(Figures, frozen=True, kw_only=True):
     """The work of one queue for one pool."""
 
     app: str
     queue: str
     pool: str
     paused: bool
-    figures: Figures
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,11 +118,11 @@ def report(measured: Measured, target_s: float, slots_of_a_worker: int) -> Repor
             queue=queue,
             pool=pool,
             paused=lanes[0].is_paused,
-            figures=figures(lanes, suggested_slots(lanes, target_s)),
+            **msgspec.structs.asdict(figures(lanes, suggested_slots(lanes, target_s))),
         )
         for (app, queue, pool), lanes in _by(measured.lanes, lambda lane: (lane.app, lane.queue, pool_of(lane)))
     ]
-    wanted = sum(group.figures.suggested_slots for group in groups)
+    wanted = sum(group.suggested_slots for group in groups)
     return Report(slots_of_a_worker=slots_of_a_worker, total=figures(measured.lanes, wanted), groups=groups)
 
 

@@ -7,8 +7,11 @@ itself (errors, tracebacks, notes) is cleaned instead, because the write that en
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -19,10 +22,12 @@ from rota.domain.outcome import Error
 
 MOST_BYTES = 1024 * 1024
 DEEPEST = 200
-MOST_DIGITS = 16_000
+MOST_EXPONENT = 400
+MOST_PLACE = 200
 MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
 _ROOM_FOR_NOTE = 60
+_LARGE_EXPONENT = re.compile(r"[eE][+-]?0*[1-9][0-9]{2}")
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
@@ -49,28 +54,43 @@ def encode(value: Any, what: str, most_bytes: int = MOST_BYTES, *, is_read_next:
         )
     # The encoder writes NaN as null and NUL as an escape: only then, or where many brackets allow a deep nesting, is a
     # look at every value needed.
-    is_deep = len(text) > DEEPEST and text.count("[") + text.count("{") > DEEPEST
-    if is_deep or "null" in text or "\\u0000" in text:
-        _check(msgspec.to_builtins(value, str_keys=True, enc_hook=_decoder.decode), what, "", 0)
+    if "null" in text or _may_be_flawed(text):
+        try:
+            plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_decoder.decode)
+        except _REFUSED as error:
+            raise ArgumentsError(f"{what} cannot be stored as JSON: {_plain(error)}") from None
+        _check(plain, what)
+    _check_exponents(text, what)
     return text
 
 
 def decode(text: str | bytes, what: str) -> Any:
     """JSON text from outside as a value; bad JSON of every kind is an ArgumentsError."""
     try:
-        value = msgspec.json.decode(text)
+        value = _decoder.decode(text)
+        if _may_be_flawed(text if isinstance(text, str) else text.decode()):
+            _check(value, what)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ArgumentsError(f"{what} is not valid JSON: {_plain(error)}") from None
-    _check(value, what, "", 0)
     return value
 
 
 def canonical(text: str) -> str:
-    """JSON as PostgreSQL writes a `jsonb`: the same for the same value, in whatever order and form it was given.
+    """JSON as PostgreSQL writes a `jsonb`: the same for the same value, in whatever order and form it was given."""
+    pieces: list[str] = []
+    _write(json.loads(text, parse_float=_Number, parse_int=_Number), pieces.append)
+    return "".join(pieces)
 
-    So that a digest of arguments is the same whether Python or the database made it.
+
+def digest(text: str) -> str:
+    """A hash of the canonical form, the same whether Python or the database made it.
+
+    The canonical form writes exponents out as zeros and may be fifty times as long as the text, so it is hashed piece
+    by piece and never kept.
     """
-    return _written(json.loads(text, parse_float=_decimal, parse_int=_whole))
+    hashed = hashlib.sha256()
+    _write(json.loads(text, parse_float=_Number, parse_int=_Number), lambda piece: hashed.update(piece.encode()))
+    return hashed.hexdigest()
 
 
 def clean(text: str, most: int = MOST_MESSAGE) -> str:
@@ -110,22 +130,56 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _check(value: Any, what: str, path: str, depth: int) -> None:
+def _may_be_flawed(text: str) -> bool:
+    """A cheap test of JSON text: False if no value in it is nested too deeply or holds a NUL character."""
+    is_deep = len(text) > DEEPEST and text.count("[") + text.count("{") > DEEPEST
+    return is_deep or "\\u0000" in text
+
+
+def _check(value: Any, what: str) -> None:
+    if flaw := _flaw(value, 0):
+        words, steps = flaw
+        place = "".join(reversed(steps))
+        place = place if len(place) <= MOST_PLACE else f"{place[:MOST_PLACE]}…"
+        raise ArgumentsError(f"{what} cannot be stored: {words.format(place=place or 'the top')}")
+
+
+def _flaw(value: Any, depth: int) -> tuple[str, list[str]] | None:
+    """What cannot be stored, and the steps that lead to it, innermost first.
+
+    The path is built only once a flaw is found. Building it for every value would cost the length of a name times the
+    number of values below it.
+    """
     if depth > DEEPEST:
-        raise ArgumentsError(f"{what} is nested deeper than {DEEPEST} levels at {path or 'the top'}")
+        return f"nested deeper than {DEEPEST} levels at {{place}}", []
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ArgumentsError(f"{what} holds {value!r} at {path or 'the top'}, which JSON cannot carry")
-    elif isinstance(value, str):
-        if "\x00" in value:
-            raise ArgumentsError(f"{what} holds a NUL character at {path or 'the top'}")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _check(key, what, f"{path}.{key}", depth + 1)
-            _check(item, what, f"{path}.{key}", depth + 1)
+        return None if math.isfinite(value) else (f"{value!r} at {{place}}, which JSON cannot carry", [])
+    if isinstance(value, str):
+        return ("a NUL character at {place}", []) if "\x00" in value else None
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
     elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            _check(item, what, f"{path}[{index}]", depth + 1)
+        items = enumerate(value)
+    for key, item in items:
+        found = (_flaw(key, depth + 1) if isinstance(key, str) else None) or _flaw(item, depth + 1)
+        if found is not None:
+            found[1].append(f".{key[:MOST_PLACE]}" if isinstance(key, str) else f"[{key}]")
+            return found
+    return None
+
+
+def _check_exponents(text: str, what: str) -> None:
+    """Refuses numbers such as 1e-15999 in ready-made JSON: no float holds them, and written out they are very long."""
+    if not _LARGE_EXPONENT.search(text):
+        return
+
+    def check(digits: str) -> None:
+        exponent = digits.lower().partition("e")[2].lstrip("+-0")
+        if len(exponent) > 3 or int(exponent or 0) > MOST_EXPONENT:
+            raise ArgumentsError(f"a number in {what} has an exponent beyond {MOST_EXPONENT}: {digits[:64]}")
+
+    json.loads(text, parse_float=check, parse_int=str)
 
 
 class _Number(str):
@@ -133,30 +187,37 @@ class _Number(str):
 
     __slots__ = ()
 
-
-def _whole(digits: str) -> _Number:
-    return _Number("0" if digits == "-0" else digits)
-
-
-def _decimal(digits: str) -> _Number:
-    number = Decimal(digits)
-    if abs(number.adjusted()) > MOST_DIGITS:
-        return _Number(digits)  # Beyond what a `numeric` holds: no database writes it in another way.
-    return _Number(format(number if number else abs(number), "f"))
+    def written(self) -> str:
+        """As a `numeric` of PostgreSQL is written: no exponent and no negative zero."""
+        if self.lstrip("-").isdigit():
+            return "0" if self == "-0" else str(self)
+        number = Decimal(self)
+        if abs(number.adjusted()) > MOST_EXPONENT:
+            return str(self)  # `encode` refuses such a number, so this form is never compared with PostgreSQL's.
+        return format(number if number else abs(number), "f")
 
 
-def _written(value: Any) -> str:
+def _write(value: Any, add: Callable[[str], object]) -> None:
     match value:
         case _Number():
-            return str(value)
+            add(value.written())
         case dict():
             # By the length of a name first, in bytes.
-            names = sorted(value, key=lambda name: (len(name.encode()), name.encode()))
-            return "".join(("{", ", ".join(f"{_quoted(name)}: {_written(value[name])}" for name in names), "}"))
+            mark = "{"
+            for name in sorted(value, key=lambda name: (len(name.encode()), name.encode())):
+                add(f"{mark}{_quoted(name)}: ")
+                _write(value[name], add)
+                mark = ", "
+            add("}" if value else "{}")
         case list():
-            return "".join(("[", ", ".join(map(_written, value)), "]"))
+            mark = "["
+            for item in value:
+                add(mark)
+                _write(item, add)
+                mark = ", "
+            add("]" if value else "[]")
         case _:
-            return _quoted(value)
+            add(_quoted(value))
 
 
 def _quoted(value: str | bool | None) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 
 LEVELS = {"high": 10, "normal": 0, "low": -10}
 LOWEST, HIGHEST = -100, 100
-HEAD_START = 60 * 1_000_000
+HEAD_START = 60 * MICROSECONDS
 """Microseconds of waiting that one level of priority outweighs."""
 
 

@@ -20,6 +20,8 @@ DEFAULT_POOL = "default"
 MOST = 20
 ISOLATED, COMMANDS = "isolated jobs", "commands"
 """What processes are started for."""
+STANDS_STILL = "stands still"
+"""The key in a worker's `trouble`, beside ISOLATED and COMMANDS, for a process that the kernel does not run."""
 AFFINITY_WAIT_S = 5.0
 MOST_AFFINITY_WAIT_S = 3600.0
 
@@ -59,6 +61,8 @@ class Room(msgspec.Struct, frozen=True, array_like=True):
 
 
 UNBOUNDED = Room()
+_decode_needs = msgspec.json.Decoder(Needs).decode
+decode_offers = msgspec.json.Decoder(Offers).decode
 
 
 def needs(
@@ -111,7 +115,7 @@ def encode(given: Offers) -> str:
 @lru_cache(maxsize=4096)
 def most(requirements: str, offered: str, used: tuple[tuple[str, float], ...] = ()) -> int | None:
     """How many executions with these requirements a worker can take; None if nothing but its slots bounds them."""
-    wanted, given = _needs(requirements), msgspec.json.decode(offered, type=Offers)
+    wanted, given = _needs(requirements), decode_offers(offered)
     if given.everything:
         return None
     if wanted.pool not in given.pools or not set(wanted.tags) <= set(given.tags):
@@ -180,9 +184,8 @@ def words(requirements: str) -> str:
     return ", ".join(parts)
 
 
-def offered(text: str) -> str:
+def offered(given: Offers) -> str:
     """For people: what a worker has; empty for the usual."""
-    given = msgspec.json.decode(text, type=Offers)
     if given.everything:
         return "everything"
     parts = [f"pool {pool}" for pool in given.pools] if given.pools != (DEFAULT_POOL,) else []
@@ -191,7 +194,7 @@ def offered(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _needs(requirements: str) -> Needs:
-    return msgspec.json.decode(requirements, type=Needs) if requirements else Needs()
+    return _decode_needs(requirements) if requirements else Needs()
 
 
 def _tags(tags: Sequence[str]) -> list[str]:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from rota.domain.instant import MICROSECONDS
+
 FOREVER = 0
-MICROSECONDS = 1_000_000
 DAY_S = 86_400
 DAY = DAY_S * MICROSECONDS
 DAYS_AHEAD = 7

@@ -6,7 +6,7 @@ is asked in the worker; its answer travels with the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 
 MOST_ATTEMPTS = 1000
+_LENGTHS = ("delay", "step", "base", "cap")
 Errors = tuple[type[BaseException], ...] | type[BaseException]
 
 
@@ -51,7 +52,8 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
             "never": [_name(kind) for kind in _classes(self.never, "never")],
         }
         fields = {f: getattr(self, f) for f in self.__struct_fields__ if f not in ("only", "never", "delay_for")}
-        return {"policy": type(self).__name__, **fields, **names}
+        lengths = {name: seconds(fields[name]) for name in _LENGTHS if name in fields}
+        return {"policy": type(self).__name__, **fields, **lengths, **names}
 
 
 class Fixed(_Policy, frozen=True, kw_only=True):
@@ -106,6 +108,16 @@ def policy(value: Policy | int | bool | Callable[[int, BaseException], Duration 
     )
 
 
+def described(data: Mapping[str, Any]) -> Policy:
+    """The policy that `describe` gave, without its exception classes.
+
+    A callable is known to the worker alone, whose report says how long to wait: what remains of it is the limit.
+    """
+    kind = {"Linear": Linear, "Exponential": Exponential}.get(data["policy"], Fixed)
+    fields = set(kind.__struct_fields__) - {"only", "never"}
+    return kind(**{name: value for name, value in data.items() if name in fields})  # type: ignore[no-any-return]
+
+
 def bound_s(policy: Policy, attempt: int) -> float:
     """The longest wait after the `attempt`-th failure (1 = the first)."""
     match policy:
@@ -129,7 +141,7 @@ def delay_s(policy: Policy, attempt: int, jitter: float) -> float:
 
 
 def _check_delays(policy: Policy) -> None:
-    for field in ("delay", "step", "base", "cap"):
+    for field in _LENGTHS:
         if hasattr(policy, field):
             seconds(getattr(policy, field), f"retry {field}")
     if isinstance(policy, Exponential) and not 1 <= policy.factor <= 100:

@@ -13,10 +13,10 @@ import msgspec
 from rota.domain import names
 from rota.domain import trigger as triggers
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.trigger import Trigger
 from rota.domain.zone import zone
 
-MICROSECONDS = 1_000_000
 DAY_S = 86_400.0
 SHARDS = 64
 PATIENCE = 300_000
@@ -69,6 +69,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return DAY_S if self.window_s is None else self.window_s
 
 
+_decode = msgspec.json.Decoder(Spec).decode
+
+
 def check(spec: Spec) -> Spec:
     """The spec, or a DefinitionError that names the field which is wrong."""
     triggers.check(spec.trigger)
@@ -109,7 +112,7 @@ def encode(spec: Spec) -> str:
 
 @lru_cache(maxsize=65_536)
 def decode(text: str) -> Spec:
-    return msgspec.json.decode(text, type=Spec)
+    return _decode(text)
 
 
 def shard(namespace: str, job: str) -> int:

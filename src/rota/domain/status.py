@@ -27,11 +27,11 @@ ALLOWED: dict[Status | None, frozenset[Status]] = {
     # None stands for "did not exist": what an enqueue may create.
     None: frozenset({_S.SCHEDULED, _S.WAITING, _S.QUEUED}),
     _S.SCHEDULED: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.SCHEDULED}),
-    _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.CANCELLED, _S.SKIPPED}),
-    # A debounce pushes back what is queued: to scheduled, or to retrying if an attempt has been counted.
+    # A debounce moves a waiting or queued execution to scheduled, or to retrying if an attempt has been counted.
+    _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.CANCELLED, _S.SKIPPED}),
     _S.QUEUED: frozenset({_S.RUNNING, _S.WAITING, _S.SCHEDULED, _S.RETRYING, _S.CANCELLED, _S.SKIPPED}),
     _S.RUNNING: frozenset(
-        # Given back or rescued goes to queued; snoozed or an unknown job goes to scheduled.
+        # Given back or rescued goes to queued; snoozed goes to scheduled, and so does a job without a process.
         {_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.SUCCESS, _S.FAILED, _S.CANCELLED, _S.SKIPPED}
     ),
     _S.RETRYING: frozenset({_S.QUEUED, _S.CANCELLED, _S.RETRYING}),
@@ -53,7 +53,6 @@ class Reason(StrEnum):
     PERMANENT_ERROR = "permanent_error"
     BAD_ARGUMENTS = "bad_arguments"
     BAD_RESULT = "bad_result"
-    UNKNOWN_JOB = "unknown_job"
     CRASHED = "crashed"
     CRASH_LOOP = "crash_loop"
     CANCELLED = "cancelled"

@@ -15,12 +15,12 @@ import msgspec
 
 from rota.domain import ticks
 from rota.domain import trigger as triggers
+from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Busy, CatchUp, Spec
 from rota.domain.ticks import Gap, Tick
 from rota.domain.trigger import Cron
 from rota.domain.zone import day_of, start_of_day
 
-MICROSECONDS = 1_000_000
 GRACE_S = 30
 MOST_HELD = 1000
 MOST_LOOKS = 400

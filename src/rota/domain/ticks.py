@@ -1,8 +1,9 @@
 """When a cron expression fires in a zone. Instants are seconds since 1970 UTC.
 
-As in cronie, an expression with a wildcard or a step in the hour or the minute follows real time. One that names times
-of day fires once for each: a time that a changed clock leaves out comes right after the gap, and one that comes twice
-counts once. A schedule may ask for something else.
+An expression with a wildcard or a step in the hour or the minute follows real time. One that names times of day fires
+once for each: a time that a changed clock leaves out comes right after the gap, and one that comes twice counts once.
+A schedule may ask for something else. This is cronie's rule with one difference: cronie takes only a field that begins
+with `*` for a wildcard. Here every step is one, because `0/20` and `0-59/20` mean a rhythm as much as `*/20` does.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ import msgspec
 
 from rota.domain import duration, ticks
 from rota.domain import trigger as triggers
+from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Busy, Spec
 from rota.domain.ticks import Gap, Tick
 from rota.domain.trigger import Cron, Trigger
 
-MICROSECONDS = 1_000_000
 HERD = 10
 DAY = 86_400 * MICROSECONDS
 WEEK = 7 * DAY

@@ -9,10 +9,10 @@ import msgspec
 
 from rota.domain import cron, ticks
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.ticks import Gap, Overlap, Tick
 from rota.domain.zone import Zone, zone
 
-MICROSECONDS = 1_000_000
 SHORTEST = MICROSECONDS
 MOST_INSTANTS = 1000
 LAST_YEAR = 8999

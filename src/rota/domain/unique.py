@@ -7,13 +7,15 @@ says what happens to the newcomer.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
 
 from rota.domain.duration import Duration, positive_seconds
-from rota.domain.errors import DefinitionError
-from rota.domain.status import PENDING, Status
+from rota.domain.errors import DefinitionError, NotUnique
+from rota.domain.instant import MICROSECONDS
+from rota.domain.status import PENDING, TERMINAL, Status
 
 LONGEST_KEY = 512
 
@@ -74,9 +76,108 @@ def holds(scope: Scope, window_s: float, status: Status | None, taken_at: int, n
         case Scope.ACTIVE:
             return status in PENDING or status is Status.RUNNING
         case Scope.WINDOW:
-            return now < taken_at + round(window_s * 1_000_000)
+            return now < taken_at + round(window_s * MICROSECONDS)
         case Scope.FOREVER:
             return True
+
+
+class Newcomer(msgspec.Struct, frozen=True, gc=False):
+    """An execution that is to be created, if its unique key lets it."""
+
+    id: str
+    key: str
+    digest: str
+
+
+class Holder(msgspec.Struct, frozen=True, gc=False):
+    """The execution that a unique key names; the status is None if its history was pruned."""
+
+    id: str
+    status: Status | None
+    taken_at: int
+
+
+class Resolution(msgspec.Struct):
+    """What becomes of a batch of newcomers."""
+
+    answers: list[str]
+    """For each newcomer the execution that answers for it: itself, or the holder of its key."""
+    created: list[int]
+    """The indices of the newcomers to insert. One that answers for itself but is not here was inserted before."""
+    replaced: list[str]
+    """Executions to end because a newcomer takes their key, newcomers of the same batch included."""
+    keys: dict[str, Newcomer]
+    """The new holder of each key that changes hands."""
+
+
+def conflicting(wanted: Unique, newcomers: Sequence[Newcomer], holders: Mapping[str, Holder], now: int) -> list[Holder]:
+    """The holders that keep a newcomer out, each once. A newcomer that already holds its key is a repeated commit."""
+    scope, window_s = wanted.kind(), wanted.window_s()
+    found = {
+        holder.id: holder
+        for one in newcomers
+        if (holder := holders.get(one.key)) is not None
+        and holder.id != one.id
+        and holds(scope, window_s, holder.status, holder.taken_at, now)
+    }
+    return list(found.values())
+
+
+def resolve(
+    wanted: Unique,
+    newcomers: Sequence[Newcomer],
+    holders: Mapping[str, Holder],
+    moved: Collection[str],
+    now: int,
+    *,
+    job: str,
+    status: Status,
+) -> Resolution:
+    """Decides for each newcomer in turn. A newcomer that is created holds its key for those after it, in `status`.
+
+    `moved` are the holders whose start a debounce has pushed back. Newcomers of one batch start at the same time, so
+    that a newcomer that debounces an earlier one of its batch has nothing to move.
+    """
+    scope, window_s, action = wanted.kind(), wanted.window_s(), OnConflict(wanted.on_conflict)
+    resolved = Resolution([], [], [], {})
+    for place, one in enumerate(newcomers):
+        earlier = resolved.keys.get(one.key)
+        holder = holders.get(one.key) if earlier is None else Holder(earlier.id, status, now)
+        if holder is not None and holder.id == one.id:
+            resolved.answers.append(one.id)
+            continue
+        if holder is not None and holds(scope, window_s, holder.status, holder.taken_at, now):
+            if action is OnConflict.REJECT:
+                raise NotUnique(
+                    f"job {job!r} already has execution {holder.id} ({holder.status or 'ended'}) for the unique key "
+                    f"{one.key!r}",
+                    holder.id,
+                )
+            is_moved = earlier is not None or holder.id in moved
+            if action is OnConflict.RETURN or (action is OnConflict.DEBOUNCE and is_moved):
+                resolved.answers.append(holder.id)
+                continue
+            if action is OnConflict.REPLACE and holder.status is not None and holder.status not in TERMINAL:
+                resolved.replaced.append(holder.id)
+        resolved.answers.append(one.id)
+        resolved.created.append(place)
+        resolved.keys[one.key] = one
+    return resolved
+
+
+def pushed_deadline(deadline: int | None, start: int, start_by: int | None, start_within_s: float | None) -> int | None:
+    """The start deadline of an execution whose start a debounce moves to `start`.
+
+    It becomes the newcomer's deadline, but never an earlier one than before. No deadline counts as the latest.
+    """
+    wanted = start_deadline(start, start_by, start_within_s)
+    return None if deadline is None or wanted is None else max(deadline, wanted)
+
+
+def start_deadline(start: int, start_by: int | None, start_within_s: float | None) -> int | None:
+    if start_by is not None or start_within_s is None:
+        return start_by
+    return start + round(start_within_s * MICROSECONDS)
 
 
 def check_key(key: str, what: str) -> str:

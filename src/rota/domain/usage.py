@@ -15,9 +15,12 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name of the signal that ended it, such as SIGKILL; None if it ended by itself."""
 
 
+_decode = msgspec.json.Decoder(Usage).decode
+
+
 def encode(usage: Usage) -> str:
     return msgspec.json.encode(usage).decode()
 
 
 def decode(text: str) -> Usage:
-    return msgspec.json.decode(text, type=Usage)
+    return _decode(text)

@@ -9,9 +9,9 @@ from itertools import pairwise
 from rota.domain import cron
 from rota.domain.cron import Cron as Expression
 from rota.domain.cron_field import Field
+from rota.domain.instant import MICROSECONDS
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 
-MICROSECONDS = 1_000_000
 MOST_TIMES = 6
 SHORTEST_ROW = 5
 _MONTHS = [
@@ -121,15 +121,17 @@ def _month_days(field: Field) -> str:
     if len(numbers) == 31:
         return ""
     parts = [_place(numbers, 31, "day")] if numbers else []
-    for offset in sorted(field.from_last):
-        parts.append(
-            {0: "the last day", 1: "the day before the last"}.get(offset, f"the day {offset} days before the last")
-        )
-    parts += ["the last weekday (Monday to Friday)"] if field.last_weekday else []
-    if field.nearest:
-        nearest = [f"day {day}" for day in sorted(field.nearest)]
+    parts += [_from_last(offset) for offset in sorted(field.from_last)]
+    parts += ["the last weekday (Monday to Friday)"] if 0 in field.nearest_from_last else []
+    nearest = [f"day {day}" for day in sorted(field.nearest)]
+    nearest += [_from_last(offset) for offset in sorted(field.nearest_from_last - {0})]
+    if nearest:
         parts.append(f"the weekday (Monday to Friday) nearest to {_list(nearest)}")
     return f"{_list(parts)} of the month"
+
+
+def _from_last(offset: int) -> str:
+    return {0: "the last day", 1: "the day before the last"}.get(offset, f"the day {offset} days before the last")
 
 
 def _weekdays(field: Field, word: str) -> str:

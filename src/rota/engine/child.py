@@ -14,50 +14,55 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NoReturn
 
 import msgspec
 
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.errors import LeaseLost
-from rota.engine import running, tether, wire
-from rota.engine.distant import DistantBridge
+from rota.engine import loop as loops
+from rota.engine import tether, wire
+from rota.engine.host import DRAIN, FINISH, Hello
 from rota.engine.node import Node, Place
-from rota.executors import tree
-from rota.executors.function import FunctionTarget
+from rota.engine.wire_client import WireClient
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
-
-DRAIN = b"drain"
-FINISH = b"finish"
-"""Take nothing more, and end when what runs has ended by itself."""
 LEAVING = b"leaving"
 BLOCKED = b"blocked "
 """Before the report of an attempt that holds the event loop beyond its time."""
+EXIT = b"exit "
+"""Before the exit code with which the child is about to leave."""
 
 
-class Hello(msgspec.Struct, frozen=True):
-    """The child's first words to its supervisor: the app it has and where that lives, or why it cannot work."""
-
-    app: str = ""
-    namespace: str = ""
-    url: str = ""
-    error: str = ""
+_decode = msgspec.json.Decoder(Place).decode
 
 
 def say(fd: int, words: bytes) -> None:
     # If the supervisor is gone nobody hears it, and the tether ends us.
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(ConnectionError):
         os.write(fd, words + b"\n")
 
 
 def end_blocked(fd: int, report: Finished) -> None:
     """The last words of a process whose loop does not answer: what to write of the attempt that holds it."""
     say(fd, BLOCKED + wire.report_line(report))
-    os._exit(tether.BLOCKED)
+    leave(fd, tether.BLOCKED)
+
+
+def announce(fd: int, code: int) -> None:
+    """Says with which code the process is about to exit: the supervisor takes any other end for a crash."""
+    say(fd, EXIT + str(code).encode())
+
+
+def leave(fd: int, code: int) -> NoReturn:
+    """Ends the process at once, from any thread."""
+    announce(fd, code)
+    os._exit(code)
 
 
 def say_hello(fd: int, hello: Hello) -> None:
@@ -80,56 +85,55 @@ def wait_for_place(pipe: int) -> Place | None:
     # Byte by byte: what follows the first line is for the tether, and a buffer would swallow it.
     while (byte := os.read(pipe, 1)) not in (b"", b"\n"):
         line += byte
-    return msgspec.json.decode(line, type=Place) if line else None
+    return _decode(line) if line else None
 
 
 def serve(
     pipe: int,
+    words_fd: int,
     store_end: socket.socket,
     clock: Clock,
     place: Place,
-    targets: Mapping[str, FunctionTarget | Executor],
+    targets: Mapping[str, Executor],
     settled: Callable[[Sequence[Finished]], None] = lambda _: None,
-    leaving: Callable[[], None] = lambda: None,
-    blocked: Callable[[Finished], None] | None = None,
     alone: Mapping[str, Executor] | None = None,
 ) -> int:
     """Runs a node in this process and returns the exit code."""
-    tree.put_on(tree.mark_for(os.getpid(), 0), {})
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return running.run(_serve(pipe, store_end, clock, place, targets, settled, leaving, blocked, alone))
+    return loops.run(_serve(pipe, words_fd, store_end, clock, place, targets, settled, alone))
 
 
 async def _serve(
     pipe: int,
+    words_fd: int,
     store_end: socket.socket,
     clock: Clock,
     place: Place,
-    targets: Mapping[str, FunctionTarget | Executor],
+    targets: Mapping[str, Executor],
     settled: Callable[[Sequence[Finished]], None],
-    leaving: Callable[[], None],
-    blocked: Callable[[Finished], None] | None,
     alone: Mapping[str, Executor] | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    bridge = await DistantBridge.over(store_end)
-    node = Node(bridge, clock, place, targets, settled, leaving, blocked, alone)
-    bridge.hear = node.hear
+    store = await WireClient.over(store_end)
+    leaving, blocked = partial(say, words_fd, LEAVING), partial(end_blocked, words_fd)
+    node = Node(store, clock, place, targets, settled, leaving, blocked, alone)
+    store.hear = node.hear
     loop.add_signal_handler(signal.SIGTERM, node.drain)
 
     def obey(command: str) -> None:
-        if command == DRAIN.decode():
-            loop.call_soon_threadsafe(node.drain)
-        elif command == FINISH.decode():
-            loop.call_soon_threadsafe(node.finish)
+        with contextlib.suppress(RuntimeError):  # The event loop is closed, and the process is about to end.
+            if command == DRAIN.decode():
+                loop.call_soon_threadsafe(node.drain)
+            elif command == FINISH.decode():
+                loop.call_soon_threadsafe(node.finish)
 
-    tether.follow(pipe, obey, place.lease_s)
+    tether.follow(pipe, obey, place.lease_s, partial(leave, words_fd))
     try:
         await node.run()
     except LeaseLost as error:
         log.error("stopping: %s", error)
         return tether.LEASE_LOST
     finally:
-        bridge.close()
+        store.close()
     return tether.RECYCLE if node.worker.is_tainted else tether.DRAINED

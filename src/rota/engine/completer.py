@@ -13,10 +13,10 @@ import msgspec
 
 from rota.domain import payload
 from rota.domain.errors import StoreUnavailable
-from rota.domain.outcome import Failed, Succeeded
+from rota.domain.outcome import Error, Failed, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop, Wake
+from rota.engine.port import WorkerStore
 from rota.ops import finish
 from rota.ops.finish import Finished
 
@@ -30,8 +30,8 @@ MOST_BYTES = 16 * 1024 * 1024
 class Completer:
     """One way in (`add`), one way out (the store)."""
 
-    def __init__(self, bridge: Bridge, settled: Callable[[Sequence[Finished]], None] = lambda _: None) -> None:
-        self._bridge = bridge
+    def __init__(self, store: WorkerStore, settled: Callable[[Sequence[Finished]], None] = lambda _: None) -> None:
+        self._store = store
         self._settled = settled
         self._pending: list[Finished] = []
         self._writing: list[Finished] = []
@@ -104,14 +104,14 @@ class Completer:
         """How many outcomes go into the next batch: not too many, and not too large together."""
         total = 0
         for count, report in enumerate(self._pending[: finish.MOST]):
-            total += len(report.outcome.result) if isinstance(report.outcome, Succeeded) else 0
+            total += _size(report.outcome)
             if count and total > MOST_BYTES:
                 return count
         return finish.MOST
 
     async def _write(self, reports: list[Finished]) -> list[str]:
         try:
-            return await self._bridge.transact(finish.finish, reports)
+            return await self._store.finish(reports)
         except StoreUnavailable:
             raise
         except Exception:
@@ -120,7 +120,7 @@ class Completer:
 
     async def _write_one(self, report: Finished) -> list[str]:
         try:
-            return await self._bridge.transact(finish.finish, [report])
+            return await self._store.finish([report])
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -129,13 +129,21 @@ class Completer:
             failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
             bare = Finished(report.id, report.fence, failed, written=report.written)
         try:
-            return await self._bridge.transact(finish.finish, [bare])
+            return await self._store.finish([bare])
         except StoreUnavailable:
             raise
         except Exception:
             # Others must not wait for what will never be taken. Nobody holds it from now on, so it is given to others.
             log.exception("the end of execution %s was refused for good, and is given up", report.id)
             return [report.id]
+
+
+def _size(outcome: Outcome) -> int:
+    """In characters, as far as it can be large."""
+    if isinstance(outcome, Succeeded):
+        return len(outcome.result)
+    error: Error | None = getattr(outcome, "error", None)
+    return 0 if error is None else len(error.message) + len(error.traceback)
 
 
 def _as_it_is(report: Finished) -> Finished:

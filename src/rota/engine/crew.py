@@ -11,14 +11,18 @@ from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.domain.headcount import Headcount
 from rota.engine import sizing
-from rota.engine.bridge import Bridge
 from rota.engine.occupancy import Occupancy
 from rota.engine.sizing import Load, Mood
+from rota.engine.wire_server import Saw
 
 log = logging.getLogger("rota.engine")
 
 LOOK_SHARE = 20
 """A look at the store that took a second is not repeated for so many."""
+
+
+def _unseen(verb: str, arguments: tuple[Any, ...], answer: Any) -> None:
+    """Where the number of processes is fixed, nothing is counted."""
 
 
 class Crew:
@@ -69,10 +73,10 @@ class Crew:
         """Nobody comes and goes any more, except that the places end."""
         self._is_closed = True
 
-    def enter(self, worker: int, bridge: Bridge) -> Bridge:
-        """Returns its way to the store, on which what it holds is counted if the number of processes depends on it."""
-        occupancy = self._on_duty[worker] = Occupancy(bridge, self._clock, self._slots)
-        return bridge if self._allowed.is_fixed else occupancy
+    def enter(self, worker: int) -> Saw:
+        """Returns what must see its verbs, to count what it holds if the number of processes depends on that."""
+        occupancy = self._on_duty[worker] = Occupancy(self._clock, self._slots)
+        return _unseen if self._allowed.is_fixed else occupancy.saw
 
     def leave(self, worker: int) -> None:
         """It takes no more work, or has ended; its place may be filled anew."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from rota.clock import Clock
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost, StoreUnavailable
+from rota.domain.reach import LAST_RANK
 from rota.domain.requirement import UNBOUNDED, Room
-from rota.engine.bridge import Bridge
+from rota.domain.served import Served
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
 from rota.engine.pace import Pace
-from rota.ids import LAST_ID
-from rota.ops import claim, turn
+from rota.engine.port import WorkerStore
+from rota.ids import FIRST_ID, LAST_ID
+from rota.ops import claim
 from rota.ops.claim import Claimed
-from rota.store import reader
 from rota.store.hints import Ready
 
 TRUST = 3
@@ -32,11 +33,8 @@ class Dispatcher:
 
     def __init__(
         self,
-        bridge: Bridge,
-        worker: int,
-        namespace: str,
-        app: str,
-        queues: Sequence[str] | None,
+        store: WorkerStore,
+        served: Served,
         *,
         free: Callable[[], int],
         start: Callable[[Claim], None],
@@ -47,15 +45,13 @@ class Dispatcher:
         room: Callable[[], Room] = lambda: UNBOUNDED,
     ) -> None:
         """`room` says for how many more jobs there are processes, where that bounds them."""
-        self._bridge = bridge
+        self._store = store
         self._clock = clock
-        self._worker = worker
-        self._namespace, self._app, self._queues = namespace, app, queues
+        self._served = served
         self._free, self._start, self._room = free, start, room
         self._outcomes = outcomes
         self._pace = pace
         self._poll_s = poll_s
-        self._lanes: frozenset[int] = frozenset()
         self._expects_work = True
         self._was_full = False
         self._is_open = True
@@ -63,10 +59,15 @@ class Dispatcher:
         """When the claim was sent whose answer is still to come."""
         self.is_in_doubt = False
         """Whether a claim may have brought something that we were not told of."""
-        self._newest = 0
-        """The highest lane that is known, also of those whose work does not fit: a higher one may be for us."""
         self._disowned: set[tuple[str, int]] = set()
         self._marks: dict[int, tuple[int, str]] = {}
+        """The lanes that this worker claims from, and how far it has come in each."""
+        self._busy: set[int] = set()
+        """Those among them that may have work, by hints and by the last claims: a sweep looks at the others, too."""
+        self._foreign: set[int] = set()
+        """Lanes of other jobs, apps and queues, and those whose needs this worker does not meet."""
+        self._unknown: set[int] = set()
+        """Lanes that hints named and that may be ours: the next claim looks all of them up."""
         self._heard: dict[int, int] = {}
         self._look_at = 0.0
         self._sweep_at = 0.0
@@ -79,13 +80,21 @@ class Dispatcher:
     def hear(self, hint: Ready) -> None:
         if hint.is_look:
             self._look_at = self._clock.monotonic() + TRUST * self._poll_s
+        is_ours = False
         for lane, rank in hint.lanes.items():
+            if lane in self._foreign:
+                continue
+            is_ours = True
             self._heard[lane] = min(rank, self._heard.get(lane, rank))
             mark = self._marks.get(lane)
-            if mark is not None and mark[0] >= rank:
-                # Back to where the news is, not to the start; but nothing is below the lowest rank.
+            if mark is None:
+                self._unknown.add(lane)
+                continue
+            self._busy.add(lane)
+            if mark[0] >= rank:
+                # Moves the mark back to just before the new row, not to the start; nothing is below the lowest rank.
                 self._marks[lane] = (max(rank - 1, claim.FIRST_RANK), LAST_ID)
-        if not self._lanes or any(lane in self._lanes or lane > self._newest for lane in hint.lanes):
+        if is_ours:
             self._expects_work = True
             self.loop.wake.wake()
 
@@ -120,12 +129,10 @@ class Dispatcher:
         self._expects_work = False
         self._disowned.clear()
         taken = await self._claim(free)
-        self._lanes = taken.lanes
-        self._newest = max(taken.lanes | taken.others, default=0)
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
                 self._start(attempt)
-        self._was_full = len(taken.claims) == free or taken.has_put_aside
+        self._was_full = len(taken.claims) == free or taken.has_more
         self._expects_work = self._expects_work or self._was_full or taken.has_no_room
         return 0 if self._was_full and self._free() > 0 else self._poll_s
 
@@ -133,7 +140,7 @@ class Dispatcher:
         """A look without a transaction; not needed while somebody else looks and tells us."""
         if self._clock.monotonic() < self._look_at:
             return False
-        return await self._bridge.read(reader.has_ready, self._namespace, self._app, self._queues)
+        return await self._store.has_ready(self._served)
 
     async def _claim(self, free: int) -> Claimed:
         """From behind the marks; from the start once in a while, and when that brings nothing.
@@ -141,21 +148,20 @@ class Dispatcher:
         A sweep finds what came back or was committed late without a hint. It costs the more the longer nothing has been
         vacuumed, so the dearer the last one was, the longer until the next.
         """
-        is_sweep = not self._marks or self._clock.monotonic() >= self._sweep_at
+        is_sweep = not self._marks or bool(self._unknown) or self._clock.monotonic() >= self._sweep_at
         taken = await self._ask(free, is_sweep)
         if not taken.claims and not is_sweep and self._clock.monotonic() >= self._sweep_again_at:
             taken = await self._ask(free, is_sweep=True)
         return taken
 
-    async def _transact(self, free: int, marks: list[claim.Mark]) -> Claimed:
+    async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
         """Takes along the outcomes that wait to be written, if there are any."""
-        where = (self._worker, self._namespace, self._app, self._queues)
         reports = self._outcomes.lend()
         self.claiming_since = self._clock.monotonic()
         try:
             if not reports:
-                return await self._bridge.transact(claim.claim, *where, free, marks, self._room())
-            turned = await self._bridge.transact(turn.turn, reports, *where, free, marks, self._room())
+                return await self._store.claim(self._served, free, marks, self._room())
+            turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
         except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
             self._outcomes.take_back(None)
             self.is_in_doubt = True
@@ -166,7 +172,7 @@ class Dispatcher:
             self.is_in_doubt = True
             if not reports:
                 raise
-            return Claimed([], self._lanes, has_no_room=True)
+            return Claimed([], has_no_room=True)
         finally:
             self.claiming_since = None
         self._outcomes.take_back(turned.stale)
@@ -174,15 +180,27 @@ class Dispatcher:
 
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
         asked_at = self._clock.monotonic()
-        marks = [] if is_sweep else [(lane, rank, id) for lane, (rank, id) in self._marks.items()]
+        marks = None if is_sweep else [(lane, *self._marks[lane]) for lane in self._busy or self._marks]
+        unknown = set(self._unknown)
         self._heard.clear()
         taken = await self._transact(free, marks)
+        if taken.lanes is not None:
+            self._learn(taken.lanes, unknown)
         if is_sweep:
             now = self._clock.monotonic()
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)
             self._sweep_at = max(now + SWEEP_S, min(self._sweep_again_at, now + LONGEST_SWEEP_S))
+        self._busy.difference_update([lane for lane in taken.empty if lane not in self._heard])
         for lane, rank, id in taken.marks:
             # News that came meanwhile may be below what was taken, and need not have been seen by the claim.
-            heard = self._heard.get(lane, claim.LAST_RANK)
+            heard = self._heard.get(lane, LAST_RANK)
             self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
         return taken
+
+    def _learn(self, lanes: frozenset[int], unknown: set[int]) -> None:
+        """A claim has looked up the lanes of this worker: those that hints named before are among them, or foreign."""
+        for lane in lanes - self._marks.keys():
+            self._marks[lane] = (claim.FIRST_RANK, FIRST_ID)
+        self._busy = set(lanes)
+        self._foreign = (self._foreign | unknown) - lanes
+        self._unknown -= unknown | lanes

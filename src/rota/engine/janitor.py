@@ -1,48 +1,46 @@
 """Looks after the history: makes days ahead, removes what was kept long enough. Every node has one, one works.
 
-A round is many small pieces with pauses between them, so that nobody who enqueues or works notices it. Whatever happens
-to a piece, the next look goes on where it stopped.
+A round is many small pieces with pauses between them, so that it does not slow enqueues and workers. If a piece fails,
+the next look resumes where it stopped. The pieces are plain blocking calls, in a thread of the janitor's own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TypeVar
 
 from rota.clock import Clock
 from rota.domain import duration
 from rota.domain import retention as policy
 from rota.domain.errors import StoreError
 from rota.domain.retention import DAY_S, FIRST_BATCH, Pass, Retention, next_batch
-from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
 from rota.ids import FIRST_ID
 from rota.ops import retention
 from rota.ops.retention import Overtaken, Sweep
 from rota.store.keeping import Dropped, Keeper
+from rota.store.port import Store
 
 log = logging.getLogger("rota.engine")
 
-T = TypeVar("T")
 FIRST_LOOK_S = 60.0
 LOOK_S = 600.0
 PAUSE_S = 0.05
+_END = object()
 
 
 class Janitor:
     """Removes what `retention_days` and the namespaces say; 0 days is for ever."""
 
-    def __init__(self, bridge: Bridge, clock: Clock, keeper: Keeper | None, retention_days: int) -> None:
-        self._bridge = bridge
+    def __init__(self, store: Store, clock: Clock, keeper: Keeper | None, retention_days: int) -> None:
+        self._store = store
         self._clock = clock
         self._keeper = keeper
         self._default_s = retention_days * DAY_S
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rota-janitor")
-        self._round: AsyncIterator[None] | None = None
+        self._round: Iterator[None] | None = None
         self._rested = False
         self._told: set[int] = set()
         self.loop = Loop("janitor", self.step)
@@ -55,8 +53,8 @@ class Janitor:
             return FIRST_LOOK_S * (0.5 + self._clock.random())
         try:
             self._round = self._round or self._tidy()
-            await anext(self._round)
-        except StopAsyncIteration:
+            if await asyncio.get_running_loop().run_in_executor(self._threads, _has_more, self._round):
+                return PAUSE_S
             self._round = None
         except (StoreError, Overtaken) as error:
             self._round = None
@@ -65,8 +63,6 @@ class Janitor:
             # A history that grows is no reason to end the work.
             self._round = None
             log.exception("the history could not be looked after")
-        else:
-            return PAUSE_S
         return LOOK_S * (0.9 + 0.2 * self._clock.random())
 
     def close(self) -> None:
@@ -75,30 +71,28 @@ class Janitor:
             self._keeper.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _tidy(self) -> AsyncIterator[None]:
+    def _tidy(self) -> Iterator[None]:
         if self._keeper is not None:
-            await self._make_days(self._keeper)
+            self._make_days(self._keeper)
             yield
-        if not await self._bridge.read(retention.is_due):
+        if not self._store.read(retention.is_due):
             return
-        begun = await self._bridge.transact(retention.begin)
+        begun = self._store.transact(retention.begin)
         if begun is None:
             return
-        kept = await self._bridge.read(retention.policy, self._default_s)
+        kept = self._store.read(retention.policy, self._default_s)
         started_at = self._clock.monotonic()
         dropped: list[Dropped] = []
-        async for _ in self._remove(begun, kept, dropped):
-            yield
-        async for _ in self._remove_the_rest(begun, kept):
-            yield
-        removed = await self._bridge.transact(retention.end, begun.begun_at)
+        yield from self._remove(begun, kept, dropped)
+        yield from self._remove_the_rest(begun, kept)
+        removed = self._store.transact(retention.end, begun.begun_at)
         if removed:
             took = duration.words(self._clock.monotonic() - started_at)
             days = sum(not one.trouble for one in dropped)
             log.info("pruned %d executions and %d whole days in %s", removed, days, took)
 
-    async def _make_days(self, keeper: Keeper) -> None:
-        made = await self._blocking(keeper.make_ahead)
+    def _make_days(self, keeper: Keeper) -> None:
+        made = keeper.make_ahead()
         if made.made:
             log.info("made the days %s", ", ".join(map(policy.day_name, made.made)))
         for day in set(made.left) - self._told:
@@ -107,16 +101,16 @@ class Janitor:
         if made.waiting:
             log.warning("%d days could not be made: the tables are in use by long transactions", len(made.waiting))
 
-    async def _remove(self, begun: Pass, kept: Retention, dropped: list[Dropped]) -> AsyncIterator[None]:
+    def _remove(self, begun: Pass, kept: Retention, dropped: list[Dropped]) -> Iterator[None]:
         """Whole days where there are days, rows elsewhere."""
         now = begun.begun_at
         sweeps: list[Sweep | None] = []
         if self._keeper is None:
             sweeps.append(retention.sweep_all(kept, begun.mark, now))
         elif kept.shortest_s is not None:
-            for day in policy.days_to_drop(await self._blocking(self._keeper.days), kept, now):
-                one = await self._blocking(partial(self._keeper.drop, day, kept.cutoffs(now)))
-                await self._bridge.transact(retention.beat, begun.begun_at, one.removed)
+            for day in policy.days_to_drop(self._keeper.days(), kept, now):
+                one = self._keeper.drop(day, kept.cutoffs(now))
+                self._store.transact(retention.beat, begun.begun_at, one.removed)
                 dropped.append(one)
                 if one.trouble == "crowded":
                     sweeps.append(retention.sweep_day(kept, day, now))
@@ -124,36 +118,38 @@ class Janitor:
             sweeps += [retention.sweep_strays(kept, now), retention.sweep_hasty(kept, begun.mark, now)]
         for sweep in sweeps:
             if sweep is not None:
-                async for _ in self._sweep(begun, sweep):
-                    yield
+                yield from self._sweep(begun, sweep)
 
-    async def _sweep(self, begun: Pass, sweep: Sweep) -> AsyncIterator[None]:
+    def _sweep(self, begun: Pass, sweep: Sweep) -> Iterator[None]:
         batch = FIRST_BATCH
         after: str | None = sweep.after
         while after is not None:
             started_at = self._clock.monotonic()
-            step = await self._bridge.transact(retention.prune, begun.begun_at, sweep, after, batch)
+            step = self._store.transact(retention.prune, begun.begun_at, sweep, after, batch)
             batch = next_batch(batch, self._clock.monotonic() - started_at)
             after = step.after
             yield
 
-    async def _remove_the_rest(self, begun: Pass, kept: Retention) -> AsyncIterator[None]:
-        """Keys, workers, the ledger and the audit trail: all that is kept as long as the history, or longer."""
+    def _remove_the_rest(self, begun: Pass, kept: Retention) -> Iterator[None]:
+        """Keys, workers, deploys, the ledger, the audit trail: all that is kept as long as the history, or longer."""
         after: tuple[int, str] | None = (0, FIRST_ID)
         while after is not None:
-            after = await self._bridge.transact(retention.prune_keys, begun.begun_at, kept, after, FIRST_BATCH)
+            after = self._store.transact(retention.prune_keys, begun.begun_at, kept, after, FIRST_BATCH)
             yield
-        workers = await self._bridge.read(retention.old_workers, kept)
+        workers = self._store.read(retention.old_workers, kept)
         if workers:
-            await self._bridge.transact(retention.prune_workers, begun.begun_at, workers)
-        while await self._bridge.transact(retention.prune_affinity, begun.begun_at):
+            self._store.transact(retention.prune_workers, begun.begun_at, workers)
+        self._store.transact(retention.prune_deploys, begun.begun_at, kept)
+        while self._store.transact(retention.prune_affinity, begun.begun_at):
             yield
         reached: int | None = 0
         while reached is not None:
-            reached = await self._bridge.transact(retention.prune_ticks, begun.begun_at, kept, reached)
+            reached = self._store.transact(retention.prune_ticks, begun.begun_at, kept, reached)
             yield
-        while await self._bridge.transact(retention.prune_audit, begun.begun_at, kept):
+        while self._store.transact(retention.prune_audit, begun.begun_at, kept):
             yield
 
-    async def _blocking(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+def _has_more(pieces: Iterator[None]) -> bool:
+    """Does the next piece; False if that was the end of the round."""
+    return next(pieces, _END) is not _END

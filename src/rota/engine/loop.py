@@ -1,15 +1,22 @@
-"""A loop is a step that returns how long to sleep. Wake-ups cut the sleep short; polling is the truth."""
+"""A loop is a step that returns how long to sleep. Wake-ups cut the sleep short; polling is the truth.
+
+`run` starts the event loop of Rota's processes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from rota.domain.errors import StoreError
 
 log = logging.getLogger("rota.engine")
 
+T = TypeVar("T")
+SWITCH_INTERVAL_S = 0.0005
 FIRST_BACKOFF_S = 0.1
 LONGEST_BACKOFF_S = 1.0
 
@@ -73,6 +80,23 @@ class Loop:
             self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
             return self._backoff_s
         if self._backoff_s:
-            log.warning("%s: goes on", self.name)
+            log.warning("%s: resumed", self.name)
             self._backoff_s = 0.0
         return delay
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Runs `main` to its end, on uvloop where there is one."""
+    # The store's thread and the loop pass the interpreter to each other all the time, and must win it back quickly
+    # from code that computes.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(main)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # lazy: only where it is installed, which is everywhere but Windows
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -13,19 +13,17 @@ import msgspec
 
 from rota.clock import Clock
 from rota.domain.errors import StoreError
-from rota.engine.bridge import Bridge
+from rota.domain.served import Served
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
 from rota.engine.pace import Pace
+from rota.engine.port import WorkerStore
+from rota.engine.running import Stop
 from rota.engine.scribe import Scribe
-from rota.engine.stopping import Stop
 from rota.engine.worker import Worker
-from rota.executors.function import FunctionTarget
 from rota.executors.port import Executor
-from rota.ops import fleet, trouble
 from rota.ops.finish import Finished
-from rota.store import reader
 from rota.store.hints import CancelAsked, Hint, Ready
 
 MOST_UNWRITTEN = 3
@@ -56,16 +54,16 @@ class Node:
 
     def __init__(
         self,
-        bridge: Bridge,
+        store: WorkerStore,
         clock: Clock,
         place: Place,
-        targets: Mapping[str, FunctionTarget | Executor],
+        targets: Mapping[str, Executor],
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
         leaving: Callable[[], None] = lambda: None,
         blocked: Callable[[Finished], None] | None = None,
         alone: Mapping[str, Executor] | None = None,
     ) -> None:
-        self._bridge = bridge
+        self._store = store
         self._clock = clock
         self._place = place
         self._leaving = leaving
@@ -75,8 +73,8 @@ class Node:
         self._change = Wake()
         self._hurried = asyncio.Event()
         self._draining = self._finishing = False
-        self.completer = Completer(bridge, settled)
-        self.scribe = Scribe(bridge, clock)
+        self.completer = Completer(store, settled)
+        self.scribe = Scribe(store, clock)
         self._pace = Pace(clock, place.concurrency)
         self.worker = Worker(
             targets,
@@ -91,18 +89,17 @@ class Node:
             alone=alone,
         )
         self.dispatcher = Dispatcher(
-            bridge,
-            place.worker,
-            place.namespace,
-            place.app,
-            place.queues,
+            store,
+            Served.one(
+                place.namespace, place.app, None if place.queues is None else list(place.queues), sorted(targets)
+            ),
             free=self._free,
             start=self.worker.take,
             outcomes=self.completer,
             pace=self._pace,
             poll_s=place.poll_s,
             clock=clock,
-            room=self.worker.room,
+            room=self.worker.processes.room,
         )
         self._cancels = Loop("cancels", self._watch_cancels)
         self._reconcile = Loop("reconcile", self._name_what_we_hold)
@@ -150,7 +147,7 @@ class Node:
             self._leaving()
         with contextlib.suppress(StoreError):
             # Only for those who look: that no claims are made any more does not depend on it.
-            await self._bridge.transact(fleet.drain, self._place.worker)
+            await self._store.drain()
         await self._until(lambda: self.worker.is_idle or self._draining or self.worker.is_tainted)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._place.grace_s):
@@ -160,6 +157,7 @@ class Node:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
                 await self._until(lambda: self.scribe.is_empty)
+        await self.worker.processes.close()
 
     async def _idle_or_hurried(self) -> None:
         await self._until(lambda: self.worker.is_idle or self._hurried.is_set())
@@ -185,10 +183,10 @@ class Node:
 
     async def _watch_cancels(self) -> float | None:
         if not self.worker.is_idle:
-            for id in await self._bridge.read(reader.cancels, self._place.worker):
+            for id in await self._store.cancels():
                 self.worker.stop(id, Stop.CANCEL)
-        if (reasons := self.worker.trouble) != self._told:
-            await self._bridge.transact(trouble.tell, self._place.worker, reasons)
+        if (reasons := self.worker.processes.trouble) != self._told:
+            await self._store.tell_trouble(reasons)
             self._told = reasons
         return min(0.5, self._place.poll_s)
 
@@ -205,9 +203,9 @@ class Node:
             return self._place.lease_s * LEASES_PER_RECONCILE
         self.dispatcher.is_in_doubt = False
         held = self.worker.held() + self.completer.held()
-        unnamed = await self._bridge.read(reader.holds_more, self._place.worker, held)
+        unnamed = await self._store.holds_more(held)
         if self._suspects or unnamed:
             held = self.worker.held() + self.completer.held()
             self.dispatcher.disown(self._suspects)
-            self._suspects = await self._bridge.transact(fleet.reconcile, self._place.worker, held, self._suspects)
+            self._suspects = await self._store.reconcile(held, self._suspects)
         return self._place.lease_s * LEASES_PER_RECONCILE

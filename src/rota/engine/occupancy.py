@@ -1,29 +1,21 @@
 """How busy a child is, as its supervisor sees it: every claim and every report of the child passes by here.
 
-So nobody has to ask the database, nor the child, whose user code may keep it from answering.
+So the supervisor asks neither the database nor the child, whose user code may keep it from answering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from rota.clock import Clock
-from rota.engine.bridge import Bridge
-from rota.ops import claim, finish, fleet, turn
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
-from rota.store.port import Tx, View
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Occupancy:
-    """A bridge to the store that keeps count of what its child has claimed and not reported yet."""
+    """Counts what a child has claimed and not reported yet."""
 
-    def __init__(self, bridge: Bridge, clock: Clock, slots: int) -> None:
-        self._bridge = bridge
+    def __init__(self, clock: Clock, slots: int) -> None:
         self._clock = clock
         self._slots = slots
         self._held: set[str] = set()
@@ -46,25 +38,21 @@ class Occupancy:
         self._looked_at, self._slot_seconds = self._changed_at, 0.0
         return self._slots if self._has_no_room and self._held else max(mean, self._busy)
 
-    async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await self._bridge.transact(op, *args, **kwargs)
-        self._saw(op, args, result)
-        return result
-
-    async def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._bridge.read(query, *args, **kwargs)
-
-    def _saw(self, op: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
-        if op is claim.claim:
-            self._took(result)
-        elif op is turn.turn:
-            self._ended(args[0])
-            self._took(result.claimed)
-        elif op is finish.finish:
-            self._ended(args[0])
-        elif op is fleet.reconcile:
-            self._advance()
-            self._held.difference_update(id for id, _ in args[2])  # What it does not know of goes back.
+    def saw(self, verb: str, arguments: tuple[Any, ...], answer: Any) -> None:
+        """The child's verb was carried out."""
+        match verb:
+            case "claim":
+                self._took(answer)
+            case "finish_and_claim":
+                self._ended(arguments[0])
+                self._took(answer.claimed)
+            case "finish":
+                self._ended(arguments[0])
+            case "reconcile":
+                self._advance()
+                self._held.difference_update(id for id, _ in arguments[1])  # The store has given these back.
+            case _:
+                pass
 
     def _took(self, claimed: Claimed) -> None:
         self._advance()

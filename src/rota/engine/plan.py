@@ -1,15 +1,14 @@
-"""What a supervisor is told when it starts."""
+"""What a supervisor runs, and how: made from the settings when it starts."""
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Sequence
 
 import msgspec
 
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
+from rota.engine.host import Hello, Host
 from rota.engine.node import Place
 from rota.ops.fleet import Newcomer
 
@@ -26,7 +25,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     version: str
     quiet_s: float = 30.0
-    retention_days: int = 30
     offers: Offers = Offers()
 
     def place(self, worker: int, namespace: str, app: str) -> Place:
@@ -42,20 +40,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             grace_s=self.grace_s,
         )
 
-    def newcomer(self, namespace: str, app: str, pid: int) -> Newcomer:
+    def newcomer(self, hello: Hello, pid: int, host: Host) -> Newcomer:
         """What the store is told of one child."""
-        host = socket.gethostname()
         return Newcomer(
-            namespace=namespace,
-            app=app,
-            name=f"{host}:{pid}",
-            host=host,
+            namespace=hello.namespace,
+            app=hello.app,
+            name=f"{host.name}:{pid}",
+            host=host.name,
             pid=pid,
             version=self.version,
             queues=None if self.queues is None else list(self.queues),
+            jobs=hello.jobs,
             concurrency=self.concurrency,
             offers=self.offers,
-            supervisor=f"{host}:{os.getpid()}",
+            supervisor=f"{host.name}:{host.pid}",
             least=self.processes.least,
             most=self.processes.most,
+            deploy=hello.deploy,
         )

@@ -1,28 +1,94 @@
-"""How Rota's processes run their event loop."""
+"""One attempt in progress: what it runs by, how long it may take, and why it is asked to stop."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from enum import Enum
 
-T = TypeVar("T")
-SWITCH_INTERVAL_S = 0.0005
+from rota.clock import SystemClock
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.instant import MICROSECONDS
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import TimedOut
+from rota.executors.context import Context
+from rota.executors.port import Executor
 
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Runs `main` to its end, on uvloop where there is one."""
-    # The store's thread and the loop pass the interpreter to each other all the time, and must win it back quickly
-    # from code that computes.
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(main)
+_monotonic = SystemClock().monotonic
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # lazy: only where it is installed, which is everywhere but Windows
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
+class Stop(Enum):
+    """Why a running attempt is asked to stop."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    TOTAL_TIMEOUT = "total_timeout"
+    PROGRESS_TIMEOUT = "progress_timeout"
+    DRAIN = "drain"
+
+
+class Running:
+    """One attempt, as the worker that runs it has it."""
+
+    __slots__ = (
+        "bucket",
+        "claim",
+        "context",
+        "grace_bucket",
+        "has_begun",
+        "limit",
+        "rules",
+        "silence_bucket",
+        "stop",
+        "target",
+        "task",
+    )
+
+    def __init__(self, claim: Claim, target: Executor, context: Context, rules: Rules, limit: Stop) -> None:
+        self.claim = claim
+        self.target = target
+        self.context = context
+        self.rules = rules
+        """The target's rules with the overrides of the execution."""
+        self.limit = limit
+        """Which of its timers comes first."""
+        self.task: asyncio.Task[None] | None = None
+        self.has_begun = False
+        """Whether the task has run its first step. One that is cancelled before never runs at all."""
+        self.stop: Stop | None = None
+        """Why it was asked to stop, if it was."""
+        self.bucket = self.grace_bucket = self.silence_bucket = -1
+
+
+def timed_out(limit: Stop, rules: Rules) -> TimedOut:
+    if limit is Stop.PROGRESS_TIMEOUT:
+        silence_s = rules.progress_timeout_s
+        return TimedOut(payload.error("Timeout", f"the attempt told nothing of its progress for {silence_s:g} s"))
+    total = limit is Stop.TOTAL_TIMEOUT
+    limit_s = rules.total_timeout_s if total else rules.timeout_s
+    what = "all attempts together" if total else "the attempt"
+    return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
+
+
+def silence_left_s(rules: Rules, context: Context) -> float:
+    """How much longer an attempt may tell nothing, when the time that it had for its first word is over."""
+    limit_s, told_at = rules.progress_timeout_s, context.told_at
+    return 0.0 if limit_s is None or told_at is None else told_at + limit_s - _monotonic()
+
+
+def total_left_s(claim: Claim, rules: Rules) -> float | None:
+    """How much of the time for all attempts together was left when this one was claimed."""
+    total_s = rules.total_timeout_s
+    # The database's clock may have gone back since the first start; that gives nobody more time than there is.
+    return None if total_s is None else total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
+
+
+def limit(claim: Claim, rules: Rules, waited_s: float = 0.0) -> tuple[float | None, Stop]:
+    """How long this attempt may take, and which of the two timers says so; the wait for a place counts for one."""
+    timeout_s, left_s = rules.timeout_s, total_left_s(claim, rules)
+    if left_s is None:
+        return timeout_s, Stop.TIMEOUT
+    left_s -= waited_s
+    if timeout_s is not None and timeout_s <= left_s:
+        return timeout_s, Stop.TIMEOUT
+    return left_s, Stop.TOTAL_TIMEOUT

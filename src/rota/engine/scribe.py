@@ -22,9 +22,8 @@ from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.errors import StoreUnavailable
 from rota.domain.note import MOST_LINES, Piece, Run, State, pieces, size_of
-from rota.engine.bridge import Bridge
 from rota.engine.loop import Loop
-from rota.ops import notes
+from rota.engine.port import WorkerStore
 
 log = logging.getLogger("rota.engine")
 
@@ -34,6 +33,8 @@ RUN_US = 1000
 MOST_LINE_BYTES = 8192
 MOST_PIECES, MOST_BYTES = 1000, 1024 * 1024
 """What is written in one transaction."""
+MOST_STATES = 16 * 1024 * 1024
+"""Characters of checkpoints in one transaction."""
 HEAD_BYTES = TAIL_BYTES = 512 * 1024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """What may wait while the database is away; more is left out, and the log says so."""
@@ -94,8 +95,8 @@ class _Log:
 class Scribe:
     """Implements `executors.context.Notes` for all attempts of a process."""
 
-    def __init__(self, bridge: Bridge, clock: Clock) -> None:
-        self._bridge = bridge
+    def __init__(self, store: WorkerStore, clock: Clock) -> None:
+        self._store = store
         self._now = clock.now
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], _Log] = {}
@@ -191,8 +192,7 @@ class Scribe:
                 self._is_due = False
                 self._rested_at = self._event_loop.time() + MOMENT_S
                 fresh = self._fresh()
-                states, self._states = self._states, {}
-                self._in_flight = states
+                states = self._in_flight = self._next_states()
             self._cut(fresh)
             some = self._next()
             try:
@@ -204,7 +204,7 @@ class Scribe:
     async def _write(self, some: Sequence[Piece], states: Sequence[State]) -> None:
         """The pieces go when they are written, or can never be; until then they are the first to be written next."""
         try:
-            await self._bridge.transact(notes.write, list(some), list(states))
+            await self._store.write_notes(list(some), list(states))
         except StoreUnavailable:
             with self._lock:
                 for state in states:
@@ -282,6 +282,18 @@ class Scribe:
             size += sum([len(piece.text) for piece in found])
         with self._lock:
             self._waiting_bytes += size
+
+    def _next_states(self) -> dict[tuple[str, int], State]:
+        """Takes the first states, as many as go into one transaction, and at least one. Called with the lock held."""
+        size, some = 0, dict[tuple[str, int], State]()
+        for key, state in self._states.items():
+            size += len(state.checkpoint or "")
+            if some and size > MOST_STATES:
+                break
+            some[key] = state
+        for key in some:
+            del self._states[key]
+        return some
 
     def _next(self) -> list[Piece]:
         """The first pieces, as many as go into one transaction, and at least one if there is any."""

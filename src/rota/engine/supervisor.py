@@ -18,41 +18,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
 from rota.clock import Clock
 from rota.domain import requirement
 from rota.domain.errors import StoreError, StoreUnavailable
-from rota.domain.status import Reason
-from rota.engine import tether
-from rota.engine.bridge import Bridge, StoreBridge
-from rota.engine.child import DRAIN, FINISH, Hello
+from rota.domain.served import Served
+from rota.engine import tether, worker_end
 from rota.engine.crew import Crew
-from rota.engine.deadman import Deadman
-from rota.engine.heart import MARGIN, Heart, farewell
-from rota.engine.janitor import Janitor
+from rota.engine.heart import STUCK, Heart
+from rota.engine.host import DRAIN, FINISH, STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
-from rota.engine.process import ChildProcess, ending
-from rota.engine.strays import Strays, end_strays
+from rota.engine.port import SupervisorStore
+from rota.engine.rollout import Rollout
+from rota.engine.standstill import IdleWriter
 from rota.engine.upkeep import Upkeep
-from rota.ops import finish, fleet
-from rota.ops.upkeep import Served
-from rota.store import load
+from rota.engine.wire_server import Saw
+from rota.engine.worker_end import LAST_WORD_S
+from rota.executors.process.exiting import HANDLERS_S
 from rota.store.hints import CancelAsked, Due, Hint, Ready
-from rota.store.keeping import open_keeper
-from rota.store.port import Store
 
 log = logging.getLogger("rota.engine")
+T = TypeVar("T")
 
 QUICK_DEATH_S = 5.0
 LONGEST_PAUSE_S = 10.0
-LAST_WORD_S = 10.0
-STILL_OPEN_S = 0.5
 HEAD_START_S = 0.01
 
 
@@ -63,18 +57,25 @@ class Unusable(Exception):
 class Supervisor:
     """Keeps as many children at work as `plan.processes` allows and the load asks for, until told to stop."""
 
-    def __init__(self, plan: Plan, clock: Clock, open_store: Callable[[str], Store]) -> None:
+    def __init__(
+        self, plan: Plan, clock: Clock, host: Host, connect: Callable[[str], Awaitable[SupervisorStore]]
+    ) -> None:
+        """`connect` opens the store at the URL that the first child names."""
         self._plan = plan
         self._clock = clock
-        self._open_store = open_store
-        self._children: dict[int, ChildProcess] = {}
-        self._lives: set[asyncio.Task[int]] = set()
+        self._host = host
+        self._connect = connect
+        self._children: dict[int, Child] = {}
+        self._lives: set[asyncio.Task[Any]] = set()
         self._ours: set[int] = set()
         """Workers whose end is ours to report."""
         self._let_go: set[int] = set()
         """Workers that we ended ourselves, by no fault of what they ran."""
+        self._causes: dict[int, str] = {}
+        """Why we killed workers whose executions are charged with the crash."""
         self._retired: set[int] = set()
         """Workers that were let go, or that somebody has asked to drain: nobody takes their place."""
+        self._idle_writer = IdleWriter(plan.lease_s * STUCK)
         self._crew = Crew(
             plan.processes,
             plan.concurrency,
@@ -84,11 +85,8 @@ class Supervisor:
             waits=self._has_work,
             let_go=self._let_one_go,
         )
-        self._strays = Strays()
-        self._deadman = Deadman(plan.lease_s * MARGIN / 2)
         self._stopping = asyncio.Event()
-        self._store: Store | None = None
-        self._url = ""
+        self._store: SupervisorStore | None = None
         self._served: Served | None = None
         self._turn = 0
         self._opening = asyncio.Lock()
@@ -108,10 +106,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup, which is meant.
-                loop.add_signal_handler(number, self.stop)
+        self._host.on_signal(self.stop)
         slots = asyncio.create_task(self._all_slots(), name="slots")
         chores = asyncio.create_task(self._chores(), name="chores")
         try:
@@ -124,8 +119,7 @@ class Supervisor:
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
-            self._deadman.close()
-            await end_strays()
+            await self._host.close()
             if self._store is not None:
                 self._store.close()
 
@@ -137,35 +131,35 @@ class Supervisor:
     async def _chores(self) -> None:
         """Heartbeats and upkeep, once the first child has said which database to use."""
         await self._opened.wait()
-        assert self._store is not None
-        loop = asyncio.get_running_loop()
-        bridge = StoreBridge(self._store)
-        lease_s, poll_s = self._plan.lease_s, self._plan.poll_s
-        upkeep = Upkeep(bridge, self._clock, lease_s, poll_s, self._served, self._tell_ready, lambda: [*self._ours])
-        janitor = Janitor(bridge, self._clock, open_keeper(self._url, self._clock), self._plan.retention_days)
-        listener = self._store.bus.listen(Due, Ready, CancelAsked)
+        assert self._served is not None
+        store, lease_s, ours = self._opened_store, self._plan.lease_s, lambda: [*self._ours]
+        calls = (self._lost, self._unblock, self._retire, self._renewed, self._tell_trouble, store.commits)
+        self._heart = heart = Heart(store, self._clock, lease_s, *calls)
+        self._rollout = Rollout(store, self._served, lease_s, ours)
+        look = (lease_s, self._plan.poll_s, self._served, self._tell_ready, ours)
+        upkeep = Upkeep(store, self._clock, *look, steady_s=heart.steady_s)
 
-        def hear() -> None:
-            news = listener.take()
+        def hear(news: list[Hint]) -> None:
             for hint in news:
                 if isinstance(hint, Due):
                     upkeep.hear(hint)
             self._pass_on([hint for hint in news if not isinstance(hint, Due)])
 
-        loop.add_reader(listener.fileno(), hear)
-        self._bridge = bridge
-        calls = (self._lost, self._unblock, self._retire, self._renewed)
-        self._heart = Heart(bridge, self._clock, self._plan.lease_s, *calls)
+        stop_listening = store.listen(hear)
         self._usable.set()
         try:
-            watch = Loop("store watch", self._look_at_store)
-            loops = (self._heart.loop, self._heart.watch, upkeep.loop, watch, janitor.loop, self._strays.loop)
-            await asyncio.gather(*(one.run() for one in loops))
+            own = (heart.loop, heart.watch, upkeep.loop, self._rollout.loop, Loop("store watch", self._look_at_store))
+            watch = self._host.watch(
+                self._clock, lease_s, self._pids, self._report_standstill, self._kill_at_standstill
+            )
+            await asyncio.gather(*(one.run() for one in (*own, *watch, *store.housekeeping)))
         finally:
-            janitor.close()
-            loop.remove_reader(listener.fileno())
-            listener.close()
-            bridge.close()
+            stop_listening()
+
+    @property
+    def _opened_store(self) -> SupervisorStore:
+        assert self._store is not None, "the first child says where the store is"
+        return self._store
 
     def _pass_on(self, hints: list[Hint]) -> None:
         """To one child at once, each in its turn, and to the others a moment later: a single arrival needs only one."""
@@ -186,8 +180,7 @@ class Supervisor:
 
     async def _look_at_store(self) -> float:
         """A database that was deleted goes on to take writes that nobody will ever read: better to stop."""
-        trouble = self._store.trouble() if self._store is not None else None
-        if trouble:
+        if trouble := self._opened_store.trouble():
             raise Unusable(trouble)
         return self._plan.lease_s / 2
 
@@ -196,24 +189,23 @@ class Supervisor:
         pause_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
             started_at = self._clock.monotonic()
-            code, worker = await self._one_life()
+            ending, worker = await self._one_life()
             if worker in self._retired:
                 self._crew.gone()
                 return
             lived_s = self._clock.monotonic() - started_at
-            if code in (tether.DRAINED, tether.RECYCLE, tether.BLOCKED) or lived_s > QUICK_DEATH_S:
+            if ending.is_in_order or lived_s > QUICK_DEATH_S:
                 pause_s = FIRST_BACKOFF_S
             else:
                 await self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    async def _one_life(self) -> tuple[int, int | None]:
+    async def _one_life(self) -> tuple[Ending, int | None]:
         """Returns when the slot needs a new child: this one has ended, or is on its way out. Says which it was."""
         try:
-            child = await ChildProcess.spawn(self._plan.command)
+            child = await self._host.start(self._plan.command)
         except OSError as error:
             return self._unborn(error), None
-        self._deadman.start()
         try:
             hello = await self._hello(child)
             if hello is None:
@@ -223,31 +215,32 @@ class Supervisor:
             worker = await self._join(child, hello)
             if worker is None:
                 await self._end_at_once([child])
-                return tether.DRAINED, None
+                return Ending(tether.DRAINED, True), None
         except BaseException:
             await self._end_at_once([child])
             raise
         self._children[worker] = child
         self._ours.add(worker)
-        bridge = self._crew.enter(worker, self._bridge)
+        saw = self._crew.enter(worker)
         child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
         self._heart.tell(worker)
+        self._rollout.loop.wake.wake()
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = self._keep(self._live_out(worker, child, leaving, bridge))
+        life = self._keep(self._live_out(worker, child, leaving, saw))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         self._crew.leave(worker)
-        return (life.result() if life.done() else tether.RECYCLE), worker
+        return (life.result() if life.done() else Ending(tether.RECYCLE, True)), worker
 
-    def _keep(self, work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
+    def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Something that must come to its end before the supervisor may."""
         task = asyncio.create_task(work)
         self._lives.add(task)
         task.add_done_callback(self._lives.discard)
         return task
 
-    async def _hello(self, child: ChildProcess) -> Hello | None:
+    async def _hello(self, child: Child) -> Hello | None:
         """None if the child died, or if we are stopping: a child that still imports the app holds nothing."""
         hello = asyncio.create_task(child.hello())
         stop = asyncio.create_task(self._stopping.wait())
@@ -257,56 +250,59 @@ class Supervisor:
             child.kill()
         return await hello
 
-    async def _end_at_once(self, children: Iterable[ChildProcess]) -> None:
+    async def _end_at_once(self, children: Iterable[Child]) -> None:
         """Kills, and waits until they are gone: a loop that closes before that complains about them."""
         dying = list(children)
         for child in dying:
             child.kill()
         await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
 
-    def _unborn(self, error: OSError) -> int:
+    def _unborn(self, error: OSError) -> Ending:
         """The machine has no process or no descriptor for us now; the other children go on meanwhile."""
         log.error("cannot start a worker process, trying again: %s", error)
-        return tether.UNUSABLE
+        return Ending(tether.UNUSABLE, True)
 
-    async def _stillborn(self, child: ChildProcess) -> int:
+    async def _stillborn(self, child: Child) -> Ending:
         """The child ended while it imported the app. An exit code at the very first start is the app's own doing."""
-        code = await child.wait()
+        ending = Ending(await child.wait(), True)
         child.close()
         if not self._stopping.is_set():
-            text = f"the worker process {ending(code)} while it imported the app"
-            if code > 0 and self._store is None:
+            text = f"the worker process {ending} while it imported the app"
+            if ending.code > 0 and self._store is None:
                 raise Unusable(text)
             log.error("%s; trying again", text)
-        return code
+        return ending
 
-    async def _refused(self, child: ChildProcess, error: str) -> int:
+    async def _refused(self, child: Child, error: str) -> Ending:
         """The first child tells a mistake; a later one, after others have worked, tells a trouble that may pass."""
         if self._store is None:
             raise Unusable(error)
         log.error("a new worker process cannot start: %s", error)
-        return await child.wait()
+        return Ending(await child.wait(), True)
 
-    async def _live_out(self, worker: int, child: ChildProcess, leaving: asyncio.Task[None], bridge: Bridge) -> int:
+    async def _live_out(self, worker: int, child: Child, leaving: asyncio.Task[None], saw: Saw) -> Ending:
         """Until the child has ended; the store is told apart from that. A child that outstays its grace is killed."""
         end = asyncio.create_task(child.wait())
-        desk = asyncio.create_task(child.serve_store(bridge))
+        desk = asyncio.create_task(child.serve_store(self._opened_store.for_worker(worker), saw))
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([end], timeout=self._plan.grace_s + LAST_WORD_S)
+            await asyncio.wait([end], timeout=self._plan.grace_s + LAST_WORD_S + 2 * HANDLERS_S)
         finally:
             child.kill()  # Whatever is left of it, and what it started.
             leaving.cancel()
             stop.cancel()
         code = await end
-        if code < 0:
-            self._strays.look_soon()
+        await asyncio.wait([leaving])  # It reads the same pipe.
+        ending = await child.ended(code)
+        if ending.has_lost_lease or self._heart.is_over(worker):
+            # The child, the spawner or the lease watch has ended it: whichever was first, no job did.
+            self._let_go.add(worker)
         # The next child need not wait for this: if the store is away, it should be ready when the store is back.
-        self._keep(self._bury(worker, child, desk, code))
-        return code
+        self._keep(self._bury(worker, child, desk, ending))
+        return ending
 
-    async def _bury(self, worker: int, child: ChildProcess, desk: asyncio.Task[None], code: int) -> int:
+    async def _bury(self, worker: int, child: Child, desk: asyncio.Task[None], ending: Ending) -> None:
         """Lets the last words of a child come to their end, and tells the store that it is gone."""
         # First what the child asked for, then its end: a claim that came after would be lost until the lease ends. The
         # stream ends with the child, unless something that it forked holds it open: then what it sent is here already.
@@ -316,32 +312,33 @@ class Supervisor:
         child.close()
         del self._children[worker]
         self._heart.remove(worker)
-        if code == tether.BLOCKED:
-            await self._report_blocked(child)
-        if code in (tether.DRAINED, tether.RECYCLE, tether.BLOCKED):
-            await farewell(self._bridge, worker)
+        store = self._opened_store
+        if ending.is_in_order:
+            await worker_end.report_blocked(store, worker, child.blocked)
+            await worker_end.farewell(store, worker)
         else:
-            await self._report_death(worker, code)
+            cause, is_charged = self._causes.pop(worker, f"the worker process {ending}"), worker not in self._let_go
+            await worker_end.report_death(store, worker, cause, self._stopping, is_charged=is_charged)
+            self._let_go.discard(worker)
         self._ours.discard(worker)
-        return code
 
-    async def _join(self, child: ChildProcess, hello: Hello) -> int | None:
+    async def _join(self, child: Child, hello: Hello) -> int | None:
         """Its number; None if we are to stop before the store has one for it."""
         if not await self._open(hello):
             return None
-        newcomer = self._plan.newcomer(hello.namespace, hello.app, child.pid)
+        newcomer = self._plan.newcomer(hello, child.pid, self._host)
         backoff_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
-            joined_at = self._clock.monotonic()
+            sent_at = self._clock.monotonic()
             try:
-                worker = await self._bridge.transact(fleet.join, newcomer, self._plan.lease_s)
+                worker, waited_s = await self._opened_store.join(newcomer, self._plan.lease_s)
             except StoreError as error:
                 if backoff_s == FIRST_BACKOFF_S:
-                    log.warning("cannot join yet: %s", error)
+                    log.warning("cannot join yet, trying again: %s", error)
                 await self._pause(backoff_s)
                 backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
             else:
-                self._heart.add(worker, joined_at)
+                self._heart.add(worker, sent_at + waited_s)
                 return worker
         return None
 
@@ -352,54 +349,19 @@ class Supervisor:
                 if self._stopping.is_set():
                     return False
                 try:
-                    self._store = await asyncio.to_thread(self._open_store, hello.url)
+                    self._store = await self._connect(hello.url)
                 except StoreUnavailable as error:
                     if not error.may_pass:
                         raise
-            self._url = hello.url
+                    await self._pause(LONGEST_BACKOFF_S)
             queues = None if self._plan.queues is None else list(self._plan.queues)
-            self._served = Served(hello.namespace, hello.app, queues)
+            self._served = Served.one(hello.namespace, hello.app, queues, hello.jobs)
             self._opened.set()
         await self._usable.wait()
         return True
 
-    async def _report_blocked(self, child: ChildProcess) -> None:
-        """One attempt held the event loop beyond its time: that has ended so; the rest was not its fault."""
-        with contextlib.suppress(TimeoutError, StoreError):
-            async with asyncio.timeout(LAST_WORD_S):
-                report = await child.blocked()
-                if report is not None:
-                    log.error(
-                        "execution %s held its worker process beyond its time; the process is replaced", report.id
-                    )
-                    await self._bridge.transact(finish.finish, [report])
-
-    async def _report_death(self, worker: int, code: int) -> None:
-        """Until the store knows: if the lease had to tell it, what the child held would be charged with a crash."""
-        is_ours = worker in self._let_go
-        self._let_go.discard(worker)
-        cause = (
-            "the worker process lost its lease" if code == tether.LEASE_LOST else f"the worker process {ending(code)}"
-        )
-        if not is_ours:
-            log.error("%s; what it held goes to others", cause)
-        backoff_s = FIRST_BACKOFF_S
-        while True:
-            try:
-                if is_ours:
-                    await self._bridge.transact(fleet.leave, worker, Reason.LEASE_LOST)
-                else:
-                    await self._bridge.transact(fleet.declare_dead, worker, cause)
-            except StoreError:
-                if self._stopping.is_set():
-                    return
-                await self._pause(backoff_s)
-                backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
-            else:
-                return
-
-    def _lost(self, worker: int) -> None:
-        log.error("worker %d may no longer hold its lease; ending it, what it held goes back", worker)
+    def _lost(self, worker: int, why: str) -> None:
+        log.error("worker %d has lost its lease (%s): ending it, its executions go back uncharged", worker, why)
         if worker in self._children:
             self._let_go.add(worker)
             self._children[worker].kill()
@@ -407,7 +369,24 @@ class Supervisor:
     def _renewed(self, worker: int, until: float) -> None:
         if worker in self._children:
             self._children[worker].hold_until(until)
-            self._deadman.hold(self._children[worker].pid, until)
+            self._host.hold(self._children[worker], until)
+
+    def _tell_trouble(self, why: str) -> None:
+        """Sends the reason to the children: a child whose lease ends logs it."""
+        for child in self._children.values():
+            child.send(f"{tether.TROUBLE}{why}".encode())
+
+    def _pids(self) -> dict[int, int]:
+        return {worker: child.pid for worker, child in self._children.items()}
+
+    async def _report_standstill(self, worker: int, why: str) -> None:
+        if why:
+            log.warning("worker %d stands still: %s. It is killed after %g s", worker, why, self._plan.lease_s)
+        await self._opened_store.tell_standstill(worker, why)
+
+    def _kill_at_standstill(self, worker: int, why: str) -> None:
+        self._causes[worker] = f"the worker process stood still for longer than its lease ({why}), and was killed"
+        self._children[worker].kill()
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:
@@ -423,19 +402,15 @@ class Supervisor:
     async def _has_work(self) -> bool:
         """Whether something waits that a child of ours could take, if it had nothing else to do."""
         assert self._served is not None
-        where = (self._served.namespace, self._served.app, self._served.queues)
-        needs = await self._bridge.read(load.needs_of_ready, *where)
+        needs = await self._opened_store.needs_of_ready(self._served)
         return any(requirement.fits(one, requirement.encode(self._plan.offers)) for one in needs)
 
-    def _unblock(self) -> None:
-        """A child that holds the only turn to write and does not go on would cost everybody's lease: it must go.
-
-        It was stopped, or user code holds its interpreter, in the middle of a write.
-        """
-        culprit = self._store.blocker() if self._store is not None else None
+    async def _unblock(self, waited_s: float) -> None:
+        """Kills a child that holds the write lock of the database and does nothing with it."""
+        holder = await self._opened_store.blocker()
         for child in self._children.values():
-            if child.pid == culprit:
-                log.error("worker process %d keeps everybody from writing; killing it", child.pid)
+            if child.pid == holder and self._idle_writer.is_idle(child.pid, waited_s):
+                log.error("worker process %d holds the write lock and does not write; killing it", child.pid)
                 child.kill()
 
     async def _pause(self, seconds: float) -> None:

@@ -22,10 +22,13 @@ from rota.clock import SystemClock
 log = logging.getLogger("rota.engine")
 
 DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 79
-"""Exit codes by which a child tells its supervisor why it ended."""
+"""Exit codes of a child. A job can end its process with any of them, so a child that leaves in order announces its code
+on its pipe first; an exit code that was not announced is a crash."""
 
 UNTIL = "until "
 """Before the end of the lease, as a line from the supervisor."""
+TROUBLE = "trouble "
+"""Before the reason why the supervisor cannot renew the lease at the moment."""
 _PR_SET_PDEATHSIG = 1
 _clock = SystemClock()
 
@@ -38,19 +41,25 @@ def die_with(parent: int) -> None:
         os._exit(ORPHANED)
 
 
-def follow(fd: int, command: Callable[[str], None], lease_s: float) -> threading.Thread:
-    """Calls `command` for each line from the supervisor; ends the process at the end of the pipe, or of the lease."""
+def follow(
+    fd: int, command: Callable[[str], None], lease_s: float, leave: Callable[[int], object] = os._exit
+) -> threading.Thread:
+    """Calls `command` for each line from the supervisor. Ends the process at the end of the pipe, and with
+    `leave(LEASE_LOST)` at the end of the lease."""
 
     def listen() -> None:
-        lines, until = _Lines(fd), _clock.monotonic() + lease_s
+        lines, until, trouble = _Lines(fd), _clock.monotonic() + lease_s, ""
         # What was said before is heard first: this thread may not have had its turn for longer than the lease.
         while (line := lines.next(until)) is not None:
             if line.startswith(UNTIL):
-                until = float(line.removeprefix(UNTIL))
+                until, trouble = float(line.removeprefix(UNTIL)), ""
+            elif line.startswith(TROUBLE):
+                trouble = line.removeprefix(TROUBLE)
             else:
                 command(line)
-        log.error("the supervisor stands still, and the lease ends: letting go of everything")
-        os._exit(LEASE_LOST)
+        why = trouble or "the supervisor has not renewed it: it is stopped, or has no processor"
+        log.error("the lease of %g s has ended (%s): letting go of everything, uncharged", lease_s, why)
+        leave(LEASE_LOST)
 
     thread = threading.Thread(target=listen, name="rota-tether", daemon=True)
     thread.start()

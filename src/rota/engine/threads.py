@@ -1,44 +1,67 @@
 """Threads for user code: started when needed, never shared with the store.
 
-A thread hands its outcome to the event loop with at most one wake-up for many outcomes. A thread that does not come
-back is written off: it no longer counts, and its process is due for replacement.
+A thread hands its result to the event loop with at most one wake-up for many results. Every call has a thread of its
+own, so a call that never returns takes no thread from the others; its process is replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from rota.executors.forked import Original
+from rota.executors.process.fork_guard import Original
 
-Call = Callable[[], Any]
+T = TypeVar("T")
+
+
+class _Call:
+    """A function to call, and the future of the coroutine that waits for its result."""
+
+    __slots__ = ("function", "is_over", "result", "variables", "waiting")
+
+    def __init__(self, function: Callable[[], Any], waiting: asyncio.Future[None]) -> None:
+        self.function = function
+        self.waiting = waiting
+        self.variables = contextvars.copy_context()
+        self.result: Any = None
+        self.is_over = False
 
 
 class Threads:
-    """Runs calls in up to `most` threads; `done(result)` is called on the event loop."""
+    """Runs calls in threads. Implements `executors.context.Threads`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._calls: queue.SimpleQueue[tuple[Call, Callable[[Any], None]] | None] = queue.SimpleQueue()
-        self._results: list[tuple[Callable[[Any], None], Any]] = []
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._done: list[_Call] = []
         self._lock = threading.Lock()
         self._original = Original()
         self._threads = 0
         self._busy = 0
 
-    def start(self, call: Call, done: Callable[[Any], None]) -> None:
-        self._busy += 1
-        if self._busy > self._threads and self._threads < self._most:
-            self._add_thread()
-        self._calls.put((call, done))
+    async def run(self, function: Callable[[], T]) -> T:
+        """What `function` returns; it must not raise. Raises RuntimeError if there is no thread for it.
 
-    def write_off(self) -> None:
-        """One call will not come back; its thread may be replaced."""
-        self._most += 1
+        A thread cannot be interrupted, so the first cancellation only means that the function was asked to stop, and
+        its result is awaited. A second one ends the waiting.
+        """
+        call = _Call(function, self._loop.create_future())
+        self._busy += 1
+        if self._busy > self._threads:
+            self._add_thread()
+        self._calls.put(call)
+        try:
+            await call.waiting
+        except asyncio.CancelledError:
+            if not call.is_over:
+                call.waiting = self._loop.create_future()
+                await call.waiting
+        result: T = call.result
+        return result
 
     def close(self) -> None:
         for _ in range(self._threads):
@@ -49,19 +72,19 @@ class Threads:
             threading.Thread(target=self._serve, name="rota-job", daemon=True).start()
         except RuntimeError:
             if not self._threads:
+                self._busy -= 1
                 raise
             # The system gives us no more threads now: the call waits for one that we have.
             return
         self._threads += 1
 
     def _serve(self) -> None:
-        while (item := self._calls.get()) is not None:
-            call, done = item
-            result = call()
+        while (call := self._calls.get()) is not None:
+            call.result = call.variables.run(call.function)
             self._original.end_copy()
             with self._lock:
-                self._results.append((done, result))
-                first = len(self._results) == 1
+                self._done.append(call)
+                first = len(self._done) == 1
             if first:
                 try:
                     self._loop.call_soon_threadsafe(self._deliver)
@@ -70,7 +93,9 @@ class Threads:
 
     def _deliver(self) -> None:
         with self._lock:
-            results, self._results = self._results, []
-        for done, result in results:
+            done, self._done = self._done, []
+        for call in done:
             self._busy -= 1
-            done(result)
+            call.is_over = True
+            if not call.waiting.done():
+                call.waiting.set_result(None)

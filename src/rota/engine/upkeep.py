@@ -8,17 +8,20 @@ hints about what was scheduled for when.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 
 from rota.clock import Clock
 from rota.domain import schedule
-from rota.engine.bridge import Bridge
+from rota.domain.instant import MICROSECONDS
+from rota.domain.served import Served
 from rota.engine.loop import Loop
-from rota.ids import FIRST_ID, IdSource
-from rota.ops import firing, following, upkeep
+from rota.engine.port import SupervisorStore
+from rota.engine.worker_end import log_failures
+from rota.ids import FIRST_ID
+from rota.ops import firing, upkeep
 from rota.store.hints import Due
 
-MICROSECONDS = 1_000_000
 LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
 FOLLOW_S = 5.0
@@ -32,17 +35,22 @@ class Upkeep:
 
     def __init__(
         self,
-        bridge: Bridge,
+        store: SupervisorStore,
         clock: Clock,
         lease_s: float,
         poll_s: float,
-        served: upkeep.Served | None = None,
+        served: Served | None = None,
         found: Callable[[dict[int, int]], None] = lambda _: None,
         ours: Callable[[], Sequence[int]] = tuple,
         leads_all: bool = False,
+        steady_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """`ours` are the workers whose end the caller reports itself. One that `leads_all` leaves no tick to others."""
-        self._bridge = bridge
+        """`ours` are the workers whose end the caller reports itself. One that `leads_all` leaves no tick to others.
+
+        `steady_s()` says for how long the caller's own heartbeats have been written. After an outage of the database
+        every lease has run out: no worker is declared dead before the live ones had a whole lease to renew theirs.
+        """
+        self._store = store
         self._clock = clock
         self._lease_s = lease_s
         self._poll_s = poll_s
@@ -50,7 +58,7 @@ class Upkeep:
         self._found = found
         self._ours = ours
         self._leads_all = leads_all
-        self._ids = IdSource(clock)
+        self._steady_s = steady_s
         self._shards: Sequence[tuple[int, int]] = upkeep.ALL_SHARDS if leads_all else schedule.share(0, ())
         self._follow_at = 0.0
         self._follow_after = FIRST_ID
@@ -72,18 +80,21 @@ class Upkeep:
         self._notice_jump(chores.now)
         done = [0]
         if _is_past(chores.next_due_at, chores.now):
-            done.append(await self._bridge.transact(upkeep.promote))
+            done.append(await self._store.promote())
         if _is_past(chores.next_deadline, chores.now):
-            done.append(await self._bridge.transact(upkeep.expire))
+            done.append(await self._store.expire())
         if _is_past(chores.next_tick_at, chores.now):
             done.append(await self._fire())
+        if chores.has_lifted:
+            done.append(await self._store.release_lifted())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
-            swept = await self._bridge.transact(following.sweep, self._follow_after)
+            swept = await self._store.sweep_followers(self._follow_after)
             self._follow_after = swept.after
             done.append(swept.woken)
-        if chores.dead_workers and self._clock.monotonic() >= self._rescue_after:
-            await self._bridge.transact(upkeep.rescue, self._lease_s, chores.now, self._ours())
+        is_settled = self._clock.monotonic() >= self._rescue_after and self._steady_s() >= self._lease_s
+        if chores.dead_workers and is_settled:
+            log_failures(await self._store.rescue(self._lease_s, chores.now, self._ours()))
         # What came due meanwhile is not in the look that was taken before: look again.
         return 0 if max(done) > 0 else self._delay_s(chores)
 
@@ -94,7 +105,7 @@ class Upkeep:
         """
         asked_at = self._clock.monotonic()
         served = self._served if asked_at >= self._look_for_ready_at else None
-        chores = await self._bridge.read(upkeep.look, self._lease_s, served, self._shards, self._ours())
+        chores = await self._store.look(self._lease_s, served, self._shards, self._ours())
         if not self._leads_all:
             self._shards = schedule.share(chores.workers, chores.places)
         if served is not None:
@@ -126,7 +137,7 @@ class Upkeep:
         first, among = self._turn, len(self._shards)
         self._turn = (first + (number if number < among else 1)) % among
         shards = [self._shards[(first + place) % among] for place in range(number)]
-        return (await self._bridge.transact(firing.fire, shards, self._ids.many)).schedules
+        return await self._store.fire(shards)
 
     def _notice_jump(self, now: int) -> None:
         """If the store's clock jumped, leases mean nothing until every living worker had time to renew.

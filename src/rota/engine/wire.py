@@ -1,104 +1,88 @@
-"""What a child and its supervisor say to each other about the store.
+"""What travels between a child (`wire_client`) and its supervisor (`wire_server`): the verbs of a worker.
 
 The child runs user code, which may keep the interpreter for as long as it likes, also in the middle of a write that
-everybody else waits for. So it is the supervisor that writes, on the child's behalf.
+holds a lock of the database. So the supervisor writes on the child's behalf.
 
 A call is `[number, verb, arguments]`, an answer `[number, failure, result]`, both in msgpack behind four bytes of
-length. Hints come down the same way, as an answer to no call: one listener for each node, not for each child. Only the
-operations below can be called, and nothing that travels can carry code.
+length. Hints come down the same way, as an answer to no call: one listener for each supervisor, not for each child.
+Only the verbs below can be called, and nothing that travels can carry code.
+
+Jobs can write to the child's end of the socket, so the supervisor trusts nothing that comes from it: a call has a
+maximum length, and no verb names a worker: all of them concern the worker that the child is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from rota.domain.breaker import Breaker
-from rota.domain.duration import seconds
-from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreMismatch, StoreUnavailable
-from rota.domain.lifecycle import Rules
+from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreFull, StoreMismatch, StoreUnavailable
 from rota.domain.note import Piece, State
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.requirement import Room
-from rota.domain.retry import Custom, Exponential, Fixed, Linear, Policy
+from rota.domain.served import Served
 from rota.domain.usage import Usage
-from rota.ops import claim, finish, fleet, notes, trouble, turn
+from rota.engine.port import Attempts
 from rota.ops.claim import Claimed, Mark
-from rota.ops.finish import DEFAULT_RULES, Finished
+from rota.ops.finish import Finished
 from rota.ops.turn import Turned
-from rota.store import reader
 from rota.store.hints import Hint
 
 LENGTH = 4
-REPORTING = ("turn", "finish")
+MOST_BYTES = 80 * 1024 * 1024
+"""The longest call: the largest result that a setting allows (64 MiB), or a batch of 16 Mi characters of results,
+errors or checkpoints (`completer.MOST_BYTES`, `scribe.MOST_STATES`) at four bytes each, and 16 MiB for the rest."""
+REPORTING = ("finish_and_claim", "finish")
 NO_CALL = -1
 BUFFER = 1024 * 1024
 _FAILURES: dict[str, type[RotaError]] = {
-    kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreMismatch, StoreError)
+    kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreFull, StoreMismatch, StoreError)
 }
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Terms(msgspec.Struct, frozen=True, array_like=True):
-    """What the lifecycle needs of a job's rules. Exception classes and callables have done their part in the child."""
-
-    policy: str
-    attempts: int
-    step_s: float = 0.0
-    factor: float = 2.0
-    cap_s: float = 0.0
-    jitter: bool = True
-    total_timeout_s: float | None = None
-
-
 class Report(msgspec.Struct, frozen=True, array_like=True):
-    """A `Finished` on its way; `terms` only where the lifecycle needs them. Of what is written, only that it is."""
+    """A `Finished` on its way. Of what is written, only that it is."""
 
     id: str
     fence: int
     outcome: Outcome
     jitter: float
-    terms: Terms | None
     is_written: bool = False
     usage: Usage | None = None
     breakers: tuple[Breaker, ...] = ()
     pauses: bool = False
 
 
-class Verb(msgspec.Struct, frozen=True):
-    """One operation that a child may ask for, and the types that go in and come out."""
-
-    op: Callable[..., Any]
-    takes: Any
-    gives: Any
-    reads: bool = False
+class TooLong(Exception):
+    """A frame above the limit. Nothing of it was read."""
 
 
 Success = tuple[str, int, str]
 """The id, the fence and the result: of most attempts there is no more to say."""
 Reports = tuple[list[Success], list[Report]]
-Attempts = list[tuple[str, int]]
-VERBS: dict[str, Verb] = {
-    "claim": Verb(claim.claim, tuple[int, str, str, list[str] | None, int, list[Mark], Room], Claimed),
-    "turn": Verb(turn.turn, tuple[Reports, int, str, str, list[str] | None, int, list[Mark], Room], Turned),
-    "finish": Verb(finish.finish, tuple[Reports], list[str]),
-    "notes": Verb(notes.write, tuple[list[Piece], list[State]], list[str]),
-    "drain": Verb(fleet.drain, tuple[int], None),
-    "trouble": Verb(trouble.tell, tuple[int, dict[str, str]], None),
-    "reconcile": Verb(fleet.reconcile, tuple[int, list[str], Attempts], Attempts),
-    "has_ready": Verb(reader.has_ready, tuple[str, str, list[str] | None], bool, reads=True),
-    "cancels": Verb(reader.cancels, tuple[int], list[str], reads=True),
-    "holds_more": Verb(reader.holds_more, tuple[int, list[str]], bool, reads=True),
+VERBS: dict[str, tuple[Any, Any]] = {
+    "claim": (tuple[Served, int, list[Mark] | None, Room], Claimed),
+    "finish": (tuple[Reports], list[str]),
+    "finish_and_claim": (tuple[Reports, Served, int, list[Mark] | None, Room], Turned),
+    "write_notes": (tuple[list[Piece], list[State]], list[str]),
+    "drain": (tuple[()], None),
+    "tell_trouble": (tuple[dict[str, str]], None),
+    "reconcile": (tuple[list[str], Attempts], Attempts),
+    "has_ready": (tuple[Served], bool),
+    "cancels": (tuple[()], list[str]),
+    "holds_more": (tuple[list[str]], bool),
 }
-NAMES: dict[Callable[..., Any], str] = {verb.op: name for name, verb in VERBS.items()}
-_takes = {name: msgspec.msgpack.Decoder(verb.takes) for name, verb in VERBS.items()}
-_gives = {name: msgspec.msgpack.Decoder(verb.gives) for name, verb in VERBS.items()}
+"""The verbs of `engine.port.WorkerStore`: the types of the arguments, and of the answer."""
+_takes = {verb: msgspec.msgpack.Decoder(takes) for verb, (takes, _) in VERBS.items()}
+_gives = {verb: msgspec.msgpack.Decoder(gives) for verb, (_, gives) in VERBS.items()}
 _call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _news = msgspec.msgpack.Decoder(list[Hint])
+_read_report = msgspec.msgpack.Decoder(Report)
 _answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
 
 
@@ -108,12 +92,12 @@ def call(number: int, name: str, arguments: tuple[Any, ...]) -> bytes:
     return _framed(_encode((number, name, arguments)))
 
 
-def read_call(data: bytes) -> tuple[int, Verb, tuple[Any, ...]]:
+def read_call(data: bytes) -> tuple[int, str, tuple[Any, ...]]:
     number, name, raw = _call.decode(data)
     arguments = _takes[name].decode(raw)
     if name in REPORTING:
         arguments = (_all_finished(*arguments[0]), *arguments[1:])
-    return number, VERBS[name], arguments
+    return number, name, arguments
 
 
 def answer(number: int, result: Any) -> bytes:
@@ -151,13 +135,16 @@ def report_line(finished: Finished) -> bytes:
 
 
 def read_report(line: bytes) -> Finished:
-    return _finished(msgspec.msgpack.decode(bytes.fromhex(line.decode()), type=Report))
+    return _finished(_read_report.decode(bytes.fromhex(line.decode())))
 
 
-async def read_frame(stream: asyncio.StreamReader) -> bytes | None:
-    """The next frame; None at the end."""
+async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None) -> bytes | None:
+    """The next frame; None at the end. Raises TooLong before it reads a frame of more than `most_bytes`."""
     try:
-        return await stream.readexactly(int.from_bytes(await stream.readexactly(LENGTH)))
+        length = int.from_bytes(await stream.readexactly(LENGTH))
+        if most_bytes is not None and length > most_bytes:
+            raise TooLong(f"a frame of {length:,} bytes, and the limit is {most_bytes:,}")
+        return await stream.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
 
@@ -172,7 +159,7 @@ def _reports(reports: Sequence[Finished]) -> Reports:
     for one in reports:
         outcome = one.outcome
         is_plain = type(outcome) is Succeeded and one.written is None and one.usage is None
-        if is_plain and not one.rules.breakers and not one.rules.pauses:
+        if is_plain and not one.breakers and not one.pauses:
             successes.append((one.id, one.fence, outcome.result))  # type: ignore[union-attr]
         else:
             others.append(_report(one))
@@ -187,46 +174,11 @@ def _all_finished(successes: list[Success], others: list[Report]) -> list[Finish
 
 
 def _report(finished: Finished) -> Report:
-    plain = finished.rules is DEFAULT_RULES or type(finished.outcome) is Succeeded
-    terms = None if plain else _terms(finished.rules)
-    written = finished.written is not None
-    rules = finished.rules
     attempt = (finished.id, finished.fence, finished.outcome, finished.jitter)
-    return Report(*attempt, terms, written, finished.usage, rules.breakers, rules.pauses)
-
-
-def _terms(rules: Rules) -> Terms:
-    total_s = rules.total_timeout_s
-    match rules.retry:
-        case Linear(attempts=attempts, step=step, cap=cap):
-            return Terms("linear", attempts, seconds(step), cap_s=seconds(cap), total_timeout_s=total_s)
-        case Exponential(attempts=attempts, base=base, factor=factor, cap=cap, jitter=jitter):
-            return Terms("exponential", attempts, seconds(base), factor, seconds(cap), jitter, total_s)
-        case Fixed(attempts=attempts, delay=delay):
-            return Terms("fixed", attempts, seconds(delay), total_timeout_s=total_s)
-        case Custom(attempts=attempts):
-            # The callable was asked in the child, and its answer is in the outcome.
-            return Terms("fixed", attempts, total_timeout_s=total_s)
-
-
-def _rules(terms: Terms) -> Rules:
-    policy: Policy
-    match terms.policy:
-        case "linear":
-            policy = Linear(attempts=terms.attempts, step=terms.step_s, cap=terms.cap_s)
-        case "exponential":
-            factor, cap = terms.factor, terms.cap_s
-            policy = Exponential(
-                attempts=terms.attempts, base=terms.step_s, factor=factor, cap=cap, jitter=terms.jitter
-            )
-        case _:
-            policy = Fixed(attempts=terms.attempts, delay=terms.step_s)
-    return Rules(retry=policy, total_timeout_s=terms.total_timeout_s)
+    return Report(*attempt, finished.written is not None, finished.usage, finished.breakers, finished.pauses)
 
 
 def _finished(report: Report) -> Finished:
-    rules = DEFAULT_RULES if report.terms is None else _rules(report.terms)
-    if report.breakers or report.pauses:
-        rules = replace(rules, breakers=report.breakers, pauses=report.pauses)
+    attempt = (report.id, report.fence, report.outcome, report.jitter)
     written = "" if report.is_written else None
-    return Finished(report.id, report.fence, report.outcome, rules, report.jitter, "", written, report.usage)
+    return Finished(*attempt, "", written, report.usage, None, report.breakers, report.pauses)

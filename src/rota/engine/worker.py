@@ -1,57 +1,51 @@
 """Runs claims and turns each into an Outcome. Never writes: outcomes go to the completer.
 
-Async functions run as tasks on the loop, sync ones in threads, and what runs elsewhere has an executor, which is a
-task here. Every attempt can be asked to stop, for one of five causes; a task is cancelled, a thread is only told.
-Whoever does not stop within the grace is written off: its outcome is recorded, its slot is free again, and the process
-asks to be replaced, because the code may still be running in it.
+Every attempt is a task that awaits its executor. It can be asked to stop, for one of five causes; then the task is
+cancelled. An attempt that does not stop within the grace is written off: its outcome is recorded, its slot is free
+again, and the process asks to be replaced, because the code may still be running in it.
 
-What was claimed ahead waits for a slot, but not for long: then it is given back, for others may have one.
+An execution that was claimed ahead waits for a slot, but not for long: then it is given back, because another worker
+may have a free slot.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from rota.clock import Clock
-from rota.domain import payload
+from rota.domain import overrides
 from rota.domain.claim import Claim
 from rota.domain.errors import StoreError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Succeeded
-from rota.domain.requirement import Room
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
-from rota.engine import stopping
-from rota.engine.attempt import Running
+from rota.engine import running as limits
 from rota.engine.completer import Completer
-from rota.engine.elsewhere import Elsewhere
 from rota.engine.pace import Pace
+from rota.engine.process_capacity import ProcessCapacity
+from rota.engine.running import Running, Stop
 from rota.engine.scribe import Scribe
-from rota.engine.stopping import Stop
+from rota.engine.slot_wait import SlotWait
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, Timers
 from rota.engine.watchdog import Watchdog
-from rota.executors import capture, trust
+from rota.executors import capture
 from rota.executors.context import Context
-from rota.executors.forked import Original
-from rota.executors.function import FunctionTarget, described
+from rota.executors.function import described
 from rota.executors.port import Executor
+from rota.executors.process.fork_guard import Original
 from rota.ops.finish import DEFAULT_RULES, Finished
 
 log = logging.getLogger("rota.engine")
 
 STOP_GRACE_S = 5.0
-WAIT_S = 0.1
-"""What has waited for a slot for so long, and at most twice that, is given back."""
-UNKNOWN_JOB_DELAY_S = 5.0
-LONGEST_UNKNOWN_DELAY_S = 300.0
-MICROSECONDS = 1_000_000
-_NOT_COMMITTED = Failed(
-    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
-)
+MISSING_JOB_DELAY_S = 5.0
 _NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
 
 
@@ -60,7 +54,7 @@ class Worker:
 
     def __init__(
         self,
-        targets: Mapping[str, FunctionTarget | Executor],
+        targets: Mapping[str, Executor],
         completer: Completer,
         clock: Clock,
         concurrency: int,
@@ -84,22 +78,23 @@ class Worker:
         self._stop_grace_s = stop_grace_s
         self._pace = pace
         self._alone = alone or {}
-        self._elsewhere = Elsewhere(targets, clock)
+        self.processes = ProcessCapacity(targets, clock, alone)
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Running] = {}
         self._waiting: OrderedDict[str, Claim] = OrderedDict()
-        self._came = 0
-        self._impatience: asyncio.TimerHandle | None = None
+        self._slot_wait = SlotWait(lambda: len(self._waiting), self._give_back)
         self._begins = True
         self._blocked = blocked
         self._watchdog = Watchdog(lambda: self._deadlines.first_at, self._culprit, self._end_blocked)
         self._deadlines: Timers[str] = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
         self._silences: Timers[str] = Timers(self._listen_for)
         self._graces: Timers[str] = Timers(self._write_off)
-        self._threads = Threads(concurrency)
+        self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self._original = Original()
+        self._variables = contextvars.copy_context()
+        """The context variables as the app's import has left them: each attempt runs in a copy of its own."""
         self.is_tainted = False
         """Code that did not stop may still run in this process: it should be replaced."""
 
@@ -108,14 +103,6 @@ class Worker:
         """Claims that it can take: none in a process that must be replaced."""
         held = len(self._running) + len(self._waiting)
         return 0 if self.is_tainted else self._concurrency + self._pace.ahead - held
-
-    def room(self) -> Room:
-        """How many of the claims may be of jobs that need a process of their own."""
-        return self._elsewhere.room()
-
-    @property
-    def trouble(self) -> dict[str, str]:
-        return self._elsewhere.trouble
 
     @property
     def is_idle(self) -> bool:
@@ -132,22 +119,13 @@ class Worker:
             self._start(claim)
         else:
             self._waiting[claim.id] = claim
-            self._came += 1
-            if self._impatience is None:
-                self._impatience = self._loop.call_later(WAIT_S, self._give_up_on, self._came)
+            self._slot_wait.add()
 
     def begin_no_more(self) -> None:
         """What waits, and whatever comes, goes back to where it came from."""
         self._begins = False
         self._give_back(len(self._waiting))
-        self._elsewhere.give_up()
-
-    def _give_up_on(self, came: int) -> None:
-        """Gives back what was among the first `came` that ever waited, and waits still."""
-        self._impatience = None
-        self._give_back(len(self._waiting) - (self._came - came))
-        if self._waiting:
-            self._impatience = self._loop.call_later(WAIT_S, self._give_up_on, self._came)
+        self.processes.give_up()
 
     def _give_back(self, count: int) -> None:
         for _ in range(count):
@@ -159,48 +137,38 @@ class Worker:
         if claim.is_suspect and claim.job in self._alone:
             target = self._alone[claim.job]
         if target is None:
-            self._report(claim, _unknown(claim), None)
+            # A worker claims only jobs that it has.
+            log.error("execution %s is of job %r, which this worker does not have: it goes back", claim.id, claim.job)
+            self._report(claim, GivenBack(Reason.NOT_BEGUN, MISSING_JOB_DELAY_S), None)
             return
-        limit_s, limit = stopping.limit(claim, target)
+        rules = overrides.applied(target.rules, claim.overrides)
+        limit_s, limit = limits.limit(claim, rules)
         if limit_s is not None and limit_s <= 0:
-            self._report(claim, stopping.timed_out(limit, target), target)
+            self._report(claim, limits.timed_out(limit, rules), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
         context = Context(claim, deadline, target.completions)
         context.notes = self._scribe
-        running = Running(claim, target, context, limit)
-        if isinstance(target, FunctionTarget):
-            prepared = target.prepare(claim.arguments, context)
-            if isinstance(prepared, Failed):
-                self._report(claim, prepared, target)
-                return
-            args, kwargs = prepared
-            if target.rules.slice_s is not None:
-                context.begin_slice(target.rules.slice_s)
-            if target.is_async:
-                running.task = self._loop.create_task(self._run_async(running, target, args, kwargs))
-            else:
-                self._run_in_thread(running, target, args, kwargs)
-        else:
-            running.task = self._loop.create_task(self._run_elsewhere(running, target))
-            self._elsewhere.began(target)
-        self._running[claim.id] = running
-        if isinstance(target, FunctionTarget) or not target.begins_later:
-            self._arm(running, limit_s)
-        else:
+        context.threads = self._threads
+        running = self._running[claim.id] = Running(claim, target, context, rules, limit)
+        running.task = self._loop.create_task(self._run(running), context=self._variables.copy())
+        self.processes.began(target)
+        if target.begins_later:
             self._await_place(running)
+        else:
+            self._arm(running, limit_s)
 
     def _await_place(self, running: Running) -> None:
         """Until it begins, only the time for all attempts together runs."""
         claim, since = running.claim, self._loop.time()
         running.context.begun = lambda: self._begun(running, self._loop.time() - since)
-        if (left_s := stopping.total_left_s(claim, running.target)) is not None:
+        if (left_s := limits.total_left_s(claim, running.rules)) is not None:
             running.limit = Stop.TOTAL_TIMEOUT
             running.bucket = self._deadlines.add(left_s, claim.id)
 
     def _begun(self, running: Running, waited_s: float) -> None:
         """It has waited for a place until now, and that is not charged to the attempt."""
-        limit_s, limit = stopping.limit(running.claim, running.target, waited_s)
+        limit_s, limit = limits.limit(running.claim, running.rules, waited_s)
         if limit_s is not None:
             running.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
         if running.stop is None and self._running.get(running.claim.id) is running:
@@ -210,7 +178,7 @@ class Worker:
             self._arm(running, limit_s)
 
     def _arm(self, running: Running, limit_s: float | None) -> None:
-        id, silence_s = running.claim.id, running.target.rules.progress_timeout_s
+        id, silence_s = running.claim.id, running.rules.progress_timeout_s
         if limit_s is not None:
             running.bucket = self._deadlines.add(limit_s, id)
         if silence_s is not None:
@@ -226,8 +194,8 @@ class Worker:
             return
         running.stop = cause
         running.context._ask_to_stop()
-        running.grace_bucket = self._graces.add(_grace_s(running.target, self._stop_grace_s), id)
-        if running.task is not None:
+        running.grace_bucket = self._graces.add(running.target.grace_s + self._stop_grace_s, id)
+        if running.task is not None and running.has_begun:
             running.task.cancel()
 
     def stop_all(self, cause: Stop) -> None:
@@ -239,54 +207,28 @@ class Worker:
         self._watchdog.close()
         for timers in (self._deadlines, self._silences, self._graces):
             timers.close()
-        if self._impatience is not None:
-            self._impatience.cancel()
+        self._slot_wait.close()
         self._waiting.clear()
         for running in list(self._running.values()):
             if running.task is not None:
                 running.task.cancel()
         self._running.clear()
         for target in self._targets.values():
-            if not isinstance(target, FunctionTarget):
-                trust.abandon(target)
+            target.abandon()
         self._threads.close()
 
-    def _run_in_thread(
-        self, running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
-    ) -> None:
-        self._threads.start(
-            lambda: _run_sync(running, target, args, kwargs), lambda outcome: self._end(running, outcome)
-        )
-
-    async def _run_elsewhere(self, running: Running, target: Executor) -> None:
+    async def _run(self, running: Running) -> None:
         outcome: Outcome
+        running.has_begun = True
         try:
-            returned = await target.run(running.claim, running.context)
-            outcome = returned if trust.is_ours(target) else trust.outcome(returned)
+            if running.stop is not None:
+                raise asyncio.CancelledError
+            outcome = await running.target.run(running.claim, running.context)
         except asyncio.CancelledError as error:
             outcome = _stopped(running, error)
         except BaseException as error:
             log.exception("the executor of job %s failed", running.claim.job)
             outcome = Failed(described(error))
-        if not trust.is_ours(target):
-            running.context.usage = trust.usage(running.context.usage)
-        self._end(running, outcome)
-
-    async def _run_async(
-        self, running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]
-    ) -> None:
-        outcome: Outcome
-        capture.current.set(running.context)
-        try:
-            value = await target.function(*args, **kwargs)
-        except asyncio.CancelledError as error:
-            outcome = _stopped(running, error)
-        except BaseException as error:
-            outcome = _failed(running, target, error)
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                log.warning("job %s raised %s; recorded as a failure", running.claim.job, type(error).__name__)
-        else:
-            outcome = _returned(running, target, value)
         self._end(running, outcome)
 
     def _end(self, running: Running, outcome: Outcome) -> None:
@@ -303,8 +245,7 @@ class Worker:
             self._silences.remove(running.silence_bucket, id)
         self._say(running, outcome)
         self._pace.ended += 1
-        if not isinstance(running.target, FunctionTarget):
-            self._elsewhere.ended(running.target)
+        self.processes.ended(running.target)
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
@@ -326,7 +267,8 @@ class Worker:
     async def _say_after(self, running: Running, outcome: Outcome, scribe: Scribe) -> None:
         claim, context = running.claim, running.context
         with contextlib.suppress(StoreError):  # If the database is away, so is its chance to hear of the checkpoint.
-            await scribe.flush()
+            while scribe.has_state(claim.id, claim.fence):
+                await scribe.flush()
         del self._telling[claim.id]
         self._report(claim, outcome, running.target, context.written, context.usage)
         self._slot_freed()
@@ -343,9 +285,10 @@ class Worker:
     def _end_blocked(self, id: str) -> None:
         running = self._running.get(id)
         if running is not None and self._blocked is not None:
-            timed_out = stopping.timed_out(running.limit, running.target)
-            claim, rules = running.claim, running.target.rules
-            self._blocked(Finished(claim.id, claim.fence, timed_out, rules, self._clock.random(), claim.job))
+            timed_out = limits.timed_out(running.limit, running.rules)
+            claim, jitter, rules = running.claim, self._clock.random(), running.rules
+            about = (None, None, None, rules.breakers, rules.pauses)
+            self._blocked(Finished(claim.id, claim.fence, timed_out, jitter, claim.job, *about))
 
     def _time_out(self, id: str) -> None:
         self.stop(id, self._running[id].limit)
@@ -353,7 +296,7 @@ class Worker:
     def _listen_for(self, id: str) -> None:
         """Has it told anything meanwhile? Then its time runs from there."""
         running = self._running[id]
-        left_s = stopping.silence_left_s(running.target, running.context)
+        left_s = limits.silence_left_s(running.rules, running.context)
         if left_s <= 0:
             self.stop(id, Stop.PROGRESS_TIMEOUT)
         else:
@@ -365,58 +308,23 @@ class Worker:
             return
         self.is_tainted = True
         self.begin_no_more()
-        if running.task is None:
-            self._threads.write_off()
-        log.warning(
-            "job %s did not stop within %g s; its process will be replaced",
-            running.claim.job,
-            _grace_s(running.target, self._stop_grace_s),
-        )
+        grace_s = running.target.grace_s + self._stop_grace_s
+        log.warning("job %s did not stop within %g s; its process will be replaced", running.claim.job, grace_s)
         self._end(running, _stopped(running, None))
 
     def _report(
         self,
         claim: Claim,
         outcome: Outcome,
-        target: FunctionTarget | Executor | None,
+        target: Executor | None,
         written: str | None = None,
         usage: Usage | None = None,
     ) -> None:
         rules = DEFAULT_RULES if target is None else target.rules
-        jitter = 0.0 if type(outcome) is Succeeded else self._clock.random()  # Only a retry has a use for it.
-        self._completer.add(Finished(claim.id, claim.fence, outcome, rules, jitter, claim.job, written, usage))
-
-
-def _grace_s(target: FunctionTarget | Executor, ours_s: float) -> float:
-    """An executor ends the work by itself; only if it does not, it is written off."""
-    return ours_s if isinstance(target, FunctionTarget) else trust.grace_s(target) + ours_s
-
-
-def _run_sync(running: Running, target: FunctionTarget, args: list[object], kwargs: dict[str, object]) -> Outcome:
-    capture.current.set(running.context)
-    try:
-        value = target.function(*args, **kwargs)
-    except BaseException as error:
-        return _failed(running, target, error)
-    finally:
-        capture.current.set(None)
-    return _returned(running, target, value)
-
-
-def _failed(running: Running, target: FunctionTarget, error: BaseException) -> Outcome:
-    """A body that was told to stop and raised has stopped, whatever it raised."""
-    if running.stop is not None:
-        return _stopped(running, error)
-    return target.raised(error, running.claim.attempts + 1)
-
-
-def _returned(running: Running, target: FunctionTarget, value: object) -> Outcome:
-    """A body that saw that it should stop and returned has stopped; one that did not look has finished its work."""
-    if running.stop is not None and running.context.saw_stop:
-        return _stopped(running, None)
-    if running.context.written is not None:
-        return _NOT_COMMITTED  # If it was, this comes too late and says nothing.
-    return target.returned(value)
+        about = (written, usage, None if type(outcome) is Succeeded else claim, rules.breakers, rules.pauses)
+        jitter = 0.0 if type(outcome) is Succeeded else self._clock.random()
+        report = Finished(claim.id, claim.fence, outcome, jitter, claim.job, *about)
+        self._completer.add(report)
 
 
 def _stopped(running: Running, error: BaseException | None) -> Outcome:
@@ -427,15 +335,6 @@ def _stopped(running: Running, error: BaseException | None) -> Outcome:
         case Stop.DRAIN:
             return GivenBack(Reason.DRAINED)
         case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT | Stop.PROGRESS_TIMEOUT:
-            return stopping.timed_out(running.stop, running.target)
-        case None if isinstance(running.target, FunctionTarget):
-            return running.target.raised(error or asyncio.CancelledError(), running.claim.attempts + 1)
+            return limits.timed_out(running.stop, running.rules)
         case None:
             return Failed(described(error or asyncio.CancelledError()))
-
-
-def _unknown(claim: Claim) -> GivenBack:
-    """A job this code does not have yet, as in the middle of a rolling deploy: leave it to a worker that has it."""
-    log.warning("this worker has no job %r; it goes back to the queue for one that has", claim.job)
-    delay_s = min(LONGEST_UNKNOWN_DELAY_S, UNKNOWN_JOB_DELAY_S * 2 ** min(claim.fence - 1, 10))
-    return GivenBack(Reason.UNKNOWN_JOB, delay_s)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from rota.clock import SystemClock
-from rota.domain import payload
+from rota.domain import headers, payload
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError, RotaError, Snooze
+from rota.domain.instant import MICROSECONDS
 from rota.domain.note import State
 from rota.domain.usage import Usage
+from rota.executors import echo
 
 if TYPE_CHECKING:
     import psycopg
@@ -57,7 +59,7 @@ class Completions(Protocol):
 class Child(Protocol[H]):
     """A job, for the one that enqueues it from inside another."""
 
-    def child_of(self, parent: str, fence: int) -> Child[H]: ...
+    def child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Child[H]: ...
 
     def enqueue(self, *args: Any, **kwargs: Any) -> H: ...
 
@@ -72,6 +74,12 @@ class Notes(Protocol):
     def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None: ...
 
     def state(self, state: State) -> None: ...
+
+
+class Threads(Protocol):
+    """The worker's threads, in which plain functions run."""
+
+    async def run(self, call: Callable[[], T]) -> T: ...
 
 
 class SliceOver(Snooze):
@@ -89,16 +97,17 @@ class Context:
     """Given to a job's function that has a parameter annotated `rota.Context`."""
 
     __slots__ = (
-        "_asked",
         "_claim",
         "_completions",
         "_waiter",
         "begun",
         "deadline",
+        "is_stopping",
         "notes",
         "saw_stop",
         "slice_until",
         "spoke",
+        "threads",
         "told",
         "told_at",
         "usage",
@@ -108,8 +117,11 @@ class Context:
     def __init__(self, claim: Claim, deadline: int | None, completions: Completions | None = None) -> None:
         self._claim = claim
         self._completions = completions
-        self._asked = False
         self._waiter: threading.Event | None = None
+        self.is_stopping = False
+        """Whether the attempt was asked to stop. A job asks `cancelled`, which remembers that the job has seen it."""
+        self.threads: Threads | None = None
+        """Where a plain function runs; None if it is called on the spot, as in tests."""
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
         self.begun: Callable[[], None] = _nothing
@@ -158,7 +170,7 @@ class Context:
     @property
     def late_by(self) -> float:
         """How many seconds after that instant this attempt has started."""
-        return max(0, self._claim.started_at - self.scheduled_for) / 1_000_000
+        return max(0, self._claim.started_at - self.scheduled_for) / MICROSECONDS
 
     @property
     def catch_up(self) -> bool:
@@ -166,18 +178,23 @@ class Context:
         return bool(self._claim.catch_up)
 
     @property
+    def headers(self) -> dict[str, str]:
+        """The headers that the execution was enqueued with. Executions that it enqueues by `ctx` inherit them."""
+        return headers.decode(self._claim.headers)
+
+    @property
     def cancelled(self) -> bool:
         """Whether the attempt was asked to stop: by a cancel, a timeout or a shutdown. Sync jobs should look.
 
         A job that has seen this and returns counts as stopped, not as a success.
         """
-        self.saw_stop = self.saw_stop or self._asked
-        return self._asked
+        self.saw_stop = self.saw_stop or self.is_stopping
+        return self.is_stopping
 
     def wait_cancelled(self, timeout_s: float) -> bool:
         """Sleeps up to `timeout_s`, less if asked to stop; returns whether it was. For sync jobs."""
         self._waiter = self._waiter or threading.Event()
-        if not self._asked:
+        if not self.is_stopping:
             # Asked between these two lines, the other thread finds the waiter and sets it.
             self._waiter.wait(timeout_s)
         return self.cancelled
@@ -218,6 +235,11 @@ class Context:
             claim = self._claim
             notes.line(claim.id, claim.fence, stream, text)
 
+    def write_output(self, stream: str, texts: list[str]) -> None:
+        """Adds lines that a process of the attempt wrote to its log, and to the worker's standard error."""
+        echo.show(self._claim.job, self._claim.id, texts)
+        self.write_lines(stream, texts)
+
     def write_lines(self, stream: str, texts: list[str]) -> None:
         """Several lines of what the attempt wrote to `stream`, at once. The list is not yours any more."""
         if texts and (notes := self.notes) is not None:
@@ -229,13 +251,13 @@ class Context:
         """Enqueues an execution that has this one as its parent, only if this attempt is still the one that counts.
 
         `job` may carry options: `ctx.enqueue(send.options(delay="5m"), to)`. Raises LeaseLost if another attempt has
-        taken over.
+        taken over. In a direct call of the function the new execution has no parent.
         """
-        return job.child_of(self.id, self.fence).enqueue(*args, **kwargs)
+        return self._child(job).enqueue(*args, **kwargs)
 
     async def aenqueue(self, job: Child[T], *args: Any, **kwargs: Any) -> T:
         """`enqueue`, without blocking the event loop."""
-        return await job.child_of(self.id, self.fence).aenqueue(*args, **kwargs)
+        return await self._child(job).aenqueue(*args, **kwargs)
 
     def transaction(self) -> JobTransaction:
         """A transaction on the app's PostgreSQL database that ends this execution when it commits.
@@ -259,6 +281,10 @@ class Context:
         await self._known().acomplete(self, connection, self._encoded(result))
         return result
 
+    def _child(self, job: Child[T]) -> Child[T]:
+        """In a direct call there is no execution that could be the parent."""
+        return job.child_of(self.id, self.fence, self.headers) if self.id else job
+
     def _known(self) -> Completions:
         if self._completions is None:
             raise DefinitionError("a job completes in a transaction only in a worker, on PostgreSQL")
@@ -280,6 +306,6 @@ class Context:
             notes.state(state)
 
     def _ask_to_stop(self) -> None:
-        self._asked = True
+        self.is_stopping = True
         if self._waiter is not None:
             self._waiter.set()

@@ -1,26 +1,43 @@
-"""Running a Python function: one value flows through decode, call and encode, and ends as an Outcome."""
+"""Running a Python function: one value flows through decode, call and encode, and ends as an Outcome.
+
+An `async def` runs on the event loop, a plain `def` in a thread of the worker; in tests, without threads, where it is
+called.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import traceback
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
-from rota.domain import payload, retry
+from rota.domain import overrides, payload, retry
+from rota.domain.claim import Claim
 from rota.domain.duration import seconds
-from rota.domain.errors import ArgumentsError, FailForGood, RetryIn, RotaError, Snooze
+from rota.domain.errors import ArgumentsError, DefinitionError, FailForGood, RetryIn, RotaError, Snooze
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
+from rota.executors import capture
 from rota.executors.context import Completions, Context, ResultRefused
+from rota.executors.port import Executor
+from rota.executors.process.fork_guard import Original
+from rota.executors.process.start_backoff import not_started
 from rota.executors.signature import Signature
 
+log = logging.getLogger("rota.engine")
+
 _NOTHING = Succeeded("null")
+_NOT_COMMITTED = Failed(
+    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
+)
 
 
-class FunctionTarget:
-    """A job's function, ready to be called with stored arguments."""
+class FunctionExecutor(Executor):
+    """A job's function, called in the worker's process."""
 
     def __init__(
         self,
@@ -39,6 +56,62 @@ class FunctionTarget:
         self._signature = signature
         self._context_parameter = signature.context_parameter
         self._most_result_bytes = most_result_bytes
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        original = Original()
+        capture.current.set(context)
+        prepared = self.prepare(claim.arguments, context)
+        if isinstance(prepared, Failed):
+            return prepared
+        if self.rules.slice_s is not None:
+            context.begin_slice(self.rules.slice_s)
+        outcome: Outcome | None
+        if not self.is_async:
+            call = partial(self._called, original, claim, context, *prepared)
+            try:
+                outcome = call() if context.threads is None else await context.threads.run(call)
+            except RuntimeError as error:  # The system has no thread for it.
+                return not_started(claim, described(error))
+        else:
+            args, kwargs = prepared
+            try:
+                value = await self.function(*args, **kwargs)
+            except BaseException as error:
+                original.end_copy(error)
+                outcome = self._failed(error, claim, context)
+            else:
+                outcome = self._returned(value, context)
+        original.end_copy()
+        if outcome is None:
+            raise asyncio.CancelledError
+        return outcome
+
+    def _called(
+        self, original: Original, claim: Claim, context: Context, args: list[Any], kwargs: dict[str, Any]
+    ) -> Outcome | None:
+        try:
+            value = self.function(*args, **kwargs)
+        except BaseException as error:
+            original.end_copy(error)
+            return self._failed(error, claim, context)
+        return self._returned(value, context)
+
+    def _failed(self, error: BaseException, claim: Claim, context: Context) -> Outcome | None:
+        """None if the function was asked to stop: whatever it raised, it has stopped."""
+        if context.is_stopping:
+            return None
+        if context.threads is None and _stops_caller(error):
+            raise error
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            log.warning("job %s raised %s; recorded as a failure", claim.job, type(error).__name__)
+        return self.raised(error, claim)
+
+    def _returned(self, value: Any, context: Context) -> Outcome | None:
+        """None if the function saw that it should stop; one that did not look has finished its work."""
+        if context.is_stopping and context.saw_stop:
+            return None
+        # If the job's own transaction was committed, this report comes too late and changes nothing.
+        return _NOT_COMMITTED if context.written is not None else self.returned(value)
 
     def prepare(self, arguments: str, context: Context) -> tuple[list[Any], dict[str, Any]] | Failed:
         """The call's arguments, or the failure that arguments which no longer fit end in."""
@@ -65,15 +138,15 @@ class FunctionTarget:
             # The value's own code ran (a dataclass's property, say): whatever it raises must not lose the outcome.
             return Failed(described(error), Reason.BAD_RESULT, permanent=True)
 
-    def raised(self, error: BaseException, attempt: int) -> Outcome:
-        """The outcome of a function that raised in its `attempt`-th try."""
+    def raised(self, error: BaseException, claim: Claim) -> Outcome:
+        """The outcome of an attempt whose function raised."""
         try:
-            return self._raised(error, attempt)
+            return self._raised(error, claim)
         except BaseException as second:
             # A retry callable or an exception's own __str__ may fail as well.
             return Failed(described(second), permanent=True)
 
-    def _raised(self, error: BaseException, attempt: int) -> Outcome:
+    def _raised(self, error: BaseException, claim: Claim) -> Outcome:
         match error:
             case Snooze(delay=delay):
                 return Snoozed(seconds(delay, "Snooze"))
@@ -81,21 +154,29 @@ class FunctionTarget:
                 return Failed(described(error), retry_in_s=seconds(delay, "RetryIn"))
             case ResultRefused():
                 return Failed(payload.error("ResultError", str(error)), Reason.BAD_RESULT, permanent=True)
-            case FailForGood():
+            case FailForGood() | DefinitionError():  # Another attempt would fail in the same way.
                 return Failed(described(error), permanent=True)
             case _:
-                return self._by_policy(error, attempt)
+                return self._by_policy(error, claim)
 
-    def _by_policy(self, error: BaseException, attempt: int) -> Outcome:
-        policy = self.rules.retry
+    def _by_policy(self, error: BaseException, claim: Claim) -> Outcome:
+        policy = overrides.applied(self.rules, claim.overrides).retry
         if not policy.retries(error):
             return Failed(described(error), permanent=True)
         if isinstance(policy, retry.Custom):
-            delay = policy.delay_for(attempt, error)
+            delay = policy.delay_for(claim.attempts + 1, error)
             if delay is None:
                 return Failed(described(error), permanent=True)
             return Failed(described(error), retry_in_s=seconds(delay, "the retry callable's answer"))
         return Failed(described(error))
+
+
+def _stops_caller(error: BaseException) -> bool:
+    """Whether, outside of a worker, the exception is meant for the caller: a test that fails or is interrupted."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and bool(task.cancelling())
+    return not isinstance(error, Exception | SystemExit)
 
 
 def described(error: BaseException) -> Error:

@@ -11,7 +11,7 @@ import msgspec
 from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.executors.port import Executor
-from rota.executors.trust import NEEDED
+from rota.executors.third_party import ThirdParty
 
 GROUP = "rota.executors"
 COMMAND, HTTP, PROCESS = "command", "http", "process"
@@ -24,12 +24,9 @@ def executor(target: Mapping[str, Any], rules: Rules) -> Executor:
     """The executor for a job whose definition has this target. Refuses one that cannot be meant."""
     data = {name: value for name, value in target.items() if name != "kind"}
     try:
-        made = _factory(str(target["kind"]))(data, rules)
+        return _factory(str(target["kind"]))(data, rules)
     except msgspec.ValidationError as error:
         raise DefinitionError(f"{target['kind']}: {error}") from None
-    if missing := [name for name in NEEDED if not hasattr(type(made), name) and not hasattr(made, name)]:
-        raise DefinitionError(f"{target['kind']}: its executor has no {missing[0]!r}")
-    return made
 
 
 def _factory(kind: str) -> Factory:
@@ -39,25 +36,30 @@ def _factory(kind: str) -> Factory:
         case "http":
             return _http
         case _:
-            return _added(kind)
+            added = _added(kind)
+            return lambda data, rules: ThirdParty(added(data, rules), kind)
 
 
 def _command(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.command import Command, CommandExecutor  # lazy: few apps have commands
+    from rota.executors.process.command import (  # lazy: few apps have commands
+        Command,
+        CommandExecutor,
+        shared_processes,
+    )
 
-    return CommandExecutor(msgspec.convert(dict(data), Command), rules)
+    return CommandExecutor(msgspec.convert(dict(data), Command), rules, processes=shared_processes())
 
 
 def _http(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.http import HttpExecutor, Request  # lazy: needs an extra
+    from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
 
     return HttpExecutor(msgspec.convert(dict(data), Request), rules)
 
 
-def _added(kind: str) -> Factory:
+def _added(kind: str) -> Callable[[Mapping[str, Any], Rules], Any]:
     found = [point for point in metadata.entry_points(group=GROUP) if point.name == kind]
     if not found:
         known = sorted({COMMAND, HTTP, *(point.name for point in metadata.entry_points(group=GROUP))})
         raise DefinitionError(f"there is no executor {kind!r}: it may be {', '.join(known)}, or one that you install")
-    factory: Factory = found[0].load()
+    factory: Callable[[Mapping[str, Any], Rules], Any] = found[0].load()
     return factory

@@ -1,46 +1,61 @@
-"""What the engine knows of whatever runs a job: it takes a claim and returns an Outcome."""
+"""What the engine knows of the code that runs a job: it takes a claim and returns an Outcome."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Outcome
 from rota.executors.context import Completions, Context
+from rota.executors.process.start_backoff import StartBackoff
 
 
-class Target(Protocol):
-    """A job as a worker has it."""
+class Processes:
+    """Processes that the executors of a worker share. The worker claims no more jobs than these can take."""
 
-    @property
-    def rules(self) -> Rules: ...
+    most: int | None = None
+    """How many run at once; None if only the worker's slots bound them."""
+    at_hand: int = 0
+    """How many idle processes could take a job while no other can be started."""
 
-    @property
-    def completions(self) -> Completions | None:
-        """How its function may complete in a transaction of its own, if it has one that can."""
+    def __init__(self, starts: StartBackoff) -> None:
+        self.starts = starts
+
+    def give_up(self) -> None:
+        """Gives back the attempts that wait for a process."""
+
+    async def close(self) -> None:
+        """Ends idle processes in order."""
 
 
-class Executor(Target, Protocol):
-    """Runs a job somewhere else than in this process: in another one, as a command, on another machine.
+class Executor(ABC):
+    """Runs the attempts of one job: a function, a process, a command, a request, or what a third party adds.
 
-    An instance belongs to one job. Third parties add a kind by an entry point in the group `rota.executors`.
+    Third parties add a kind by an entry point in the group `rota.executors`. Their objects need not inherit from this
+    class; they need `rules`, `completions`, `grace_s`, `begins_later`, `run` and `abandon`.
     """
 
-    @property
-    def grace_s(self) -> float:
-        """By so many seconds after it was cancelled, `run` has ended for sure, and what it ran has ended with it."""
+    rules: Rules
+    completions: Completions | None = None
+    """How its function may complete in a transaction of its own, if it has one that can."""
+    grace_s: float = 0.0
+    """By so many seconds after it was cancelled, `run` has ended for sure, and the work has ended with it."""
+    begins_later: bool = False
+    """Whether `run` may have to wait before the work begins, and then calls `context.begun()`."""
+    missing: str = ""
+    """What this machine lacks to run the job; a worker leaves such a job to others."""
+    processes: Processes | None = None
+    """Where it runs its attempts, if these are processes that it shares with other executors."""
 
-    @property
-    def begins_later(self) -> bool:
-        """Whether `run` may have to wait before the work begins, and then calls `context.begun()`."""
-
+    @abstractmethod
     async def run(self, claim: Claim, context: Context) -> Outcome:
         """One attempt, on the event loop. What the work did wrong is an Outcome; an exception is a defect of ours.
 
-        When it must stop, this is cancelled: it ends the work, and raises the CancelledError only when that is done.
-        `context.usage` is set before it ends, if there is anything to tell.
+        To stop an attempt, the worker sets `context.is_stopping` and cancels this coroutine. It ends the work, and
+        raises CancelledError only when that is done. `context.usage` is set before it ends, if there is anything to
+        tell.
         """
 
-    def abandon(self) -> None:
-        """At once, from the event loop: the lease is lost, and whatever runs must not go on."""
+    def abandon(self) -> None:  # noqa: B027
+        """Ends all attempts at once, without waiting: the lease is lost. Called on the event loop."""

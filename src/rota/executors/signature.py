@@ -20,6 +20,7 @@ from rota.executors.context import Context
 
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Signature:
@@ -143,7 +144,10 @@ def _type_name(parameter: inspect.Parameter) -> str:
     if kind is parameter.empty:
         return "any"
     # Postponed annotations are text already; formatting them would add quotes.
-    return kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    # `Annotated[int, check]` names the function with its address, which differs in each process: with it, every start
+    # of a process would make a new version of the job and a new deploy.
+    return _ADDRESS.sub("", text)
 
 
 def _readable(message: str) -> str:

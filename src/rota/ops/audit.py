@@ -7,10 +7,13 @@ import msgspec
 from rota.store.port import Tx
 
 
-def audit(tx: Tx, actor: str, action: str, subject: str, before: object = None, after: object = None) -> None:
+def audit(
+    tx: Tx, namespace: str, actor: str, action: str, subject: str, before: object = None, after: object = None
+) -> None:
     """Who did what, in the transaction that did it."""
     tx.run(
         "add_audit",
+        namespace=namespace,
         actor=actor,
         action=action,
         subject=subject,

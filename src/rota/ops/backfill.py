@@ -14,7 +14,7 @@ from rota.domain.schedule import Spec
 from rota.domain.ticking import Mark, Outcome, Start
 from rota.domain.ticks import Tick
 from rota.domain.trigger import After
-from rota.ops import firing, schedule
+from rota.ops import firing, route, schedule
 from rota.ops.audit import audit
 from rota.store.port import Tx
 
@@ -57,8 +57,8 @@ def backfill(
     spec = schedules.decode(known.spec)
     if isinstance(spec.trigger, After):
         raise DefinitionError(f"schedule {name!r} has a fixed delay, and so no ticks of its own in the past")
-    routes = firing.Routes(tx)
-    if routes.of(namespace, app, spec) is None:
+    where = route.find(tx, namespace, app, spec.job, spec.queue)
+    if where is None:
         raise UnknownJob(f"app {app!r} has no job {spec.job!r}: start a worker of the app once")
     # What is not decided yet is not the past.
     wanted = _ticks(spec, *ticking.bounds(spec, after, min(until, known.cursor)), most)
@@ -74,9 +74,9 @@ def backfill(
     if new:
         for id in ever:
             _make_room(tx, id, spec, new)
-        _start(tx, known, spec, new, new_ids(len(new)), routes)
+        _start(tx, known, firing.Form(namespace, app, spec, where), new, new_ids(len(new)))
         words = {"from": low, "until": high, "started": len(new)}
-        audit(tx, actor, "schedule.backfill", f"{app}.{name}", after=words)
+        audit(tx, namespace, actor, "schedule.backfill", f"{app}.{name}", after=words)
     return Step(len(new), len(wanted) - len(left), len(left) - len(new), high if len(wanted) == most else None)
 
 
@@ -118,12 +118,9 @@ def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
         schedule.record(tx, [(id, mark) for mark in split])
 
 
-def _start(
-    tx: Tx, known: schedule.Known, spec: Spec, new: Sequence[int], ids: Sequence[str], routes: firing.Routes
-) -> None:
+def _start(tx: Tx, known: schedule.Known, form: firing.Form, new: Sequence[int], ids: Sequence[str]) -> None:
     pairs = list(zip(new, ids, strict=True))
     taken = firing.add_ticks(tx, [(known.id, at, id, Outcome.BACKFILLED.value) for at, id in pairs])
-    form = firing.Form(known.namespace, known.app, spec, routes.of(known.namespace, known.app, spec))
     planned = [
         firing.Planned(id, known.id, known.name, form, Start(at, Outcome.BACKFILLED))
         for at, id in pairs

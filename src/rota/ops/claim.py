@@ -1,247 +1,300 @@
-"""Claiming: ready rows become running rows of one worker, each with a new fence."""
+"""Claiming: ready rows become running rows of one worker, each with a new fence.
+
+A worker claims from the lanes of the jobs that it can run. Lane gates bound how much may be taken from which lanes, and
+row gates put back executions that may not start (`ops/gates/`). Lanes whose executions need the same of a worker are
+taken from together, in the order of their ranks (`domain/reach.py`); lanes with different needs piece by piece.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain import breaker, requirement
+from rota.domain import reach
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
-from rota.domain.outcome import Expired
-from rota.domain.requirement import UNBOUNDED, Offers, Room
+from rota.domain.reach import LAST_RANK, SLACK, Head
+from rota.domain.requirement import UNBOUNDED, Room
+from rota.domain.served import Served
 from rota.domain.suspicion import ALONE
-from rota.ids import FIRST_ID
-from rota.ops import breaking, finish, notes, pausing, preferring
+from rota.ids import FIRST_ID, LAST_ID
+from rota.ops import notes
+from rota.ops.gates.claim_affinity import claim_affinity
+from rota.ops.gates.claiming import Claiming, Group, Starts
+from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
+from rota.ops.gates.open_breakers import open_breakers
+from rota.ops.gates.paused_jobs import paused_jobs
+from rota.ops.gates.processes import processes
+from rota.ops.gates.start_deadlines import start_deadlines
 from rota.store.port import Row, Tx
 
-MICROSECONDS = 1_000_000
-STARVES_S = 60
-PLAIN_OFFERS = requirement.encode(Offers())
-SLACK = 100_000
-"""Microseconds of rank by which one lane may run ahead of another, so that a claim takes few, long pieces."""
+LANE_GATES: tuple[Callable[[Claiming, Group], None], ...] = (
+    offers,
+    processes,
+    open_breakers,
+    claim_affinity,
+    starving_lanes,
+)
+"""Each bounds what may be taken from a group of lanes."""
+ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (paused_jobs, start_deadlines)
+"""Each returns the executions that may start, and has moved the others to where they belong."""
+DEEPER = 4
+"""How many times more ranks of a lane are read each time that it must be read further."""
 MOST_PIECES = 16
 MOST_BYTES = 32 * 1024 * 1024
 _place, _arguments = itemgetter(2, 0), attrgetter("arguments")
-FIRST_RANK, LAST_RANK = -(2**63), 2**63 - 1
+_ranks = msgspec.json.Decoder(list[int]).decode
+FIRST_RANK = -(2**63)
 Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What a claim brought, the lanes that it looked at, and how far it has come in those that it took from."""
+    """What a claim brought, and how far it has come in the lanes that it took from."""
 
     claims: list[Claim]
-    lanes: frozenset[int]
+    lanes: frozenset[int] | None = None
+    """All lanes whose work the worker can take; None if the claim was told from which lanes to take."""
     marks: list[Mark] = []
-    others: frozenset[int] = frozenset()
-    """Lanes of its queues whose work the worker cannot take, whatever it runs."""
+    empty: list[int] = []
+    """Lanes in which nothing waited."""
     has_no_room: bool = False
     """Whether something waits that the worker will be able to take when what it runs has ended."""
-    has_put_aside: bool = False
-    """Whether some of what was taken is of a paused job, and more may come behind it."""
+    has_more: bool = False
+    """Whether another claim at once may bring more: a row gate put some back, or this claim stopped early."""
 
 
 def claim(
     tx: Tx,
     worker: int,
-    namespace: str,
-    app: str,
-    queues: Sequence[str] | None,
+    served: Served,
     slots: int,
-    marks: Sequence[Mark] = (),
+    marks: Sequence[Mark] | None = None,
     room: Room = UNBOUNDED,
 ) -> Claimed:
-    """Up to `slots` executions, lowest rank first across the app's lanes; nothing for a worker without a live lease.
+    """Up to `slots` executions, lowest rank first across the lanes; nothing for a worker without a live lease.
 
-    Of those that need a process of their own, or are commands, not more than there is `room` for.
-
-    Lanes are read from behind the claimer's `marks`. On PostgreSQL taken rows stay in the index until they are
-    vacuumed, and without a mark every claim would wade through those of all claims before it. What came back or was
-    committed late is below the mark: a claim without marks finds it.
+    Takes from behind the `marks`, which name the lanes. On PostgreSQL taken rows stay in the index until they are
+    vacuumed, and without a mark every claim would wade through those of all claims before it. A row that came back or
+    was committed late is below the mark. Without marks the claim looks up the lanes of the `served` jobs and starts at
+    the beginning of each, which finds such rows. `room` says for how many jobs the worker has processes.
     """
-    served = lanes = _lanes(tx, worker, namespace, app, queues, marks)
-    if room != UNBOUNDED:
-        lanes = [_within(lane, requirement.within(lane.requirements, room)) for lane in lanes]
-    lanes, probing = _guarded(tx, namespace, lanes)
-    waiting = {lane.id: lane.head for lane in lanes if lane.head is not None and lane.room != 0}
-    _keep_room(tx.now, served, waiting)  # For what lacks amounts, not for what lacks a process or waits for a breaker.
-    reached = {lane: (rank, id) for lane, rank, id in marks}
-    work = _Round(tx, worker, namespace, app, {lane.id: lane for lane in lanes}, waiting, probing, reached)
-    taken: list[Claim] = []
-    for _ in range(MOST_PIECES):
-        if not waiting or len(taken) >= slots:
-            break
-        taken += work.piece(slots - len(taken))
-    work.close()
-    started = pausing.startable(tx, namespace, app, taken) if taken else taken
-    claims = _startable(tx, worker, started)
-    if work.probes:
-        _release(tx, namespace, work.probes, claims)
+    starts = _all_lanes(tx, served) if marks is None else {lane: (rank, id) for lane, rank, id in marks}
+    claiming = Claiming(tx, worker, served, room)
+    taking = _Taking(claiming)
+    taken = taking.at_once(starts, slots)
+    empty, has_no_room = [], False
+    if not taken or (len(taken) < slots and not taking.has_more):
+        if not _read_groups(claiming, starts | taking.reached, slots - len(taken)) and not taken:
+            return Claimed([])
+        empty = [lane for group in claiming.groups for lane in group.lanes if lane not in group.heads]
+        has_no_room = any(group.fits and group.room is not None and group.heads for group in claiming.groups)
+        taken += taking.from_groups(slots - len(taken))
+    started = taken
+    for gate in ROW_GATES if taken else ():
+        started = gate(claiming, started)
+    for follow in claiming.at_end:
+        follow(started)
     return Claimed(
-        claims,
-        frozenset(lane.id for lane in lanes if lane.fits),
-        [(lane, *reached[lane]) for lane in {claim.lane for claim in taken} if lane in reached],
-        frozenset(lane.id for lane in lanes if not lane.fits),
-        work.left_some or any(lane.fits and lane.room is not None and lane.head is not None for lane in lanes),
-        len(started) < len(taken),
+        started,
+        _lanes_that_fit(claiming.groups) if marks is None else None,
+        [(lane, *place) for lane, place in taking.reached.items()],
+        empty,
+        claiming.left_some or has_no_room,
+        taking.has_more or len(started) < len(taken),
     )
 
 
-class _Lane(msgspec.Struct, frozen=True):
-    """One that the worker serves: the lowest rank behind its mark, and how much of it the worker could take."""
-
-    id: int
-    head: int | None
-    room: int | None
-    fits: bool
-    requirements: str
+def _all_lanes(tx: Tx, served: Served) -> dict[int, tuple[int, str]]:
+    """The start of every lane of the jobs that the worker has, in the queues that it serves."""
+    rows = tx.rows("served_lanes", jobs=served.jobs, **served.where())
+    return dict.fromkeys((row[0] for row in rows), (FIRST_RANK, FIRST_ID))
 
 
-def _within(lane: _Lane, most: int | None) -> _Lane:
-    return lane if most is None else replace(lane, room=max(0, most if lane.room is None else min(most, lane.room)))
+def _lanes_that_fit(groups: Sequence[Group]) -> frozenset[int]:
+    return frozenset(lane for group in groups if group.fits for lane in group.lanes)
 
 
-def _keep_room(now: int, lanes: Sequence[_Lane], waiting: dict[int, int]) -> None:
-    """What has waited long for more than is free is not overtaken by what needs less of the same."""
-    for lane in lanes:
-        if lane.fits and lane.room == 0 and lane.head is not None and lane.head < now - STARVES_S * MICROSECONDS:
-            for other in lanes:
-                behind = waiting.get(other.id, lane.head) > lane.head
-                if behind and requirement.compete(lane.requirements, other.requirements):
-                    del waiting[other.id]
-
-
-def _lanes(
-    tx: Tx, worker: int, namespace: str, app: str, queues: Sequence[str] | None, marks: Sequence[Mark]
-) -> list[_Lane]:
-    """Every lane of the worker's queues; nothing if it may not claim."""
-    found = tx.rows(
-        "claim_heads",
-        worker=worker,
-        namespace=namespace,
-        app=app,
-        all_queues=queues is None,
-        queues=list(queues or ()),
-        marks=list(marks),
-        no_rank=FIRST_RANK,
-        no_id=FIRST_ID,
-    )
+def _read_groups(claiming: Claiming, starts: dict[int, tuple[int, str]], slots: int) -> bool:
+    """Reads the heads of the lanes, in groups with the same needs, and asks the gates. False if it may not claim."""
+    depth = _depth(slots, len(starts)) if len(starts) > 1 else 1
+    lanes = [(lane, *start) for lane, start in starts.items()]
+    found = claiming.tx.rows("claim_heads", worker=claiming.worker, lanes=lanes, depth=depth)
     if not found:
-        raise LeaseLost(f"worker {worker} is not in the fleet any more")
-    # One that drains, or whose lease ran out because the database's clock jumped, may still finish what it runs.
-    rows = [row[1:] for row in found if row[0] and row[1] is not None]
-    return [_lane(tx, worker, *row) for row in rows]
+        raise LeaseLost(f"worker {claiming.worker} is not in the fleet any more")
+    may_claim, claiming.offers = found[0][:2]
+    if not may_claim:
+        # A worker that drains, or whose lease ran out because the database's clock jumped, may still finish its work.
+        return False
+    groups: dict[tuple[str, str, str], Group] = {}
+    for _, _, lane, namespace, app, requirements, listed in found:
+        if lane is None:
+            continue
+        key = (namespace, app, requirements)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Group(*key, starts, depth)
+        group.lanes.append(lane)
+        if listed and (ranks := _ranks(listed)):
+            group.heads[lane] = Head(ranks, len(ranks) >= depth)
+    claiming.groups = list(groups.values())
+    for gate in LANE_GATES:
+        for group in claiming.groups:
+            gate(claiming, group)
+    return True
 
 
-def _lane(tx: Tx, worker: int, id: int, head: int | None, requirements: str, offers: str) -> _Lane:
-    if not requirements and offers == PLAIN_OFFERS:
-        return _Lane(id, head, None, True, requirements)
-    room = requirement.most(requirements, offers)
-    fits = room != 0
-    if room and head is not None:
-        # It is about amounts, and what the worker runs already has some of them.
-        room = requirement.most(requirements, offers, requirement.used(tx.rows("held_in_lanes", worker=worker)))
-    return _Lane(id, head, room, fits, requirements)
+def _depth(slots: int, lanes: int) -> int:
+    """A little more than a lane's share of the slots."""
+    return 1 + math.ceil(1.25 * slots / lanes)
 
 
-def _guarded(tx: Tx, namespace: str, lanes: list[_Lane]) -> tuple[list[_Lane], dict[int, list[str]]]:
-    """Nothing starts that relies on what is known not to work, but for one that tries, for these breakers."""
-    relying = {
-        lane.id: names for lane in lanes if lane.head is not None and (names := requirement.breakers(lane.requirements))
-    }
-    circuits = breaking.open_circuits(tx, namespace) if relying else {}
-    if not circuits:
-        return lanes, {}
-    gates = {id: breaker.gate(names, circuits, tx.now) for id, names in relying.items()}
-    rooms = {id: 0 if names is None else 1 for id, names in gates.items() if names != []}
-    guarded = [
-        replace(lane, room=rooms[lane.id] if lane.room is None else min(lane.room, rooms[lane.id]))
-        if lane.id in rooms
-        else lane
-        for lane in lanes
-    ]
-    return guarded, {id: names for id, names in gates.items() if names}
+def _few(slots: int) -> int:
+    """How many lanes a claim takes from where it may choose.
+
+    Rows of one job lie together in `ready`, rows that were enqueued together lie together in every other table. A few
+    rows from each of a few lanes change the fewest pages.
+    """
+    return math.ceil(math.sqrt(slots))
 
 
-class _Round:
-    """One claim under way: piece after piece from the lane whose turn it is."""
-
-    def __init__(
-        self,
-        tx: Tx,
-        worker: int,
-        namespace: str,
-        app: str,
-        lanes: dict[int, _Lane],
-        waiting: dict[int, int],
-        probing: dict[int, list[str]],
-        reached: dict[int, tuple[int, str]],
-    ) -> None:
-        self._tx, self._worker, self._namespace, self._app = tx, worker, namespace, app
-        self._lanes, self._waiting, self._probing, self._reached = lanes, waiting, probing, reached
-        self._bounded = {lane.id for lane in lanes.values() if lane.room is not None}
-        self._keys: list[str] = []
-        self.left_some = False
-        """Whether something was left for the worker that it prefers."""
-        self.probes: dict[int, list[str]] = {}
-        """Lanes from which one was to try, and the breakers for which it does."""
-
-    def piece(self, most: int) -> list[Claim]:
-        """Takes from the lane with the lowest head, as far as the next lane's head and the worker's room allow."""
-        waiting = self._waiting
-        lane = self._lanes[min(waiting, key=lambda lane: (waiting[lane], lane))]
-        del waiting[lane.id]
-        if lane.id in self._probing:
-            if not breaking.probe(self._tx, self._namespace, self._probing[lane.id]):
-                return []
-            self.probes[lane.id] = self._probing[lane.id]
-        highest = min(waiting.values(), default=LAST_RANK - SLACK) + SLACK
-        if lane.room is not None:
-            most = min(most, lane.room)
-        preferred = requirement.affinity(lane.requirements)
-        if preferred is None:
-            found = self._in_order(lane.id, highest, most)
+def _merged(groups: Sequence[Group]) -> list[Group]:
+    """All groups that only slots bound as one, and each lane by itself that chooses its rows."""
+    if len(groups) == 1 and groups[0].room is None and groups[0].choose is None:
+        return [groups[0]]
+    free: Group | None = None
+    merged: list[Group] = []
+    for group in groups:
+        if group.choose is not None:
+            merged += [group.part([lane]) for lane in group.heads]
+        elif group.room is not None:
+            merged.append(group)
+        elif free is None:
+            free = group.part(group.heads)
         else:
-            found = self._preferred(lane.id, *preferred, highest, most)
+            free.heads |= group.heads
+    return merged if free is None else [free, *merged]
+
+
+class _Taking:
+    """One claim that takes piece after piece from the group whose turn it is."""
+
+    def __init__(self, claiming: Claiming) -> None:
+        self._claiming = claiming
+        self._tx = claiming.tx
+        self._waiting: list[Group] = []
+        self.reached: dict[int, tuple[int, str]] = {}
+        """The last row that was taken from each lane, where lanes are taken from in order."""
+        self.has_more = False
+
+    def at_once(self, starts: Starts, most: int) -> list[Claim]:
+        """Takes what lies within the slack from the few lanes with the lowest starts, without reading heads first.
+
+        The statement takes only from lanes without requirements, for which no lane gate has anything to say.
+        """
+        lanes, ceiling = reach.near(starts, _few(most))
+        if not lanes or starts[lanes[0]][0] == FIRST_RANK:
+            return []
+        bounds = {"highest": ceiling, "depth": _depth(most, len(lanes)), "most": most}
+        behind = [(lane, *starts[lane]) for lane in lanes]
+        return self._kept("claim_at_once", lanes=behind, offers=PLAIN_OFFERS, **bounds)
+
+    def from_groups(self, slots: int) -> list[Claim]:
+        self._waiting = _merged([group for group in self._claiming.groups if group.heads and group.room != 0])
+        taken: list[Claim] = []
+        pieces = 0
+        while self._waiting and len(taken) < slots:
+            if pieces >= MOST_PIECES and taken:
+                self.has_more = True
+                break
+            taken += self._piece(slots - len(taken))
+            pieces += 1
+        return taken
+
+    def _piece(self, most: int) -> list[Claim]:
+        """Takes from the group with the lowest head, as far as the next group's head and the worker's room allow."""
+        group = min(self._waiting, key=attrgetter("head"))
+        self._waiting.remove(group)
+        if group.permit is not None and not group.permit():
+            return []
+        ceiling = min((other.head for other in self._waiting), default=LAST_RANK - SLACK) + SLACK
+        if group.room is not None:
+            most = min(most, group.room)
+        if group.choose is not None:
+            (lane,) = group.heads
+            kept = self._bounded(_complete(self._tx, group.choose(lane, ceiling, most)))
+        else:
+            kept = self._in_order(group, ceiling, most)
+        if kept and group.room is not None:
+            # Groups that share resources with this one are looked at anew by the next claim.
+            others = [other for other in self._waiting if other.room is None or other is group]
+            self.has_more = self.has_more or len(others) < len(self._waiting)
+            self._waiting = others
+        return kept
+
+    def _in_order(self, group: Group, ceiling: int, most: int) -> list[Claim]:
+        found = reach.reach(group.heads, most, ceiling)
+        while found.unread:
+            self._read(group, found.unread, most)
+            if not group.heads:
+                return []
+            found = reach.reach(group.heads, most, ceiling)
+        # From the lane with the lowest head first, up to the highest rank of each.
+        order = sorted((group.heads[lane].ranks[0], lane) for lane in found.highest)
+        lanes = [(lane, *group.starts[lane], found.highest[lane]) for _, lane in order]
+        kept = self._kept("claim", lanes=lanes, most=most)
+        if len(kept) < most and not self.has_more:
+            self._read_beyond(group, found.highest, most - len(kept))
+        return kept
+
+    def _kept(self, statement: str, **params: Any) -> list[Claim]:
+        rows = self._tx.records(statement, tuple, worker=self._claiming.worker, **params)
+        kept = self._bounded(_complete(self._tx, rows))
+        self.reached.update((claim.lane, (claim.rank, claim.id)) for claim in kept)
+        return kept
+
+    def _bounded(self, found: list[Claim]) -> list[Claim]:
+        """As many as can be handed over at once; the others go back to their places, for the next claim."""
         kept = _bounded(found)
         if len(kept) < len(found):
             self._tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
-        if kept:
-            self._go_on(lane.id, kept, most, marks=preferred is None)
+            self._waiting.clear()
+            self.has_more = True
         return kept
 
-    def close(self) -> None:
-        if self._keys:
-            preferring.keep(self._tx, self._worker, self._namespace, self._app, self._keys)
+    def _read_beyond(self, group: Group, highest: dict[int, int], most: int) -> None:
+        """The group waits again, with what these lanes have beyond their highest rank and all that the others have."""
+        unread = []
+        for lane, rank in highest.items():
+            beyond = reach.beyond(group.heads.pop(lane), rank)
+            if beyond is not None and rank < LAST_RANK:
+                group.heads[lane] = beyond
+                if not beyond.ranks:
+                    unread.append(lane)
+        group.starts = {**group.starts, **{lane: (rank, LAST_ID) for lane, rank in highest.items()}}
+        if group.room is not None:
+            group.room = most
+        self._read(group, unread, most)
+        if group.heads:
+            self._waiting.append(group)
 
-    def _in_order(self, lane: int, highest: int, most: int) -> list[Claim]:
-        rank, id = self._reached.get(lane, (FIRST_RANK, FIRST_ID))
-        where = {"lane": lane, "rank": rank, "id": id, "highest": highest}
-        return _complete(self._tx, self._tx.records("claim", tuple, worker=self._worker, most=most, **where))
-
-    def _preferred(self, lane: int, argument: str, wait_s: float, highest: int, most: int) -> list[Claim]:
-        who = (self._worker, self._namespace, self._app)
-        taken, keys, left_some = preferring.take(self._tx, *who, lane, argument, wait_s, highest, most)
-        self._keys += keys
-        self.left_some = self.left_some or left_some
-        return _complete(self._tx, taken)
-
-    def _go_on(self, lane: int, kept: list[Claim], most: int, *, marks: bool) -> None:
-        """Where the next piece, and the next claim, go on. What is left for others stays behind no mark."""
-        rank, id = kept[-1].rank, kept[-1].id
-        if marks:
-            self._reached[lane] = (rank, id)
-        if lane in self._bounded:
-            # What shares these amounts is looked at anew by the next claim.
-            for other in self._bounded:
-                self._waiting.pop(other, None)
-        elif marks and self._waiting and len(kept) < most:
-            rows = self._tx.rows("lane_head", lane=lane, rank=rank, id=id)
-            self._waiting.update((row[0], row[1]) for row in rows)
+    def _read(self, group: Group, lanes: Sequence[int], most: int) -> None:
+        """Reads these lanes further: so far that it is probably enough, and never more than could be taken."""
+        if not lanes:
+            return
+        group.depth = min(most, max(DEEPER * group.depth, math.ceil(2 * most / len(group.heads))))
+        starts = [(lane, *group.starts[lane]) for lane in lanes]
+        found: dict[int, str | None] = dict(self._tx.rows("lane_ranks", lanes=starts, depth=group.depth))
+        for lane in lanes:
+            if ranks := _ranks(found[lane] or "[]"):
+                group.heads[lane] = Head(ranks, len(ranks) >= group.depth)
+            else:
+                del group.heads[lane]
 
 
 def _complete(tx: Tx, taken: list[Row]) -> list[Claim]:
@@ -276,25 +329,3 @@ def _bounded(claims: list[Claim]) -> list[Claim]:
         if count and total > MOST_BYTES:
             return claims[:count]
     return claims
-
-
-def _startable(tx: Tx, worker: int, taken: list[Claim]) -> list[Claim]:
-    """Without those whose start deadline passed while they waited: they end as skipped and never start."""
-    late = [claim for claim in taken if claim.deadline is not None and _is_late(claim)]
-    if not late:
-        return taken
-    finish.settle(tx, [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, Expired())) for claim in late])
-    gone = {claim.id for claim in late}
-    return [claim for claim in taken if claim.id not in gone]
-
-
-def _release(tx: Tx, namespace: str, probes: dict[int, list[str]], started: list[Claim]) -> None:
-    """Who was to try may be of a paused job, or too late, or somebody else's by now."""
-    tried = {claim.lane for claim in started}
-    breaking.release(tx, namespace, sorted({name for lane in probes.keys() - tried for name in probes[lane]}))
-
-
-def _is_late(claim: Claim) -> bool:
-    """Only a first start can be too late: what has started before is past its deadline by right."""
-    never_started = claim.first_start_at == claim.started_at
-    return never_started and claim.deadline is not None and claim.deadline < claim.started_at

@@ -11,6 +11,7 @@ from rota.domain.status import Reason, Status
 from rota.ids import is_id
 from rota.ops import ending, enqueue
 from rota.ops.audit import audit
+from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.store.port import Tx
 
@@ -25,12 +26,14 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
     priority: int
     arguments: str
     tags: str | None
+    headers: str | None
+    overrides: str | None
 
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     """Cancels at once what is not running; asks a running one to stop. Returns the status that this led to."""
     status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
-    audit(tx, actor, "execution.cancel", id, after={"status": status})
+    audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
 
 
@@ -42,7 +45,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
     tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
     if originals:
         replayed = [original.id for original in originals]
-        audit(tx, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
+        audit(tx, namespace, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
     return [ids[original.id] for original in originals]
 
 
@@ -53,7 +56,7 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
         raise UnknownExecution(f"there is no execution {id}")
     _repeat(tx, namespace, originals[0], new_id, actor)
     tx.run("undead", namespace=namespace, ids=[id])
-    audit(tx, actor, "execution.replay", id, after=new_id)
+    audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
 
 
@@ -61,12 +64,12 @@ def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
     """Takes executions off the dead letters; their history stays."""
     gone = tx.run("undead", namespace=namespace, ids=[id for id in ids if is_id(id)])
     if gone:
-        audit(tx, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
+        audit(tx, namespace, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
     return gone
 
 
 def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str) -> None:
-    header = enqueue.Header(
+    header = Header(
         namespace=namespace,
         app=original.app,
         job=original.job,
@@ -75,5 +78,7 @@ def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str)
         priority=original.priority,
         replay_of=original.id,
         tags=original.tags,
+        headers=original.headers,
+        overrides=original.overrides,
     )
-    enqueue.enqueue(tx, header, [enqueue.Item(new_id, original.arguments)])
+    enqueue.enqueue(tx, header, [Item(new_id, original.arguments)])

@@ -1,43 +1,91 @@
 """Definitions as data: register an app's jobs and queues, change a queue.
 
-A version is keyed by its content. Registering content that the database already has adds nothing and moves nothing, so
-that old and new nodes of a rolling deploy do not push each other's version back and forth.
+A version is keyed by its content: registering content that the database already has adds nothing. Once a worker of the
+app has joined, only its deploys move a job to another version or change a queue (`ops/deploy.py`): a process that
+enqueues may have only a part of the code, or an older one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from rota import ids
 from rota.domain import requirement
 from rota.domain.errors import DefinitionError
-from rota.domain.job import Definition, Queue, content, digest
+from rota.domain.job import Definition, Queue, content, decode, digest
 from rota.ops.audit import audit
 from rota.store.hints import FIRST_RANK, Ready
 from rota.store.port import Tx
 
 
 def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> None:
-    """Makes the jobs and queues of an app known. Does not write what is already so."""
+    """Adds the jobs and queues of a process that only enqueues. Before the first deploy the newest version wins."""
+    new = add(tx, namespace, app, definitions, queues)
+    if lock(tx, namespace, app) is None:
+        point(tx, namespace, app, new)
+        set_queues(tx, namespace, queues)
+
+
+def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> dict[str, str]:
+    """Adds the jobs, versions, queues and lanes that the database does not have, and changes nothing that it has.
+
+    Returns the jobs that have a new version, with its digest.
+    """
     tx.run("add_namespace", namespace=namespace)
-    names = sorted({definition.queue for definition in definitions} | {queue.name for queue in queues})
-    tx.run("add_queues", namespace=namespace, queues=[(name,) for name in names])
+    lock(tx, namespace, app)
+    named = {definition.queue: Queue(name=definition.queue) for definition in definitions}
+    known = named | {queue.name: queue for queue in queues}
+    rows = [(queue.name, queue.policy.value, queue.max_depth) for _, queue in sorted(known.items())]
+    tx.run("add_declared_queues", namespace=namespace, queues=rows)
     needed = {definition.name: requirement.written(definition.needs) for definition in definitions}
-    lanes = {(name, "") for name in names} | {(definition.queue, needed[definition.name]) for definition in definitions}
+    lanes = [(definition.name, definition.queue, needed[definition.name]) for definition in definitions]
     tx.run("add_lanes", namespace=namespace, app=app, lanes=sorted(lanes))
-    for queue in queues:
-        tx.run(
-            "set_queue",
-            namespace=namespace,
-            queue=queue.name,
-            policy=queue.policy.value,
-            max_depth=queue.max_depth,
-        )
-    texts = [(definition.name, content(definition)) for definition in definitions]
-    versions = [(name, digest(text), text) for name, text in texts]
-    pauses = {definition.name: definition.pause_after for definition in definitions}
-    for version, job in tx.rows("add_versions", namespace=namespace, app=app, versions=versions):
-        about = {"requirements": needed[job], "pause_after": pauses[job]}
-        tx.run("point_job", namespace=namespace, app=app, job=job, version=version, **about)
+    texts = {definition.name: content(definition) for definition in definitions}
+    versions = {job: digest(text) for job, text in sorted(texts.items())}
+    new = tx.rows(
+        "add_versions", namespace=namespace, app=app, versions=[(*one, texts[one[0]]) for one in versions.items()]
+    )
+    if new:
+        tx.run("add_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, versions))
+    return {job: versions[job] for (job,) in new}
+
+
+def lock(tx: Tx, namespace: str, app: str) -> int | None:
+    """Locks the app's row, which comes before all other locks on its definitions. Returns the deploy in force."""
+    who = {"namespace": namespace, "app": app}
+    found = tx.one("lock_app", **who)
+    if found is None:
+        tx.run("add_app", **who)
+        found = tx.one("lock_app", **who)
+    assert found is not None, "the row was added in this transaction or before it"
+    return None if found[0] is None else int(found[0])
+
+
+def point(tx: Tx, namespace: str, app: str, versions: Mapping[str, str]) -> None:
+    """Moves jobs to the versions with these digests."""
+    if versions:
+        tx.run("point_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, versions))
+
+
+def set_queues(tx: Tx, namespace: str, queues: Sequence[Queue]) -> None:
+    for queue in sorted(queues, key=lambda queue: queue.name):
+        policy, most = queue.policy.value, queue.max_depth
+        tx.run("set_queue", namespace=namespace, queue=queue.name, policy=policy, max_depth=most)
+
+
+def _pointers(
+    tx: Tx, namespace: str, app: str, versions: Mapping[str, str]
+) -> list[tuple[str, str, int, str, int | None]]:
+    """The `job` rows for these versions. They repeat the parts of a definition that an enqueue needs.
+
+    The ids are used for jobs that the database does not have.
+    """
+    rows = []
+    for job, number, text in tx.rows("versions", namespace=namespace, app=app, versions=list(versions.items())):
+        definition = decode(text)
+        id = ids.named(tx.now, f"{namespace} {app} {job}")
+        rows.append((id, job, number, requirement.written(definition.needs), definition.pause_after))
+    return rows
 
 
 def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bool:
@@ -45,7 +93,7 @@ def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bo
     _must_exist(tx, namespace, queue)
     changed = tx.run("pause_queue", namespace=namespace, queue=queue, actor=actor, note=note) > 0
     if changed:
-        audit(tx, actor, "queue.pause", queue, after={"note": note})
+        audit(tx, namespace, actor, "queue.pause", queue, after={"note": note})
     return changed
 
 
@@ -53,7 +101,7 @@ def resume_queue(tx: Tx, namespace: str, queue: str, actor: str) -> bool:
     _must_exist(tx, namespace, queue)
     changed = tx.run("resume_queue", namespace=namespace, queue=queue) > 0
     if changed:
-        audit(tx, actor, "queue.resume", queue)
+        audit(tx, namespace, actor, "queue.resume", queue)
         lanes = tx.rows("lanes_of_queue", namespace=namespace, queue=queue)
         tx.tell(Ready.of((lane, FIRST_RANK) for (lane,) in lanes))
     return changed

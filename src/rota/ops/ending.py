@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from rota.domain.errors import UnknownExecution
-from rota.domain.status import TERMINAL, Reason, Status
-from rota.ops import following
+from rota.domain.lifecycle import Held
+from rota.domain.status import PENDING, Reason, Status
+from rota.ops.after_end import End, after_end
 from rota.store import reader
 from rota.store.hints import CancelAsked
 from rota.store.port import Tx
 
 
-class Pending(msgspec.Struct, frozen=True, array_like=True):
+class Pending(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An execution that is not running now, and what it carries."""
 
     id: str
@@ -21,32 +24,56 @@ class Pending(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     crashes: int
     first_start_at: int | None
+    place: Status
+    """Which table it is in: scheduled, waiting or queued."""
+    due_at: int | None
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The current status of an execution, and the worker and cancel request if it runs."""
+
+    id: str
+    status: Status
+    worker: int | None
+    cancel_at: int | None
+    deadline: int | None
 
 
 MOST_LOOKS = 20
 
 
 def end(tx: Tx, namespace: str, id: str, status: Status, reason: Reason) -> Status:
-    """Ends a pending execution with `status`, or asks a running one to stop for `reason`.
+    """Ends a pending execution with `status`, or asks a running one to stop for `reason`."""
+    found = end_all(tx, namespace, [reader.known(id)], status, reason)
+    if not found:
+        raise UnknownExecution(f"there is no execution {id}")
+    return next(iter(found.values()))
 
-    It may move between the look and the lock: then look again. It cannot move for ever, since each move is a step
-    towards its end or waits for time to pass.
+
+def end_all(
+    tx: Tx, namespace: str, ids: Iterable[str], status: Status, reason: Reason, known: list[Standing] | None = None
+) -> dict[str, Status]:
+    """`end` for many. Returns the resulting status of each execution that exists.
+
+    `known` are the standings of all of `ids`, if this transaction has read them already.
+
+    An execution may move between the look and the lock: then it is looked up again. It cannot move for ever, since each
+    move is a step towards its end or waits for time to pass.
     """
-    current = Status.RUNNING
+    led_to: dict[str, Status] = {}
+    left = set(ids)
     for _ in range(MOST_LOOKS):
-        found = tx.one("status_of", id=reader.known(id), namespace=namespace)
-        if found is None:
-            raise UnknownExecution(f"there is no execution {id}")
-        current, worker, cancel_at = Status(found[0]), found[1], found[2]
-        if current in TERMINAL or cancel_at is not None:
+        found = standings(tx, namespace, left) if known is None else known
+        known = None
+        led_to.update((row.id, row.status) for row in found)
+        pending = [row.id for row in found if row.status in PENDING]
+        running = [row.id for row in found if row.status is Status.RUNNING and row.cancel_at is None]
+        ended = {row.id for row in end_pending(tx, pending, status, reason)} if pending else set()
+        led_to.update(dict.fromkeys(ended, status))
+        left = {*pending, *running} - ended - (_ask_cancel(tx, running, reason) if running else set())
+        if not left:
             break
-        if current is not Status.RUNNING:
-            if end_pending(tx, [id], status, reason):
-                return status
-        elif tx.run("ask_cancel", id=id, reason=reason.value):
-            tx.tell(CancelAsked(worker))
-            break
-    return current
+    return led_to
 
 
 def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[Pending]:
@@ -54,6 +81,23 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
     rows = tx.records("pending", Pending, ids=ids)
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
-        tx.run("end_pending", rows=ends, ids=[row.id for row in rows], status=status.value, reason=reason.value)
-        following.ended(tx, [row.id for row in rows])
+        places: dict[Status, list[str]] = {Status.SCHEDULED: [], Status.WAITING: [], Status.QUEUED: []}
+        for row in rows:
+            places[row.place].append(row.id)
+        tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **places)
+        after_end(tx, [End(row.id, status, reason) for row in rows])
     return rows
+
+
+def standings(tx: Tx, namespace: str, ids: Iterable[str]) -> list[Standing]:
+    return tx.records("standings", Standing, namespace=namespace, ids=sorted(ids))
+
+
+def _ask_cancel(tx: Tx, ids: list[str], reason: Reason) -> set[str]:
+    """Returns those that are running, and so have been asked to stop."""
+    held = tx.records("held", Held, ids=ids)
+    if held:
+        tx.run("ask_cancel", ids=[row.id for row in held], reason=reason.value)
+    for worker in sorted({row.worker for row in held if row.cancel_at is None}):
+        tx.tell(CancelAsked(worker))
+    return {row.id for row in held}

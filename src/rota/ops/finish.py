@@ -1,19 +1,22 @@
 """Ending attempts: every outcome is written here, and only if its fence is still the one that runs.
 
-`finish` is what a worker reports. `settle` is the same for whoever already holds the running rows: the rescue of a dead
-worker's executions goes through the same decisions as a report of the living.
+`finish` is what a worker reports. `settle` is the same for a caller that holds the running rows: the rescue of a dead
+worker's executions goes through the same decisions as the report of a live one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import attrgetter
 
 import msgspec
 
-from rota.domain import suspicion
+from rota.domain import breaker, fingerprint, job, overrides, retry, suspicion
+from rota.domain.breaker import Breaker
+from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
-from rota.domain.lifecycle import Back, End, Held, Later, Rules, decide
+from rota.domain.lifecycle import Back, Final, Held, Later, Rules, decide
 from rota.domain.outcome import (
     Cancelled,
     Error,
@@ -28,7 +31,8 @@ from rota.domain.outcome import (
 )
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
-from rota.ops import breaking, following, pausing
+from rota.ops import breakers
+from rota.ops.after_end import End, after_end
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -39,7 +43,12 @@ _id = attrgetter("id")
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy; `job` is for logs.
+    """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy.
+
+    `job`, and `claim` if the attempt has not succeeded, are for the worker's log.
+
+    `breakers` are those that the job relies on; `pauses` says whether it pauses itself after failures in a row. Retries
+    follow the job's version in force and the execution's own overrides, whatever the worker's code says.
 
     `written` is the result that a transaction of the job's own has, if there is one. Then `outcome` is what to write
     if that transaction has come to nothing. `usage` is what it cost, if it had a process of its own.
@@ -48,82 +57,95 @@ class Finished(msgspec.Struct, frozen=True):
     id: str
     fence: int
     outcome: Outcome
-    rules: Rules = DEFAULT_RULES
     jitter: float = 0.5
     job: str = ""
     written: str | None = None
     usage: Usage | None = None
+    claim: Claim | None = None
+    breakers: tuple[Breaker, ...] = ()
+    pauses: bool = False
 
 
-def finish(tx: Tx, reports: Sequence[Finished]) -> list[str]:
-    """Writes what became of attempts. Returns the ids whose report was stale and changed nothing."""
-    stale, failed = _finish(tx, reports)
-    if failed or any(report.rules.pauses for report in reports):
-        _tally(tx, reports, stale, failed)
-    if relying := [report for report in reports if report.rules.breakers]:
-        _count(tx, relying, frozenset(stale))
+def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
+    """Writes the outcomes of attempts. Returns the ids whose report was stale and changed nothing.
+
+    With `worker`, the report of an attempt that another worker holds is stale, too.
+    """
+    stale = _finish(tx, reports, worker)
+    if any(report.breakers for report in reports):
+        breakers.count(tx, _shown(reports, frozenset(stale)))
     return stale
 
 
-def _tally(tx: Tx, reports: Sequence[Finished], stale: Sequence[str], failed: Sequence[str]) -> None:
-    """For jobs that pause themselves: which of their executions have ended, and whether in failure."""
-    dead, others = frozenset(failed), frozenset(stale)
-    ended = []
+def _finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
+    simple = [report for report in reports if _is_simple(report)]
+    stale, ends = _succeed(tx, simple, worker) if simple else ([], [])
+    if len(simple) < len(reports):
+        written = [report for report in reports if report.written is not None]
+        others = [report for report in reports if report.written is None and not _is_simple(report)]
+        for some, write in ((written, _conclude), (others, _settle_current)):
+            if some:
+                more_stale, more_ends = write(tx, some, worker)
+                stale, ends = stale + more_stale, ends + more_ends
+        order = {report.id: number for number, report in enumerate(reports)}
+        ends.sort(key=lambda end: order[end.id])
+    after_end(tx, ends)
+    return stale
+
+
+def _is_simple(report: Finished) -> bool:
+    """Whether there is nothing to write but the result."""
+    return type(report.outcome) is Succeeded and report.written is None and report.usage is None
+
+
+Written = tuple[list[str], list[End]]
+"""The ids whose report was stale, and the executions that have ended."""
+
+
+def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
+    """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
+
+    Rows are locked in the order of their ids, as everywhere.
+    """
+    fences: dict[str, int] = {}
+    results: dict[str, str] = {}
+    stale, pausing = [], set()
+    for report in sorted(reports, key=_id):
+        if report.id in fences:
+            stale.append(report.id)
+        else:
+            fences[report.id], results[report.id] = report.fence, report.outcome.result  # type: ignore[union-attr]
+        if report.pauses:
+            pausing.add(report.id)
+    ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}
+    found = tx.records("finish_successes", tuple, ids=list(fences), fences=fences, results=results, **ending)
+    late = {row[0] for row in found}
+    ends = [End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing) for id in fences if id not in late]
+    return [*stale, *late], ends
+
+
+def _conclude(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
+    """For jobs that completed in a transaction of their own: writes only what that transaction has not ended.
+
+    Its executions are stale here, and their ends follow once more: its hints may not have been sent. A transaction that
+    is still open is not waited for: it ends the execution, or a reconciliation gives it back.
+    """
+    rows = {row.id: row for row in tx.records("held_free", Held, ids=[report.id for report in reports])}
+    foreign = [row.id for row in rows.values() if worker not in (None, row.worker)]
+    reports = [report for report in reports if report.id not in foreign]
+    held = {row.id: row.fence for row in rows.values()}
+    ends = _settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
+    done = [report for report in reports if held.get(report.id) != report.fence]
+    ends += [End(one.id, Status.SUCCESS, Reason.COMPLETED, not one.pauses) for one in done]
+    return [report.id for report in done] + foreign, ends
+
+
+def _settle_current(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
+    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in reports])}
+    stale, current, shared = [], [], []
     for report in reports:
-        if report.id in dead:
-            ended.append((report.id, True))
-        elif report.rules.pauses and (
-            report.written is not None or (type(report.outcome) is Succeeded and report.id not in others)
-        ):
-            ended.append((report.id, False))
-    if ended:
-        pausing.count(tx, ended)
-
-
-def _count(tx: Tx, reports: Sequence[Finished], stale: frozenset[str]) -> None:
-    """Tells the breakers. What was stale is somebody else's, unless the job's own transaction has ended it."""
-    ended = []
-    for report in reports:
-        is_stale = report.id in stale
-        went_well = (True if report.written is not None else None) if is_stale else _went_well(report.outcome)
-        if not is_stale or went_well:
-            ended.append((report.rules.breakers, went_well))
-    if ended:
-        breaking.count(tx, reports[0].id, ended)
-
-
-def _went_well(outcome: Outcome) -> bool | None:
-    """Whether what it relied on works; None if this outcome says nothing of it."""
-    match outcome:
-        case Succeeded():
-            return True
-        case TimedOut():
-            return False
-        case Failed(reason=Reason.ERROR, permanent=permanent):
-            return permanent  # What fails for good was answered: somebody is there.
-        case _:
-            return None
-
-
-def _finish(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
-    """The ids of those that were stale, and of those that have failed for good."""
-    written = [report for report in reports if report.written is not None]
-    if written:
-        reports = [report for report in reports if report.written is None]
-    successes = [report for report in reports if type(report.outcome) is Succeeded and report.usage is None]
-    stale = _succeed(tx, successes) if successes else []
-    failed: list[str] = []
-    if written:
-        done, failed = _conclude(tx, written)
-        stale += done
-    others = [report for report in reports if type(report.outcome) is not Succeeded or report.usage is not None]
-    if not others:
-        return stale, failed
-    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in others])}
-    current, shared = [], []
-    for report in others:
         row = rows.pop(report.id, None)
-        if row is not None and row.fence == report.fence:
+        if row is not None and row.fence == report.fence and worker in (None, row.worker):
             current.append((row, report))
             if isinstance(report.outcome, Lost) and report.outcome.shared:
                 shared.append(row)
@@ -131,48 +153,22 @@ def _finish(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
             stale.append(report.id)
     if shared:
         tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
-    return stale, failed + settle(tx, current)
+    return stale, _settle(tx, current)
 
 
-def _succeed(tx: Tx, reports: Sequence[Finished]) -> list[str]:
-    """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
-
-    Returns the ids of those that are stale. Rows are locked in the order of their ids, as everywhere.
-    """
-    rows: dict[str, tuple[str, int, str]] = {}
-    stale = []
-    for report in sorted(reports, key=_id):
-        if report.id in rows:
-            stale.append(report.id)
-        else:
-            rows[report.id] = (report.id, report.fence, report.outcome.result)  # type: ignore[union-attr]
-    status, reason = Status.SUCCESS.value, Reason.COMPLETED.value
-    stale += [row[0] for row in tx.rows("finish_successes", rows=list(rows.values()), status=status, reason=reason)]
-    ended = rows.keys() - set(stale) if stale else rows
-    if ended:
-        following.ended(tx, list(ended))
-    return stale
-
-
-def _conclude(tx: Tx, reports: Sequence[Finished]) -> tuple[list[str], list[str]]:
-    """For jobs that completed in a transaction of their own: writes only what that transaction has not ended.
-
-    Returns the ids of those that it has ended, and of those that have failed for good. One that is still open is left
-    alone, not waited for: it ends the execution, or a reconciliation gives it back.
-    """
-    rows = {row.id: row for row in tx.records("held_free", Held, ids=[report.id for report in reports])}
-    held = {row.id: row.fence for row in rows.values()}
-    failed = settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
-    done = [report.id for report in reports if held.get(report.id) != report.fence]
-    if done:
-        following.ended(tx, done)
-    return done, failed
+def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
+    """What attempts have shown of their breakers. A stale one counts only if the job's own transaction ended it."""
+    relying = [report for report in reports if report.breakers]
+    return [
+        (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))
+        for report in relying
+        if report.id not in stale or report.written is not None
+    ]
 
 
 def complete(tx: Tx, report: Finished) -> None:
     """Ends one attempt in a transaction of its own job, or refuses: then that must not commit either."""
-    stale, _ = _finish(tx, [report])
-    if stale:
+    if _finish(tx, [report]):
         raise LeaseLost(
             f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
             "rolled back"
@@ -188,16 +184,23 @@ def has_landed(tx: Tx, id: str, fence: int) -> bool | None:
     return False if free and free[0].fence == fence else None
 
 
-def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[str]:
-    """Moves running rows to where their outcomes send them. The caller has made sure that the fences are current.
+def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[End]:
+    """Moves running rows to where their outcomes send them, and returns those that have ended.
 
-    Returns the ids of those that have failed for good.
+    The caller has made sure that the fences are current.
     """
+    ends = _settle(tx, attempts)
+    after_end(tx, ends)
+    return ends
+
+
+def _settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[End]:
+    """`settle` without what follows the ends."""
     if not attempts:
         return []
-    batch = _Batch(tx.now)
+    batch, rules = _Batch(tx.now), _rules(tx, attempts)
     for row, report in attempts:
-        batch.add(row, report)
+        batch.add(row, report, rules.get(row.id, DEFAULT_RULES))
     tx.run("finish", ended=batch.attempts, ids=[row.id for row, _ in attempts])
     if batch.ready:
         tx.run("return_ready", rows=batch.ready)
@@ -207,9 +210,24 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[str]:
         tx.tell(Due(min(row[2] for row in batch.scheduled)))
     if batch.dead:
         tx.run("bury", rows=batch.dead)
-    if batch.ended:
-        following.ended(tx, batch.ended)
-    return [id for id, _ in batch.dead]
+    return batch.ends
+
+
+def _rules(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> dict[str, Rules]:
+    """The rules of the executions that may run again: of the job's version in force, with the execution's overrides."""
+    ids = [row.id for row, report in attempts if isinstance(report.outcome, Failed | TimedOut | Snoozed)]
+    if not ids:
+        return {}
+    found = tx.rows("rules_of", ids=ids, lowest=min(ids), highest=max(ids))
+    return {id: overrides.applied(_stated(definition), stored) for id, definition, stored in found}
+
+
+@lru_cache(maxsize=1000)
+def _stated(definition: str) -> Rules:
+    """What a stored definition says about retries."""
+    about = job.decode(definition)
+    policy = retry.described(about.retry) if about.retry else retry.DEFAULT
+    return Rules(retry=policy, total_timeout_s=about.total_timeout_s)
 
 
 class _Batch:
@@ -220,27 +238,30 @@ class _Batch:
         self.attempts: list[tuple[object, ...]] = []
         self.ready: list[tuple[str, int, int, int, int, int, int | None]] = []
         self.scheduled: list[tuple[str, int, int, int, int, int, int | None, str]] = []
-        self.dead: list[tuple[str, str]] = []
-        self.ended: list[str] = []
+        self.dead: list[tuple[str, str, str | None]] = []
+        self.ends: list[End] = []
 
-    def add(self, row: Held, report: Finished) -> None:
-        move = decide(row, report.outcome, report.rules, self._now, report.jitter)
+    def add(self, row: Held, report: Finished, rules: Rules) -> None:
+        move = decide(row, report.outcome, rules, self._now, report.jitter)
         attempts, crashes, kind = row.attempts, row.crashes, _kind(report.outcome)
         first_start_at = None if _never_began(row, report.outcome) else row.first_start_at
         match move:
-            case End():
+            case Final():
                 kind = move.status.value
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
-                self.ended.append(row.id)
+                is_plain = move.status is Status.SUCCESS and not report.pauses
+                self.ends.append(End(row.id, move.status, move.reason, is_plain))
                 if move.status is Status.FAILED:
-                    self.dead.append((row.id, move.reason.value))
+                    error = _error(report.outcome)
+                    found = None if error is None else fingerprint.of(error)
+                    self.dead.append((row.id, move.reason.value, found))
             case Later(attempts=attempts):
                 later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, first_start_at)
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):
                 self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, first_start_at))
-        self._attempt(row, report, int(isinstance(move, End)), kind, move.reason.value, attempts, crashes)
+        self._attempt(row, report, int(isinstance(move, Final)), kind, move.reason.value, attempts, crashes)
 
     def _attempt(
         self, row: Held, report: Finished, final: int, status: str, reason: str, attempts: int, crashes: int
@@ -249,10 +270,11 @@ class _Batch:
         usage = None if report.usage is None else encode(report.usage)
         result = outcome.result if isinstance(outcome, Succeeded) else None
         error = _error(outcome)
+        written = None if error is None else msgspec.json.encode(error).decode()
         started_at = None if isinstance(outcome, Expired) else row.started_at
         worker = None if isinstance(outcome, Expired) else row.worker
         self.attempts.append(
-            (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage)
+            (row.id, row.fence, final, status, reason, attempts, crashes, worker, started_at, result, written, usage)
         )
 
 
@@ -260,7 +282,7 @@ def _never_began(row: Held, outcome: Outcome) -> bool:
     """Whether the execution's body has never run yet, in this attempt or before."""
     return (
         isinstance(outcome, GivenBack)
-        and outcome.reason in (Reason.UNKNOWN_JOB, Reason.NOT_HELD, Reason.NOT_BEGUN)
+        and outcome.reason in (Reason.NOT_HELD, Reason.NOT_BEGUN)
         and row.first_start_at == row.started_at
     )
 
@@ -278,6 +300,5 @@ def _kind(outcome: Outcome) -> str:
             return "failed"
 
 
-def _error(outcome: Outcome) -> str | None:
-    error: Error | None = getattr(outcome, "error", None)
-    return None if error is None else msgspec.json.encode(error).decode()
+def _error(outcome: Outcome) -> Error | None:
+    return getattr(outcome, "error", None)

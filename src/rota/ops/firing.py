@@ -7,25 +7,27 @@ that has its key in the ledger is not started again, and a schedule that was cha
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 import msgspec
 
-from rota.domain import rank, ticking
 from rota.domain import schedule as schedules
+from rota.domain import ticking
 from rota.domain.errors import DefinitionError, UnknownExecution
+from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.ticking import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, enqueue, schedule
-from rota.store.hints import Due, Ready
+from rota.ops import ending, route, schedule
+from rota.ops.place import Batch, place
+from rota.ops.route import Route
 from rota.store.port import Tx
 
 MOST = 2000
-MICROSECONDS = 1_000_000
 UNREADABLE_S = 60
 """How long a schedule is left alone that this node cannot read; by then another one may."""
 
@@ -44,14 +46,6 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     next_at: int
     last_execution: str | None
     held: str
-
-
-class Route(msgspec.Struct, frozen=True):
-    """Where executions of a job go."""
-
-    version: int
-    lane: int
-    policy: rank.Policy
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -118,7 +112,7 @@ class _Plans:
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
-        self._routes = Routes(tx)
+        self._route = functools.cache(functools.partial(route.find, tx))
         self._known: dict[tuple[object, ...], tuple[Form, Round]] = {}
         self.unreadable: list[int] = []
 
@@ -136,10 +130,11 @@ class _Plans:
     def _plan(self, row: Row, is_busy: bool) -> tuple[Form, Round]:
         spec = schedules.decode(row.spec)
         decided = _decide(self._tx, row, spec, is_busy)
-        route = self._routes.of(row.namespace, row.app, spec) if decided.starts else None
-        if decided.starts and route is None:
+        # A limit of the queue is for callers, not for ticks.
+        where = self._route(row.namespace, row.app, spec.job, spec.queue) if decided.starts else None
+        if decided.starts and where is None:
             decided = _without_job(decided)
-        return Form(row.namespace, row.app, spec, route), decided
+        return Form(row.namespace, row.app, spec, where), decided
 
 
 def _without_job(decided: Round) -> Round:
@@ -201,78 +196,28 @@ def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str |
         previous[one.schedule] = one.id
 
 
-class Routes:
-    """Where the executions of jobs go; each is looked up once."""
-
-    def __init__(self, tx: Tx) -> None:
-        self._tx = tx
-        self._known: dict[tuple[str, str, str, str], Route | None] = {}
-
-    def of(self, namespace: str, app: str, spec: Spec) -> Route | None:
-        """None for a job that no worker has ever declared. A limit of the queue is for callers, not for ticks."""
-        key = (namespace, app, spec.job, spec.queue)
-        if key not in self._known:
-            self._known[key] = self._look_up(*key)
-        return self._known[key]
-
-    def _look_up(self, namespace: str, app: str, job: str, queue: str) -> Route | None:
-        where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
-        found = self._tx.one("route", **where)
-        if found is None:
-            enqueue.add_lane(self._tx, namespace, app, job, queue)
-            found = self._tx.one("route", **where)
-        return None if found is None else Route(found[0], found[1], rank.Policy(found[2]))
-
-
 def start(tx: Tx, planned: Sequence[Planned]) -> None:
-    """Writes the executions: those whose jitter is over can be claimed, the others wait for it."""
-    rows, ready, later, expiries = [], [], [], []
-    places: dict[int, int] = {}
-    for one in planned:
-        form, at = one.form, one.start.at
-        spec, where = form.spec, form.route
-        assert where is not None, "only ticks of known jobs start"
-        run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
-        deadline = _deadline(tx.now, spec, one.start, run_at)
-        if deadline is not None:
-            expiries.append((one.id, deadline))
-        rows.append(
-            (
-                one.id,
-                form.namespace,
-                form.app,
-                spec.job,
-                where.version,
-                spec.queue,
-                where.lane,
-                spec.priority,
-                spec.arguments,
-                run_at,
-                one.name,
-                at,
-                0 if one.start.outcome is Outcome.FIRED else 1,
-                deadline,
-            )
-        )
-        if run_at <= tx.now:
-            # What somebody asks for of the past waits behind the work of today.
-            due_at = tx.now if one.start.outcome is Outcome.BACKFILLED else run_at
-            place = rank.rank(where.policy, due_at, spec.priority)
-            ready.append((one.id, where.lane, place))
-            places[where.lane] = min(place, places.get(where.lane, place))
-        else:
-            later.append((one.id, where.lane, spec.priority, run_at))
-    if rows:
-        tx.run("start_ticks", rows=rows)
-    if ready:
-        tx.run("ready_ticks", rows=ready)
-        tx.tell(Ready(places))
-    if later:
-        tx.run("later_ticks", rows=later)
-        tx.tell(Due(min(row[3] for row in later)))
-    if expiries:
-        tx.run("expire_ticks", rows=expiries)
-        tx.tell(Due(min(row[1] for row in expiries)))
+    """Places the executions: those whose jitter is over are ready, the others are scheduled."""
+    place(tx, [_batch(tx.now, one) for one in planned])
+
+
+def _batch(now: int, one: Planned) -> Batch:
+    spec, where, at = one.form.spec, one.form.route, one.start.at
+    assert where is not None, "only ticks of known jobs start"
+    run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
+    return Batch(
+        {one.id: spec.arguments},
+        where,
+        "schedule",
+        spec.priority,
+        run_at,
+        # A backfill of the past lines up behind the work of today.
+        ranked_at=now if one.start.outcome is Outcome.BACKFILLED else None,
+        deadline=_deadline(now, spec, one.start, run_at),
+        schedule=one.name,
+        tick=at,
+        catch_up=0 if one.start.outcome is Outcome.FIRED else 1,
+    )
 
 
 def _deadline(now: int, spec: Spec, start: Start, run_at: int) -> int | None:

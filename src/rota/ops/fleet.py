@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import payload, requirement, suspicion
+from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
 from rota.domain.requirement import Offers
-from rota.domain.status import Reason
-from rota.ops import finish, pausing
+from rota.domain.status import Reason, Status
+from rota.ops import deploy, finish
 from rota.ops.audit import audit
-from rota.store.port import Tx, asks_once, runs_apart
+from rota.store.port import Tx, operation
 
-MICROSECONDS = 1_000_000
 TO_DRAIN = "to drain"
 """The state of a worker that somebody has asked to drain, and that does not know yet."""
 MOST_HELD = 1000
@@ -36,24 +36,46 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     version: str
     queues: list[str] | None
+    jobs: list[str]
+    """The jobs that it can run; the row says so for those who look, claims do not read it."""
     concurrency: int
     offers: Offers = Offers()
     supervisor: str = ""
     least: int = 1
     most: int = 1
     """How few and how many processes its supervisor may have."""
+    deploy: int | None = None
+    """The deploy that its code declares."""
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An execution that ended for good with the death of its worker."""
+
+    id: str
+    job: str
+    reason: str
+
+
+class Death(msgspec.Struct, frozen=True):
+    """What dead workers held: how many executions, and those of them that are not started again."""
+
+    executions: int = 0
+    failures: list[Failure] = []
 
 
 def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
-    """A new incarnation with a lease of its own."""
+    """Inserts a worker with a lease of its own, and applies its deploy if that should be in force now."""
     values = msgspec.structs.asdict(newcomer)
     values["queues"] = msgspec.json.encode(newcomer.queues).decode()
+    values["jobs"] = msgspec.json.encode(sorted(newcomer.jobs)).decode()
     values["offers"] = requirement.encode(newcomer.offers)
-    return int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
+    worker = int(tx.rows("add_worker", **values, lease=_microseconds(lease_s))[0][0])
+    if newcomer.deploy is not None:
+        deploy.settle(tx, newcomer.namespace, newcomer.app, lease_s)
+    return worker
 
 
-@asks_once
-@runs_apart
+@operation(is_urgent=True, is_repeatable=True)
 def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> dict[int, str]:
     """Renews the leases of those that nobody has declared dead, and returns them with their state."""
     return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s)))
@@ -71,7 +93,7 @@ def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
     """
     if not tx.run("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
         return False
-    audit(tx, actor, "worker.drain", str(worker))
+    audit(tx, namespace, actor, "worker.drain", str(worker))
     return True
 
 
@@ -87,24 +109,25 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
     tx.run("stop_worker", worker=worker, state="stopped")
 
 
-def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> int:
-    """The worker is gone without a word: its executions are lost to it. Returns how many there were.
+def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> Death:
+    """The worker is gone without a word: its executions are lost to it.
 
     One that it ran alone has crashed it. Of several, none is charged: they are suspects.
     """
     if tx.one("lock_worker", worker=worker) is None:
-        return 0
+        return Death()
     tx.run("stop_worker", worker=worker, state="lost")
     held = _held(tx, worker)
     count = sum(map(len, held))
     error = payload.error("WorkerLost", cause)
+    failures: list[Failure] = []
     for rows in held:
         if count > 1:
             tx.run("suspect", rows=suspicion.after_death(rows, whole_node=whole_node))
-        failed = finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
-        if failed:
-            pausing.count(tx, [(id, True) for id in failed])
-    return count
+        ends = finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
+        if failed := [end.id for end in ends if end.status is Status.FAILED]:
+            failures += tx.records("failures", Failure, ids=failed)
+    return Death(count, failures)
 
 
 def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

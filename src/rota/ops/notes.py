@@ -10,17 +10,20 @@ from rota.domain.note import Piece, State
 from rota.store.port import Tx, View
 
 
-def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
+def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State], worker: int | None = None) -> list[str]:
     """Adds to logs and says how attempts stand. Returns the ids whose state is stale: that attempt runs no more.
 
     May be repeated with the very same pieces. Each is kept under the fence of its attempt, so one that comes late does
-    no harm.
+    no harm. With `worker`, notes on attempts of other workers are ignored, and their states are stale.
     """
     if pieces:
-        tx.run("add_pieces", rows=list(pieces))
+        if worker is None:
+            tx.run("add_pieces", rows=list(pieces))
+        else:
+            tx.run("add_own_pieces", rows=list(pieces), worker=worker)
     if not states:
         return []
-    return list(dict.fromkeys(row[0] for row in tx.rows("write_states", rows=_merged(states))))
+    return list(dict.fromkeys(row[0] for row in tx.rows("write_states", rows=_merged(states), worker=worker)))
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):

@@ -10,7 +10,8 @@ import msgspec
 
 from rota.domain import retention
 from rota.domain.errors import DefinitionError
-from rota.domain.retention import AUDIT_S, FOREVER, MICROSECONDS, Pass, Record, Retention
+from rota.domain.instant import MICROSECONDS
+from rota.domain.retention import AUDIT_S, FOREVER, Pass, Record, Retention
 from rota.ids import FIRST_ID, LAST_ID, first_at
 from rota.ops.audit import audit
 from rota.store.port import Tx, View
@@ -77,7 +78,7 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
     if kept_s is not None and kept_s != FOREVER and kept_s < SHORTEST_S:
         raise DefinitionError(f"history must be kept for an hour at least, not {kept_s} s: results are read from it")
     tx.run("set_retention", namespace=namespace, retention_s=kept_s)
-    audit(tx, actor, "namespace.retention", namespace, before=known[namespace], after=kept_s)
+    audit(tx, namespace, actor, "namespace.retention", namespace, before=known[namespace], after=kept_s)
 
 
 def is_due(view: View) -> bool:
@@ -231,6 +232,14 @@ def old_workers(view: View, kept: Retention) -> list[int]:
 def prune_workers(tx: Tx, begun_at: int, ids: list[int]) -> int:
     beat(tx, begun_at, 0)
     return tx.run("drop_workers", ids=ids, bound=tx.now)
+
+
+def prune_deploys(tx: Tx, begun_at: int, kept: Retention) -> int:
+    """Removes old deploys that are not in force and that no worker's row names; returns how many."""
+    beat(tx, begun_at, 0)
+    if kept.longest_s is None:
+        return 0
+    return tx.run("drop_deploys", bound=tx.now - kept.longest_s * MICROSECONDS - retention.GRACE)
 
 
 def prune_affinity(tx: Tx, begun_at: int) -> int:

@@ -56,7 +56,7 @@ def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]]
     done = [f"removed {name}" for name in gone]
     done += [f"{'changed' if name in known else 'added'} {name}" for name, _ in changed]
     for words in done:
-        audit(tx, actor, "schedule.declare", f"{app}.{words.split()[1]}", after={"what": words.split()[0]})
+        audit(tx, namespace, actor, "schedule.declare", f"{app}.{words.split()[1]}", after={"what": words.split()[0]})
     return done
 
 
@@ -74,7 +74,7 @@ def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> 
     if unset := unset_calendars(tx, namespace, [spec]):
         raise DefinitionError(f"calendars: there is no calendar {unset[0]!r}; set it with app.calendar() first")
     _put(tx, namespace, app, [(name, spec)], RUN_TIME)
-    audit(tx, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
+    audit(tx, namespace, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
     return True
 
 
@@ -84,7 +84,7 @@ def remove(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
     if known is None:
         return False
     _remove(tx, namespace, app, [name])
-    audit(tx, actor, "schedule.remove", f"{app}.{name}", before=known.spec)
+    audit(tx, namespace, actor, "schedule.remove", f"{app}.{name}", before=known.spec)
     return True
 
 
@@ -95,7 +95,7 @@ def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "
         return False
     note = payload.clean(str(note), MOST_NOTE)
     tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=_close(tx, found))
-    audit(tx, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
+    audit(tx, namespace, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
     return True
 
 
@@ -107,7 +107,7 @@ def resume(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
     now = _close(tx, found)
     next_at = first_at(schedules.decode(found.spec), now)
     tx.run("resume_schedule", id=found.id, next_at=next_at, cursor=now)
-    audit(tx, actor, "schedule.resume", f"{app}.{name}")
+    audit(tx, namespace, actor, "schedule.resume", f"{app}.{name}")
     _tell(tx, [next_at])
     return True
 
@@ -119,7 +119,7 @@ def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: 
     dates = sorted(schedules.days(tuple(days)))
     text = msgspec.json.encode([day.isoformat() for day in dates]).decode()
     tx.run("set_calendar", namespace=namespace, name=name, days=text)
-    audit(tx, actor, "calendar.set", name, after={"days": len(dates)})
+    audit(tx, namespace, actor, "calendar.set", name, after={"days": len(dates)})
 
 
 def unset_calendars(tx: Tx, namespace: str, specs: Iterable[Spec]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain.requirement import UNBOUNDED, Room
+from rota.domain.served import Served
 from rota.ops import claim, finish
 from rota.ops.claim import Claimed, Mark
 from rota.ops.finish import Finished
@@ -27,13 +28,11 @@ def turn(
     tx: Tx,
     reports: Sequence[Finished],
     worker: int,
-    namespace: str,
-    app: str,
-    queues: Sequence[str] | None,
+    served: Served,
     slots: int,
-    marks: Sequence[Mark],
+    marks: Sequence[Mark] | None,
     room: Room = UNBOUNDED,
 ) -> Turned:
     """`finish`, then `claim`; both or neither."""
-    stale = finish.finish(tx, reports)
-    return Turned(stale, claim.claim(tx, worker, namespace, app, queues, slots, marks, room))
+    stale = finish.finish(tx, reports, worker)
+    return Turned(stale, claim.claim(tx, worker, served, slots, marks, room))

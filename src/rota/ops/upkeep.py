@@ -7,14 +7,17 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import rank, schedule
+from rota.domain.instant import MICROSECONDS
+from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
+from rota.ops.fleet import Death
 from rota.store.hints import Ready
-from rota.store.port import Tx, View, asks_once
+from rota.store.port import Tx, View, operation
 
 MOST = 500
 MOST_WORKERS = 20
-MICROSECONDS = 1_000_000
+NOTHING = Served([], [], [], [])
 ALL_SHARDS = tuple((shard, 0) for shard in range(schedule.SHARDS))
 
 
@@ -36,6 +39,8 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_tick_at: int | None = None
     """When a schedule wants us: for those that others look after, a little after it is due."""
     has_followers: bool = False
+    has_lifted: bool = False
+    """Whether executions wait to be released from a blocker that has ended."""
     workers: int = 0
     places: list[int] = []
     """How many workers there are, and which ones among them are ours, counted from the oldest."""
@@ -43,15 +48,7 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     """For each lane of the node's own that has work, the lowest rank in it."""
 
 
-class Served(msgspec.Struct, frozen=True):
-    """Whose work a node does; None for all queues of the app."""
-
-    namespace: str
-    app: str
-    queues: list[str] | None
-
-
-@asks_once
+@operation(is_repeatable=True)
 def look(
     view: View,
     lease_s: float,
@@ -59,7 +56,9 @@ def look(
     shards: Sequence[tuple[int, int]] = ALL_SHARDS,
     ours: Sequence[int] = (),
 ) -> Chores:
-    """A cheap read that says whether any chore needs a transaction, and what is ready for those who are `served`.
+    """A cheap read that says whether any chore needs a transaction, and what is ready in the queues that are `served`.
+
+    Of every job, because the processes of one node may be of different releases and have different jobs.
 
     `shards` are those of the schedules, each with the time for which its ticks are left to others.
     """
@@ -67,22 +66,20 @@ def look(
         "look",
         lease=round(lease_s * MICROSECONDS),
         with_ready=served is not None,
-        namespace=served.namespace if served else "",
-        app=served.app if served else "",
-        all_queues=served is None or served.queues is None,
-        queues=list(served.queues or ()) if served else [],
+        **(served or NOTHING).where(),
         shards=list(shards),
         ours=list(ours),
     )
     assert found is not None, "a statement without FROM has one row"
-    now, next_due_at, next_deadline, dead_workers, next_tick_at, has_followers, workers, places, ready = found
+    now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, workers, places, ready = found
     return Chores(
         now,
         next_due_at,
         next_deadline,
-        bool(dead_workers),
+        bool(dead),
         next_tick_at,
         bool(has_followers),
+        bool(has_lifted),
         workers,
         sorted(msgspec.json.decode(places, type=list[int])) if places else [],
         dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {},
@@ -104,24 +101,31 @@ def expire(tx: Tx) -> int:
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
-    never_started = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
-    ending.end_pending(tx, never_started, Status.SKIPPED, Reason.START_DEADLINE)
-    # What was on its way from one table to another when we looked is pending still, and must be reminded of again.
-    left = {row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None}
+    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
+    # An execution that moved from one table to another during the look is still pending: its reminder stays.
+    left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
     return len(ids) - len(left)
 
 
-def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequence[int] = ()) -> int:
-    """Declares dead the workers whose lease ran out, and gives their executions to others.
+def _late(tx: Tx, ids: list[str]) -> list[str]:
+    """Those that never started and whose deadline has passed. A debounce may have moved it since the reminder."""
+    pending = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
+    return [row[0] for row in tx.rows("past_deadline", ids=pending)] if pending else []
+
+
+def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequence[int] = ()) -> Death:
+    """Declares dead the workers whose lease had run out when the caller looked, and gives their executions to others.
 
     Does nothing if the clock has left the time at which the caller looked: after a jump every lease looks over. The
     caller spares its own: it knows better why they end, and says so itself.
     """
     lease = round(lease_s * MICROSECONDS)
     if looked_at is not None and not 0 <= tx.now - looked_at <= lease // 2:
-        return 0
-    workers = tx.rows("workers_expired", lease=lease, most=MOST_WORKERS)
+        return Death()
+    expired_at = tx.now if looked_at is None else looked_at
+    workers = tx.rows("workers_expired", lease=lease, expired_at=expired_at, most=MOST_WORKERS)
     cause = "worker {} sent no heartbeat within its lease"
     gone = [(id, cause.format(name)) for id, name in workers if id not in spared]
-    return sum(fleet.declare_dead(tx, id, words, whole_node=True) for id, words in gone)
+    deaths = [fleet.declare_dead(tx, id, words, whole_node=True) for id, words in gone]
+    return Death(sum(one.executions for one in deaths), [failure for one in deaths for failure in one.failures])

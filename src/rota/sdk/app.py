@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from rota import config
-from rota.domain import breaker, names, rank
+from rota.domain import breaker, masking, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
 from rota.domain.duration import Duration, positive_seconds
 from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
@@ -20,27 +20,28 @@ from rota.domain.lifecycle import Rules
 from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
 from rota.domain.size import Size
+from rota.domain.url import masked
 from rota.executors import kinds
 from rota.executors.context import Context
-from rota.executors.function import FunctionTarget
+from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import schedule
 from rota.sdk import declaring
+from rota.sdk.client import Client
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.converting import converted
 from rota.sdk.dead import DeadLetters
-from rota.sdk.elsewhere import Plain, Several, elements_with_more, stand_in, stand_in_for_any
+from rota.sdk.elsewhere import Plain, stand_in, stand_in_for_any
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
 from rota.sdk.schedule import Schedule
+from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
-from rota.store import timetable
-from rota.store.postgres_url import shown
 
 if TYPE_CHECKING:
-    from rota.executors.process import Pool
+    from rota.executors.process.pool import Pool
 
 log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
@@ -115,13 +116,16 @@ class App:
         self._queues: dict[str, Queue] = {}
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
+        self._makers: dict[str, Callable[[Rules], Executor]] = {}
+        """As they run, by job. A definition is stored and shown, so its target has no literal secrets."""
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
-        self.dead = DeadLetters(self.connection)
+        self.client: Client = StoreClient(self.connection, self.name)
+        self.dead = DeadLetters(self.client)
         self._completions = JobCompletions(self.connection)
 
     def __repr__(self) -> str:
-        return f"App({self.name!r}, url={shown(self.settings.url)!r})"
+        return f"App({self.name!r}, url={masked(self.settings.url)!r})"
 
     @overload
     def job(
@@ -171,19 +175,19 @@ class App:
     def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of a command: `app.command("report", ["python", "report.py", "{month}"])`.
 
-        What is in braces is an argument of the job, and becomes one argument of the command, never words for a shell;
-        a list for an element that is nothing else becomes several. `about` has the options of a job (`queue=`,
-        `timeout=`, `cron=` and so on) and those of a command: `environment=`, `inherits=` (names of variables that it
-        gets from the worker), `directory=`, `success=`, `retry_codes=`, `permanent=` (exit codes), `memory=`,
-        `grace=`, and `result=` ("none", "json" or "text": what its standard output is to be).
+        `{month}` is an argument of the job, and becomes one argument of the command, never words for a shell; an
+        element `"{files*}"` takes a list and becomes one argument per item. `about` has the options of a job
+        (`queue=`, `timeout=`, `cron=` and so on) and those of a command: `environment=`, `inherits=` (names of
+        variables that it gets from the worker), `directory=`, `success=`, `retry_codes=`, `permanent=` (exit codes),
+        `memory=`, `grace=`, and `result=` ("none", "json" or "text": what its standard output is to be). A secret is
+        given as `{"env": "TOKEN"}` or `{"file": "/run/secrets/token"}`, in place of a variable or an element.
         """
-        from rota.executors.command import Command, parameters  # lazy: few apps have commands
+        from rota.executors.process.command import Command, lists, parameters  # lazy: few apps have commands
 
         declaring.check_silent(about, "a command", name)
         data = declaring.renamed(about, RENAMED, Command)
         command = converted({"argv": declaring.words(argv, name), **data}, Command, name, RENAMED)
-        single = parameters(msgspec.structs.replace(command, argv=["-", *elements_with_more(command.argv)]))
-        takes = {one: Plain if one in single else Several for one in parameters(command)}
+        takes = {one: list[Plain] if one in lists(command) else Plain for one in parameters(command)}
         function = stand_in(name, takes, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
 
@@ -192,10 +196,11 @@ class App:
 
         What is in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
         the arguments themselves are sent, as JSON. `about` has the options of a job and those of a request:
-        `headers=`, `body=`, `success=`, `retry_codes=`, `result=`, `secret=` (the name of an environment variable with
-        the key to sign with), `allow=` and others: docs/execution.md has them all.
+        `headers=`, `query=` (texts, or references such as `{"env": "TOKEN"}`), `body=`, `success=`, `retry_codes=`,
+        `result=`, `secret=` (the name of an environment variable with the key to sign with), `allow=` and others:
+        docs/execution.md has them all.
         """
-        from rota.executors.http import Request, parameters, values  # lazy: needs an extra
+        from rota.executors.http.request import Request, parameters, values  # lazy: needs an extra
 
         declaring.check_silent(about, "a request", name)
         data = declaring.renamed(about, RENAMED, Request)
@@ -270,56 +275,64 @@ class App:
             raise DefinitionError(
                 "a schedule that is made at run time has one trigger and one expression; make several schedules"
             )
-        store = self.connection.store()
-        store.transact(schedule.put, self.settings.namespace, self.name, named, found[0], "sdk")
-        return Schedule(self.connection, self.name, named)
+        self.client.put_schedule(named, found[0])
+        return Schedule(self.client, named)
 
     def unschedule(self, name: str) -> bool:
         """Removes a schedule that was made at run time; False if there is none."""
-        return Schedule(self.connection, self.name, name).remove()
+        return self.client.remove_schedule(name)
 
     def schedules(self) -> list[Schedule]:
         """Every schedule of the app, declared or made at run time."""
-        rows = self.connection.store().read(timetable.schedules, self.settings.namespace, self.name)
-        return [Schedule(self.connection, self.name, row.name) for row in rows]
+        return [Schedule(self.client, row.name) for row in self.client.schedules()]
 
     def calendar(self, name: str, days: Iterable[date | str]) -> None:
         """Sets a named set of dates, such as public holidays, that schedules may leave out by `calendars=[name]`."""
         names.check(name, "a calendar's name")
         texts = dates(days, "days", schedule.MOST_DAYS)
-        self.connection.store().transact(schedule.set_calendar, self.settings.namespace, name, texts, "sdk")
+        self.client.set_calendar(name, texts)
 
     def check(self) -> None:
         """Raises DefinitionError for what shows only when everything is declared: a breaker that nobody knows."""
         relied_on = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
         declaring.check_breakers(relied_on, self._breakers)
 
-    def declare_schedules(self) -> list[str]:
-        """Makes the declared schedules in the database those that the code has; a worker does so when it starts."""
+    def declare(self, *, takes_precedence: bool = False) -> int:
+        """Makes what the code declares known as a deploy and returns its number; a worker does so when it starts.
+
+        The deploy is in force once a worker has joined with that number, unless another one has precedence.
+        """
         self.check()
-        store, namespace = self.connection.store(), self.settings.namespace
-        done = store.transact(schedule.declare, namespace, self.name, list(self._schedules.items()))
+        number = self.client.declare(*self._declared(), self._schedules, takes_precedence=takes_precedence)
         if any(spec.calendars for spec in self._schedules.values()):
-            for name in store.transact(schedule.unset_calendars, namespace, list(self._schedules.values())):
+            for name in self.client.unset_calendars(list(self._schedules.values())):
                 log.warning(
                     "there is no calendar %r: no date is left out until app.calendar(%r, …) sets it", name, name
                 )
-        return done
+        return number
 
     def handle(self, id: str) -> Handle[Any]:
         """A handle on an execution whose id is known."""
         if not isinstance(id, str):
             raise DefinitionError(f"the id of an execution is a text, not {id!r}")
-        return Handle(self.connection, id)
+        return Handle(self.client, id)
 
-    def targets(self, pool: Pool | None = None) -> dict[str, FunctionTarget | Executor]:
+    def targets(self, pool: Pool | None = None) -> dict[str, Executor]:
         """What a worker of this app can run, by name. Without a pool of processes all functions run in this one."""
-        return {name: job.target if pool is None else _in_process(job, pool) for name, job in self.jobs.items()}
+        jobs = {name: job for name, job in self.jobs.items() if not job.target.missing}
+        return {name: job.target if pool is None else _in_process(job, pool) for name, job in jobs.items()}
+
+    def functions(self) -> dict[str, FunctionExecutor]:
+        """The functions of this app, to be called in this process."""
+        return {name: job.function_executor for name, job in self.jobs.items() if job.is_function}
+
+    def unavailable(self) -> dict[str, str]:
+        """What is missing here for jobs that a worker in this process could not run, and leaves to others; by name."""
+        return {name: missing for name, job in self.jobs.items() if (missing := job.target.missing)}
 
     def alone(self, pool: Pool) -> dict[str, Executor]:
         """How a worker runs functions that may have killed a process: each in one of its own."""
-        functions = {name: job for name, job in self.jobs.items() if isinstance(job.target, FunctionTarget)}
-        return {name: _isolated(job, pool) for name, job in functions.items()}
+        return {name: _isolated(self.jobs[name], pool) for name in self.functions()}
 
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
@@ -370,11 +383,10 @@ class App:
             description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
             needs=declaring.wanted(options, relies_on, target.get("kind")),
             pause_after=declaring.pause_after(options.get("pause_after")),
-            target=target,
+            target=masking.masked(target),
         )
-        runs = self._function(function, signature, rules)
-        found = runs if target.get("kind", kinds.PROCESS) == kinds.PROCESS else kinds.executor(target, rules)
-        job: Job[..., Any, Any] = Job(function, signature, definition, found, self.connection, self.name)
+        make = self._makers[job_name] = partial(self._executor, function, signature, target)
+        job: Job[..., Any, Any] = Job(function, signature, definition, make(rules), self.client, self.name)
         when = {key: value for key, value in options.items() if key in When.__annotations__}
         if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
             raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
@@ -398,13 +410,14 @@ class App:
         """Tells a job that was declared before its breaker what that is."""
         definition = job.definition
         rules = msgspec.structs.replace(job.target.rules, breakers=self._relies_on(definition.needs.breakers))
-        if isinstance(job.target, FunctionTarget):
-            job.target.rules = rules
-        else:
-            job.target = kinds.executor(definition.target, rules)
+        job.target = self._makers[job.name](rules)
 
-    def _function(self, function: Callable[..., Any], signature: Signature, rules: Rules) -> FunctionTarget:
-        return FunctionTarget(
+    def _executor(
+        self, function: Callable[..., Any], signature: Signature, target: Mapping[str, Any], rules: Rules
+    ) -> Executor:
+        if target.get("kind", kinds.PROCESS) != kinds.PROCESS:
+            return kinds.executor(target, rules)
+        return FunctionExecutor(
             function,
             signature,
             rules,
@@ -414,14 +427,14 @@ class App:
         )
 
 
-def _in_process(job: Job[..., Any, Any], pool: Pool) -> FunctionTarget | Executor:
+def _in_process(job: Job[..., Any, Any], pool: Pool) -> Executor:
     return _isolated(job, pool) if job.definition.target.get("kind") == kinds.PROCESS else job.target
 
 
 def _isolated(job: Job[..., Any, Any], pool: Pool) -> Executor:
     """In a process of its own, whether it asks for that or not, and with the limits that it has if it does."""
-    from rota.executors.process import ProcessExecutor  # lazy: only in a worker
-    from rota.executors.warm import GRACE_S  # lazy: only in a worker
+    from rota.executors.process.pool import ProcessExecutor  # lazy: only in a worker
+    from rota.executors.process.warm_process import GRACE_S  # lazy: only in a worker
 
     target = job.definition.target
     memory, grace_s = target.get("memory_bytes"), target.get("grace_s", GRACE_S)

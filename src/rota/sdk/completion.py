@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.domain.errors import ArgumentsError, CommitUnknown, DefinitionError, StoreUnavailable
 from rota.domain.outcome import Succeeded
 from rota.executors.context import Context, ResultRefused
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rota.sdk.pool import AsyncPool, Pool
 
 PAUSE_S = 0.05
-_machine = SystemClock()  # For waiting, also where a test has a clock of its own.
 
 
 class JobCompletions:
@@ -45,6 +44,7 @@ class JobCompletions:
         self._entered: set[Context] = set()
 
     def transaction(self, context: Context) -> _Transaction:
+        transaction.check_database(self.link)
         return _Transaction(self, context)
 
     def complete(self, context: Context, connection: Any, result: str) -> None:
@@ -84,10 +84,10 @@ class JobCompletions:
 
     def has_landed(self, context: Context) -> bool:
         """How a COMMIT ended that got no answer. Raises CommitUnknown if nobody can be asked."""
-        give_up_at = _machine.monotonic() + self.link.settings.busy_s
+        give_up_at = MACHINE.monotonic() + self.link.settings.busy_s
         pause = threading.Event()
         problem = "a transaction is still open that may commit it"
-        while _machine.monotonic() < give_up_at:
+        while MACHINE.monotonic() < give_up_at:
             try:
                 landed = self.link.store().transact(finish.has_landed, context.id, context.fence)
             except StoreUnavailable as error:
@@ -270,7 +270,7 @@ def _uncharged(context: Context) -> Iterator[None]:
         from rota.sdk.pool import conflict  # lazy: only with PostgreSQL
 
         # In a direct call there is nobody who would run it again.
-        again = conflict(error, context.fence - context.attempt, _machine.random()) if context.id else None
+        again = conflict(error, context.fence - context.attempt, MACHINE.random()) if context.id else None
         if again is None:
             raise
         raise again from error

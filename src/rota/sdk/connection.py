@@ -12,7 +12,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock, SystemClock
 from rota.config import Settings
-from rota.domain.errors import StoreUnavailable
 from rota.domain.job import Definition, Queue
 from rota.ids import IdSource
 from rota.ops import define
@@ -25,6 +24,9 @@ T = TypeVar("T")
 
 class Connection:
     """One process's way to the database."""
+
+    has_supervisor = False
+    """Whether this process has a supervisor, which looks at the writer thread to tell a slow write from a stuck one."""
 
     def __init__(
         self, settings: Settings, app: str, declared: Callable[[], tuple[Sequence[Definition], Sequence[Queue]]]
@@ -71,7 +73,7 @@ class Connection:
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self.settings.busy_s)
         if not done and future.cancel():
-            raise StoreUnavailable(f"the database was busy for {self.settings.busy_s:g} s; nothing was accepted")
+            raise store.too_busy()
         return await waiting
 
     def close(self) -> None:
@@ -86,7 +88,12 @@ class Connection:
             if self._store is None or self._pid != os.getpid():
                 settings = self.settings
                 self._store = open_store(
-                    settings.url, self.clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose=self._app
+                    settings.url,
+                    self.clock,
+                    busy_s=settings.busy_s,
+                    listen_url=settings.listen_url,
+                    purpose=self._app,
+                    callers_write=not Connection.has_supervisor,
                 )
                 self._pid = os.getpid()
                 self._registered = (-1, -1)

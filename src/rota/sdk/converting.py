@@ -18,9 +18,10 @@ _WORDS = {
     "int": "a whole number",
     "float": "a number",
     "list[str]": "a list of texts",
+    "Sequence[str | Reference]": "a list of texts, or of references such as {'env': 'TOKEN'}",
     "list[int]": "a list of whole numbers",
     "list[int | str]": "a list of codes, such as [200, '2xx', '500-599']",
-    "dict[str, str]": "a table of texts by name",
+    "Mapping[str, str | Reference]": "a table of texts by name, or of references such as {'env': 'TOKEN'}",
 }
 
 

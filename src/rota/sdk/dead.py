@@ -7,11 +7,9 @@ from datetime import datetime
 
 from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.ids import LAST_ID, is_id
-from rota.ops import control
-from rota.sdk.connection import Connection
+from rota.sdk.client import Client
 from rota.sdk.handle import Handle
 from rota.sdk.options import instant
-from rota.store import reader
 from rota.store.reader import DeadRow, Filter
 
 PAGE = 500
@@ -20,8 +18,8 @@ PAGE = 500
 class DeadLetters:
     """List, replay and discard; the filters are those of `list`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def list(
         self,
@@ -43,7 +41,7 @@ class DeadLetters:
             before=before,
             limit=limit,
         )
-        return self._connection.store().read(reader.dead, self._connection.settings.namespace, wanted, reason)
+        return self._client.dead_letters(wanted, reason)
 
     def replay(self, ids: Iterable[str]) -> Iterator[Handle[object]]:
         """Runs each again as a new execution, page by page; those that are not dead letters are passed over."""
@@ -51,16 +49,12 @@ class DeadLetters:
 
     def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[object]]:
         for page in _pages(ids):
-            successors = dict(zip(page, self._connection.ids.many(len(page)), strict=True))
-            namespace = self._connection.settings.namespace
-            for id in self._connection.store().transact(control.replay, namespace, successors, "sdk"):
-                yield Handle(self._connection, id)
+            for id in self._client.replay(page):
+                yield Handle(self._client, id)
 
     def discard(self, ids: Iterable[str]) -> int:
         """Takes each off the list, and tells how many were on it; the executions and their attempts stay."""
-        namespace = self._connection.settings.namespace
-        store = self._connection.store()
-        return sum(store.transact(control.discard, namespace, page, "sdk") for page in _pages(_checked(ids)))
+        return sum(self._client.discard(page) for page in _pages(_checked(ids)))
 
 
 def _checked(ids: Iterable[str]) -> Sequence[str]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from rota.domain import names
 from rota.domain.errors import DefinitionError
 
-_WHOLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
 Plain = str | int | float | bool
-Several = Plain | list[Plain]
 
 
 def stand_in(name: str, parameters: Mapping[str, Any], about: str) -> Callable[..., NoReturn]:
@@ -40,11 +37,6 @@ def stand_in_for_any(name: str, parameters: Mapping[str, Any], about: str) -> Ca
     found.__signature__ = inspect.Signature([*known, anything])  # type: ignore[attr-defined]
     found.takes_others = True  # type: ignore[attr-defined]
     return found
-
-
-def elements_with_more(argv: Sequence[str]) -> list[str]:
-    """Those of a command that are not just a placeholder, so that a list has no place in them."""
-    return [element for element in argv if not _WHOLE.fullmatch(element)]
 
 
 def _checked(parameter: str, job: str) -> str:

@@ -76,7 +76,7 @@ def _declare(made: App, name: str, about: dict[str, Any]) -> None:
     what = about.pop(kinds[0])
     match kinds[0]:
         case "command":
-            if not isinstance(what, list) or not all(isinstance(word, str) for word in what):
+            if not isinstance(what, list) or not all(isinstance(word, str | dict) for word in what):
                 raise DefinitionError('command must be a list of texts, such as ["python", "report.py"]')
             made.command(name, what, **about)
         case "http":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,23 +14,19 @@ from rota.domain.errors import (
     NotFinished,
 )
 from rota.domain.status import Status
-from rota.ops import control
-from rota.sdk.connection import Connection
-from rota.store import reader
-from rota.store.hints import Ended, Listener, Wanted
+from rota.sdk.client import Client
 from rota.store.reader import AttemptRow, Ending, ExecutionRow
 
 T = TypeVar("T")
-POLL_S = 0.5
 
 
 class Handle(Generic[T]):
     """An execution, by its id."""
 
-    __slots__ = ("_connection", "_result_type", "created", "id")
+    __slots__ = ("_client", "_result_type", "created", "id")
 
-    def __init__(self, connection: Connection, id: str, result_type: Any = Any, *, created: bool = True) -> None:
-        self._connection = connection
+    def __init__(self, client: Client, id: str, result_type: Any = Any, *, created: bool = True) -> None:
+        self._client = client
         self._result_type = result_type
         self.id = id
         self.created = created
@@ -47,27 +42,23 @@ class Handle(Generic[T]):
         return hash(self.id)
 
     def status(self) -> Status:
-        return self._connection.store().read(reader.status, self._connection.settings.namespace, self.id)
+        return self._client.status(self.id)
 
     def info(self) -> ExecutionRow:
         """Everything that is known of the execution itself."""
-        return self._connection.store().read(reader.execution, self._connection.settings.namespace, self.id)
+        return self._client.execution(self.id)
 
     def attempts(self) -> list[AttemptRow]:
         """Every attempt so far, each with its error, worker and times."""
-        return self._connection.store().read(reader.attempts, self._connection.settings.namespace, self.id)
+        return self._client.attempts(self.id)
 
     def cancel(self) -> Status:
         """Cancels at once, or asks a running execution to stop; returns the status that it has now."""
-        settings = self._connection.settings
-        return self._connection.store().transact(control.cancel, settings.namespace, self.id, "sdk")
+        return self._client.cancel(self.id)
 
     def result(self, timeout: float | None = None) -> T:
         """Waits for the end and returns the result; raises if there is none. `timeout` is in seconds."""
-        ending = self._ending()
-        if ending is None:
-            ending = self._wait(timeout)
-        return self._outcome(ending)
+        return self._outcome(self._client.wait(self.id, timeout), timeout)
 
     async def astatus(self) -> Status:
         return await asyncio.to_thread(self.status)
@@ -77,68 +68,11 @@ class Handle(Generic[T]):
 
     async def aresult(self, timeout: float | None = None) -> T:
         """`result`, without blocking the event loop."""
-        ending = await asyncio.to_thread(self._ending)
+        return self._outcome(await self._client.await_end(self.id, timeout), timeout)
+
+    def _outcome(self, ending: Ending | None, timeout: float | None) -> T:
         if ending is None:
-            ending = await self._await_end(timeout)
-        return self._outcome(ending)
-
-    def _ending(self) -> Ending | None:
-        return self._connection.store().read(reader.ending, self._connection.settings.namespace, self.id)
-
-    def _wait(self, timeout: float | None) -> Ending:
-        clock = self._connection.clock
-        give_up_at = None if timeout is None else clock.monotonic() + timeout
-        bus = self._connection.store().bus
-        listener = bus.listen(Ended)
-        bus.send([Wanted((self.id,))])
-        try:
-            while (ending := self._ending()) is None:
-                left = POLL_S if give_up_at is None else min(POLL_S, give_up_at - clock.monotonic())
-                if left <= 0:
-                    raise self._not_finished(timeout)
-                self._listen(listener, clock.monotonic() + left)
-            return ending
-        finally:
-            listener.close()
-
-    def _listen(self, listener: Listener, until: float) -> None:
-        """Sleeps until a hint names this execution, or until it is time to look anyway."""
-        clock = self._connection.clock
-        while (left := until - clock.monotonic()) > 0:
-            readable, _, _ = select.select([listener.fileno()], [], [], left)
-            if readable and self._is_named(listener):
-                return
-
-    def _is_named(self, listener: Listener) -> bool:
-        return any(isinstance(hint, Ended) and self.id in hint.ids for hint in listener.take())
-
-    async def _await_end(self, timeout: float | None) -> Ending:
-        loop = asyncio.get_running_loop()
-        bus = self._connection.store().bus
-        listener = bus.listen(Ended)
-        bus.send([Wanted((self.id,))])
-        named = asyncio.Event()
-        loop.add_reader(listener.fileno(), lambda: named.set() if self._is_named(listener) else None)
-        try:
-            async with asyncio.timeout(timeout):
-                while (ending := await asyncio.to_thread(self._ending)) is None:
-                    try:
-                        async with asyncio.timeout(POLL_S):
-                            await named.wait()
-                    except TimeoutError:
-                        pass
-                    named.clear()
-                return ending
-        except TimeoutError:
-            raise self._not_finished(timeout) from None
-        finally:
-            loop.remove_reader(listener.fileno())
-            listener.close()
-
-    def _not_finished(self, timeout: float | None) -> NotFinished:
-        return NotFinished(f"execution {self.id} is {self.status()} after {timeout:g} s; it goes on")
-
-    def _outcome(self, ending: Ending) -> T:
+            raise NotFinished(f"execution {self.id} is {self.status()} after {timeout:g} s; it goes on")
         if ending.status is Status.SUCCESS:
             return self._decoded(ending.result or "null")
         if ending.status is Status.CANCELLED:

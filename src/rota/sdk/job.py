@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import itertools
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -16,15 +17,19 @@ from rota.domain import names
 from rota.domain.claim import Claim
 from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError
+from rota.domain.headers import checked_headers
 from rota.domain.job import Definition
+from rota.domain.payload import digest
+from rota.domain.retry import Policy
 from rota.domain.unique import Unique
+from rota.executors import kinds
 from rota.executors.context import Context
-from rota.executors.function import FunctionTarget
+from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.signature import Signature
-from rota.ops import enqueue
-from rota.ops.enqueue import Accepted, Header, Item
-from rota.sdk.connection import Connection
+from rota.ops import enqueue, submission
+from rota.ops.submission import Accepted, Header, Item
+from rota.sdk.client import Client
 from rota.sdk.handle import Handle
 from rota.sdk.options import Options, checked_tags
 from rota.sdk.transaction import Caller, atransact, transact
@@ -43,8 +48,8 @@ class Job(Generic[P, T, R]):
         function: Callable[..., Any],
         signature: Signature,
         definition: Definition,
-        target: FunctionTarget | Executor,
-        connection: Connection,
+        target: Executor,
+        client: Client,
         app: str,
         options: Options | None = None,
         caller: Caller | None = None,
@@ -55,12 +60,12 @@ class Job(Generic[P, T, R]):
         self.definition = definition
         self.target = target
         self._signature = signature
-        self._connection = connection
+        self._client = client
         self._app = app
         self._options = options or Options()
         self._header = self._options.applied_to(
             Header(
-                namespace=connection.settings.namespace,
+                namespace=client.settings.namespace,
                 app=app,
                 job=definition.name,
                 queue=definition.queue,
@@ -71,8 +76,8 @@ class Job(Generic[P, T, R]):
         )
         self._result_type = _result_type(function)
         # Keys may be refused when half of the work is done.
-        is_keyed = self._header.key is not None or self._header.unique is not None
-        self._caller = None if caller is None else msgspec.structs.replace(caller, guard=is_keyed)
+        self._is_keyed = self._header.is_keyed
+        self._caller = None if caller is None else msgspec.structs.replace(caller, guard=self._is_keyed)
         self._parent = parent
         if parent is not None:
             self._header = msgspec.structs.replace(self._header, parent=parent[0])
@@ -82,11 +87,16 @@ class Job(Generic[P, T, R]):
         return self.definition.name
 
     @property
-    def function_target(self) -> FunctionTarget:
-        """The function, ready to be called with stored arguments; a command or a request has none."""
-        if not isinstance(self.target, FunctionTarget):
+    def is_function(self) -> bool:
+        """Whether it runs its function; a command or a request does not."""
+        return bool(self.definition.target.get("kind", kinds.PROCESS) == kinds.PROCESS)
+
+    @property
+    def function_executor(self) -> FunctionExecutor:
+        """Calls the function with stored arguments, in this process."""
+        if not self.is_function:
             raise DefinitionError(f"{self.name} has no function: it is {self.definition.target.get('kind')}")
-        return self.target
+        return cast("FunctionExecutor", self.target)
 
     def __repr__(self) -> str:
         return f"Job({self._app}.{self.name})"
@@ -114,6 +124,9 @@ class Job(Generic[P, T, R]):
         start_by: datetime | None = None,
         start_within: Duration | None = None,
         tags: Iterable[str] | None = None,
+        timeout: Duration | None = None,
+        retry: Policy | int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Job[P, T, R]:
         """The same job, enqueued with these options instead of its defaults."""
         given = {
@@ -126,6 +139,9 @@ class Job(Generic[P, T, R]):
             "start_by": start_by,
             "start_within": start_within,
             "tags": None if tags is None else checked_tags(tags),
+            "timeout": timeout,
+            "retry": retry,
+            "headers": None if headers is None else checked_headers(headers),
         }
         changed = {name: value for name, value in given.items() if value is not None}
         options = msgspec.structs.replace(self._options, **changed)
@@ -140,14 +156,15 @@ class Job(Generic[P, T, R]):
         """
         return self._with(self._options, Caller(connection, notify))
 
-    def child_of(self, parent: str, fence: int) -> Job[P, T, R]:
-        """The same job, enqueued by an attempt of another execution; for `ctx.enqueue`."""
+    def child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Job[P, T, R]:
+        """The same job, enqueued by an attempt of another execution, whose headers it inherits; for `ctx.enqueue`."""
         if self._caller is not None:
             raise DefinitionError("ctx.enqueue has a transaction of its own: use job.within(…).enqueue, without ctx")
-        return self._with(self._options, None, (parent, fence))
+        inherited = checked_headers({**headers, **(self._options.headers or {})})
+        return self._with(msgspec.structs.replace(self._options, headers=inherited), None, (parent, fence))
 
     def _with(self, options: Options, caller: Caller | None, parent: tuple[str, int] | None = None) -> Job[P, T, R]:
-        parts = (self.function, self._signature, self.definition, self.target, self._connection, self._app)
+        parts = (self.function, self._signature, self.definition, self.target, self._client, self._app)
         return Job(*parts, options, caller, parent or self._parent)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
@@ -158,16 +175,14 @@ class Job(Generic[P, T, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """`enqueue`, without blocking the event loop."""
         item = self._item(args, kwargs)
-        if self._parent is not None:
-            (accepted,) = await self._connection.transact(enqueue.children, self._parent, self._header, [item])
-        elif self._caller is None:
-            (accepted,) = await self._connection.transact(enqueue.enqueue, self._header, [item])
+        if self._caller is None:
+            (accepted,) = await self._client.aenqueue(self._header, [item], self._parent)
         else:
-            (accepted,) = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, [item])
+            (accepted,) = await self._awithin(self._caller, [item])
         return self._handle(accepted)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[Handle[T]]:
-        """Accepts all of `calls` or none, in one transaction.
+        """Accepts all of `calls` or none, in one transaction, at most 50,000.
 
         Each call is a dict of arguments by name, a tuple of positional ones, or a single argument.
         """
@@ -179,48 +194,53 @@ class Job(Generic[P, T, R]):
             return await asyncio.to_thread(self.enqueue_many, calls)
         if not (items := self._items(calls)):
             return []
-        accepted = await atransact(self._connection, self._caller, enqueue.enqueue, self._header, items)
-        return self._handles(accepted)
+        return self._handles(await self._awithin(self._caller, items))
 
     def encode(self, arguments: dict[str, Any]) -> str:
         """Arguments by name as JSON text, if the function could be called with them."""
-        return self._signature.encode((), arguments, self._connection.settings.max_payload_bytes)
+        return self._signature.encode((), arguments, self._client.settings.max_payload_bytes)
 
     def check(self, arguments: str) -> None:
         """Refuses arguments (as JSON text) that the function could not be called with."""
         self._signature.check(arguments)
 
     def _accept(self, items: list[Item]) -> list[Accepted]:
-        if self._parent is not None:
-            return self._connection.store().transact(enqueue.children, self._parent, self._header, items)
         if self._caller is None:
-            return self._connection.store().transact(enqueue.enqueue, self._header, items)
-        return transact(self._connection, self._caller, enqueue.enqueue, self._header, items)
+            return self._client.enqueue(self._header, items, self._parent)
+        return transact(self._client.database(), self._caller, enqueue.enqueue, self._header, items)
+
+    async def _awithin(self, caller: Caller, items: list[Item]) -> list[Accepted]:
+        return await atransact(self._client.database(), caller, enqueue.enqueue, self._header, items)
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
         if self._header.key is not None:
             raise DefinitionError(
                 "key= names one execution; enqueue_many makes many. Use unique=, or enqueue one by one"
             )
-        encode, most = self._signature.encode, self._connection.settings.max_payload_bytes
+        # Before any work is done; and the calls may have no end.
+        calls = list(itertools.islice(calls, submission.MOST_ITEMS + 1))
+        submission.check_count(len(calls))
+        encode, most = self._signature.encode, self._client.settings.max_payload_bytes
         texts = [
             encode((), call, most)
             if isinstance(call, dict)
             else encode(call if isinstance(call, tuple) else (call,), {}, most)
             for call in calls
         ]
-        return list(map(Item, self._connection.ids.many(len(texts)), texts))
+        submission.check_bytes(sum(len(text) if text.isascii() else len(text.encode()) for text in texts))
+        ids = self._client.ids.many(len(texts))
+        return list(map(Item, ids, texts, map(digest, texts)) if self._is_keyed else map(Item, ids, texts))
 
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
-        text = self._signature.encode(args, kwargs, self._connection.settings.max_payload_bytes)
-        return Item(self._connection.ids.new(), text)
+        text = self._signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
+        return Item(self._client.ids.new(), text, digest(text) if self._is_keyed else "")
 
     def _handles(self, accepted: list[Accepted]) -> list[Handle[T]]:
-        connection, result_type = self._connection, self._result_type
-        return [Handle(connection, one.id, result_type, created=one.created) for one in accepted]
+        client, result_type = self._client, self._result_type
+        return [Handle(client, one.id, result_type, created=one.created) for one in accepted]
 
     def _handle(self, accepted: Accepted) -> Handle[T]:
-        return Handle(self._connection, accepted.id, self._result_type, created=accepted.created)
+        return Handle(self._client, accepted.id, self._result_type, created=accepted.created)
 
 
 def _result_type(function: Callable[..., Any]) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
-from rota.domain import rank, unique
+from rota.domain import headers, overrides, rank, retry, unique
 from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
+from rota.domain.retry import Policy
 from rota.domain.unique import Unique
-from rota.ops.enqueue import Header
+from rota.ops.submission import Header
 
-MICROSECONDS = 1_000_000
 MOST_TAGS = 50
 
 
@@ -29,6 +30,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     start_by: datetime | None = None
     start_within: Duration | None = None
     tags: list[str] | None = None
+    timeout: Duration | None = None
+    retry: Policy | int | None = None
+    headers: dict[str, str] | None = None
 
     def applied_to(self, header: Header) -> Header:
         """The header of an enqueue with these options; refuses what cannot be meant."""
@@ -55,6 +59,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             changes["queue"] = self.queue
         if self.tags is not None:
             changes["tags"] = msgspec.json.encode(self.tags).decode()
+        if self.headers is not None:
+            changes["headers"] = headers.encode(self.headers)
+        timeout_s = None if self.timeout is None else positive_seconds(self.timeout, "timeout")
+        policy = None if self.retry is None else retry.policy(self.retry)
+        changes["overrides"] = overrides.encode(timeout_s, policy)
         return msgspec.structs.replace(header, **changes)
 
 
@@ -65,11 +74,6 @@ def instant(value: datetime, what: str) -> int:
     if value.tzinfo is None:
         raise DefinitionError(f"{what} needs a time zone: {what}=datetime(…, tzinfo=UTC), not a naive datetime")
     return round(value.timestamp() * MICROSECONDS)
-
-
-def moment(instant: int) -> datetime:
-    """Microseconds as a datetime in UTC."""
-    return datetime.fromtimestamp(instant / MICROSECONDS, UTC)
 
 
 def checked_tags(tags: Iterable[str]) -> list[str]:

@@ -17,9 +17,9 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from rota.domain.errors import Snooze
-from rota.store.postgres_borrowed import BACKEND, RESET, RESET_SETTINGS
-from rota.store.postgres_errors import translated
-from rota.store.postgres_url import parse
+from rota.store.postgres.borrowed import BACKEND, RESET, RESET_SETTINGS
+from rota.store.postgres.errors import translated
+from rota.store.postgres.url import parse
 
 MOST = 10
 """Connections in use at once, for each process: a worker may run hundreds of jobs, a server serve a hundred clients."""

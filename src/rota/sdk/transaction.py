@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from rota.domain.errors import DefinitionError
+from rota.domain.url import masked
 from rota.sdk.connection import Connection
-from rota.store import postgres_url
 from rota.store.hints import Hint
 from rota.store.port import Row, Store, Tx
+from rota.store.postgres import url as postgres_url
 
 if TYPE_CHECKING:
-    from rota.store.postgres_borrowed import History, Voice
+    from rota.store.postgres.borrowed import History, Voice
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -101,7 +102,7 @@ def _run(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+    from rota.store.postgres import borrowed  # lazy: only with PostgreSQL
 
     address = postgres_url.parse(link.settings.url)
     voice = heard.voice
@@ -132,17 +133,22 @@ def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
     return send
 
 
+def check_database(link: Connection) -> None:
+    """Refuses a database on which no transaction can be shared, before anything is opened."""
+    if not postgres_url.is_postgres(link.settings.url):
+        raise DefinitionError(
+            f"only PostgreSQL can be worked on in a transaction of your own; the app is on {masked(link.settings.url)}"
+        )
+
+
 def known(link: Connection) -> History:
     """The app's own database, opened, with the app's jobs registered in it."""
     store = link.store()
     history = _ours.get(store)
     if history is None:
-        if not postgres_url.is_postgres(link.settings.url):
-            raise DefinitionError(
-                f"only PostgreSQL can be worked on in a transaction of your own; the app is on {link.settings.url}"
-            )
-        from rota.store.postgres import PostgresStore  # lazy: only with PostgreSQL
-        from rota.store.postgres_borrowed import history as read  # lazy: only with PostgreSQL
+        check_database(link)
+        from rota.store.postgres.borrowed import history as read  # lazy: only with PostgreSQL
+        from rota.store.postgres.store import PostgresStore  # lazy: only with PostgreSQL
 
         if not isinstance(store, PostgresStore):
             raise DefinitionError(
@@ -166,7 +172,7 @@ def bare(connection: Any) -> Any:
 
 @contextlib.contextmanager
 def _heard(connection: Any) -> Iterator[_Heard]:
-    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+    from rota.store.postgres import borrowed  # lazy: only with PostgreSQL
 
     libraries = _libraries(connection)
     if "psycopg" in libraries:
@@ -192,7 +198,7 @@ def _heard(connection: Any) -> Iterator[_Heard]:
 
 
 def _of_alchemy(connection: Any) -> _Heard:
-    from rota.store import postgres_borrowed as borrowed  # lazy: only with PostgreSQL
+    from rota.store.postgres import borrowed  # lazy: only with PostgreSQL
 
     if hasattr(connection, "run_sync"):
         raise DefinitionError("this connection is async: use `await job.within(connection).aenqueue(…)`")

@@ -10,14 +10,12 @@ from typing import Any, TypedDict
 from rota.domain import names, schedule
 from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition
 from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, Busy, CatchUp, Spec
 from rota.domain.ticks import Gap, Overlap
 from rota.domain.trigger import MOST_INSTANTS, After, At, Cron, Every, Trigger
 from rota.sdk.options import instant
-
-MICROSECONDS = 1_000_000
-
 
 MOST_TRIGGERS = 100
 FOR_EVER = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * MICROSECONDS

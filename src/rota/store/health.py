@@ -10,8 +10,10 @@ import msgspec
 
 from rota.clock import Clock
 from rota.store.readonly import file_of
-from rota.store.sqlite_file import connect, translated
+from rota.store.sqlite import side_files
+from rota.store.sqlite.file import TurnLock, connect, is_busy, translated
 
+LOCK_WAIT_S = 5.0
 # Locks and shared memory do not work between machines there, and WAL needs both.
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"})
 
@@ -30,6 +32,10 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     write_error: str
     is_full: bool = False
     """Whether there was none because the disk is full."""
+    is_locked: bool = False
+    """Whether there was none because another process kept the lock."""
+    exposed: list[str] = []
+    """Files that every user of the machine can read or write."""
 
     @property
     def is_remote(self) -> bool:
@@ -38,9 +44,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(url: str, clock: Clock) -> Health:
     """Looks at an existing database and commits one write that changes nothing."""
-    path = file_of(url)
+    path = side_files.real(file_of(url))
     journal_mode = _journal_mode(path)
-    write_s, write_error, is_full = _write(path, clock)
+    written = _write(path, clock)
     space = os.statvfs(Path(path).parent)
     return Health(
         path=path,
@@ -50,9 +56,11 @@ def examine(url: str, clock: Clock) -> Health:
         wal_bytes=_size(path + "-wal"),
         free_bytes=space.f_bavail * space.f_frsize,
         file_system=_file_system(path),
-        write_s=write_s,
-        write_error=write_error,
-        is_full=is_full,
+        write_s=written.took_s,
+        write_error=written.error,
+        is_full=written.is_full,
+        is_locked=written.is_locked,
+        exposed=side_files.exposed(path),
     )
 
 
@@ -66,8 +74,28 @@ def _journal_mode(path: str) -> str:
         connection.close()
 
 
-def _write(path: str, clock: Clock) -> tuple[float | None, str, bool]:
-    """Seconds that a durable commit takes. The same value again in the header: a page is written, nothing changes."""
+class _Written(msgspec.Struct, frozen=True):
+    took_s: float | None = None
+    error: str = ""
+    is_full: bool = False
+    is_locked: bool = False
+
+
+def _write(path: str, clock: Clock) -> _Written:
+    """Times a durable commit under the turn lock, as a worker makes it. It rewrites a header value."""
+    try:
+        turn = TurnLock(path, create=False)
+    except FileNotFoundError:
+        return _committed(path, clock)  # No worker has used this database yet.
+    try:
+        if not turn.take(LOCK_WAIT_S):
+            return _Written(error=str(turn.busy(path, LOCK_WAIT_S)), is_locked=True)
+        return _committed(path, clock)
+    finally:
+        turn.close()
+
+
+def _committed(path: str, clock: Clock) -> _Written:
     connection = sqlite3.connect(path, timeout=5.0, isolation_level=None)
     try:
         connection.execute("PRAGMA synchronous = FULL")
@@ -75,9 +103,10 @@ def _write(path: str, clock: Clock) -> tuple[float | None, str, bool]:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("PRAGMA user_version = 0")
         connection.execute("COMMIT")
-        return clock.monotonic() - started_at, "", False
+        return _Written(clock.monotonic() - started_at)
     except sqlite3.Error as error:
-        return None, str(translated(error, path)), getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+        return _Written(error=str(translated(error, path)), is_full=is_full, is_locked=is_busy(error))
     finally:
         connection.close()
 

@@ -5,18 +5,27 @@ A hint may be lost, doubled or late and nothing breaks: every loop also polls. H
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
+from rota.clock import Clock
+
+log = logging.getLogger("rota.store")
+
 FIRST_RANK = -(2**63)
+COMPLAIN_S = 60.0
+Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A 64-bit integer, which both databases take as a parameter. Any process may send a hint, so numbers are checked."""
+Id = Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Something in these lanes may be claimed; for each lane, the lowest rank that is new in it."""
 
-    lanes: dict[int, int]
+    lanes: dict[Number, Number]
     is_look: bool = False
     """Whether this is what a supervisor found when it looked, as it does again and again."""
 
@@ -32,28 +41,29 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 class Due(msgspec.Struct, frozen=True, tag="due"):
     """Something is scheduled for this instant."""
 
-    at: int
+    at: Number
 
 
 class CancelAsked(msgspec.Struct, frozen=True, tag="cancel"):
     """This worker holds something that was asked to stop."""
 
-    worker: int
+    worker: Number
 
 
 class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
     """Somebody waits for the end of these executions. Where hints are dear, only such ends are told."""
 
-    ids: tuple[str, ...]
+    ids: tuple[Id, ...]
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """These executions reached their end."""
 
-    ids: tuple[str, ...]
+    ids: tuple[Id, ...]
 
 
 Hint = Ready | Due | CancelAsked | Wanted | Ended
+_decode = msgspec.json.Decoder(list[Hint]).decode
 
 
 class Listener(Protocol):
@@ -74,6 +84,30 @@ class Bus(Protocol):
     def listen(self, *kinds: type[Hint]) -> Listener: ...
 
     def close(self) -> None: ...
+
+
+class HintDecoder:
+    """Decodes payloads that any local process, or any role of the database, may have sent.
+
+    A payload that is not a list of hints is ignored and counted. The count is logged at most once a minute.
+    """
+
+    def __init__(self, clock: Clock, source: str) -> None:
+        self.ignored = 0
+        self._clock = clock
+        self._source = source
+        self._complain_at = 0.0
+
+    def decode(self, data: bytes) -> list[Hint]:
+        try:
+            return _decode(data)
+        except Exception as error:  # Also RecursionError and UnicodeDecodeError, which are no MsgspecError.
+            self.ignored += 1
+            if self._clock.monotonic() >= self._complain_at:
+                self._complain_at = self._clock.monotonic() + COMPLAIN_S
+                words = "another program sends malformed hints through %s: %d ignored so far (%s)"
+                log.warning(words, self._source, self.ignored, type(error).__name__)
+            return []
 
 
 def merged(hints: Iterable[Hint]) -> list[Hint]:

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from rota.clock import Clock
-from rota.store.postgres_url import is_postgres
+from rota.store.postgres.url import is_postgres
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -47,6 +47,6 @@ def open_keeper(url: str, clock: Clock) -> Keeper | None:
     """Whoever looks after the partitions of this database; None if it has none."""
     if not is_postgres(url):
         return None
-    from rota.store.postgres_partitions import PostgresKeeper  # lazy: the other database need not be loaded
+    from rota.store.postgres.partitions import PostgresKeeper  # lazy: the other database need not be loaded
 
     return PostgresKeeper(url, clock)

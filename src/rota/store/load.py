@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from rota.domain import breaker, requirement
 from rota.domain.breaker import Circuit
-from rota.domain.load import MICROSECONDS, SOON_S, WINDOW_S, Capacity, Lane, Measured
+from rota.domain.instant import MICROSECONDS
+from rota.domain.load import SOON_S, WINDOW_S, Capacity, Lane, Measured
+from rota.domain.served import Served
 from rota.ids import first_at
 from rota.store import reader
 from rota.store.port import View
@@ -22,6 +24,7 @@ _NEVER_STOPPED = 2**62
 class _Row(msgspec.Struct, frozen=True, array_like=True):
     id: int
     app: str
+    job: str
     queue: str
     requirements: str
     paused: int
@@ -37,12 +40,12 @@ class _Ends(msgspec.Struct):
     lately: int = 0
 
 
-def needs_of_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> list[str]:
+def needs_of_ready(view: View, served: Served) -> list[str]:
     """What a worker must have for the work that waits and may start."""
-    wanted = {"all_queues": queues is None, "queues": list(queues or ())}
-    needs = [row[0] for row in view.rows("needs_of_ready", namespace=namespace, app=app, **wanted)]
-    circuits = _open_circuits(view, namespace) if any(map(requirement.breakers, needs)) else {}
-    return [one for one in needs if _may_start(one, circuits, view.now)]
+    found = view.rows("needs_of_ready", jobs=served.jobs, **served.where())
+    relying = {namespace for namespace, needs in found if requirement.breakers(needs)}
+    circuits = {namespace: _open_circuits(view, namespace) for namespace in relying}
+    return [needs for namespace, needs in found if _may_start(needs, circuits.get(namespace, {}), view.now)]
 
 
 def measure(view: View, namespace: str) -> Measured:
@@ -54,6 +57,7 @@ def measure(view: View, namespace: str) -> Measured:
     lanes = [
         Lane(
             app=row.app,
+            job=row.job,
             queue=row.queue,
             requirements=row.requirements,
             is_paused=bool(row.paused),
@@ -119,6 +123,7 @@ def _workers(view: View, namespace: str, now: int) -> list[Capacity]:
         Capacity(
             app=row.app,
             queues=msgspec.json.decode(row.queues, type=list[str] | None),
+            jobs=msgspec.json.decode(row.jobs, type=frozenset[str]),
             offers=row.offers,
             slots=row.concurrency,
             running=row.running,

@@ -13,11 +13,14 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from rota.domain.errors import StoreUnavailable
 from rota.store.hints import Bus, Hint
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Row = tuple[Any, ...]
+WRITER = "rota-writer"
+"""The name, as the kernel shows it, of the thread that holds the write lock of a database that has one for all."""
 
 
 class View(Protocol):
@@ -57,99 +60,85 @@ class Tx(View, Protocol):
 
 
 Together = Callable[[Tx, Sequence[tuple[Any, ...]]], Sequence[Any]]
-_together: dict[Callable[..., Any], Together] = {}
+"""Many waiting calls of one operation as one: the argument tuples come in, one result each comes out.
+
+If it raises, every call is run by itself and gets its own answer.
+"""
 
 
-def runs_together(op: Callable[..., Any]) -> Callable[[Together], Together]:
-    """Declares how many waiting calls of `op` are run at once: the argument tuples come in, one result each comes out.
+class OneStatement(msgspec.Struct, frozen=True):
+    """The form of an operation that is one statement, and so a transaction by itself.
 
-    Far fewer statements, the same answers. If it raises, every call is run by itself and gets its own answer.
+    What it inserts has new ids: if it is carried out twice, the second time is refused as a double, and all of it has
+    landed.
     """
 
-    def declare(together: Together) -> Together:
-        _together[op] = together
-        return together
-
-    return declare
-
-
-def together_of(op: Callable[..., Any]) -> Together | None:
-    return _together.get(op)
-
-
-_apart: set[Callable[..., Any]] = set()
-C = TypeVar("C", bound=Callable[..., Any])
-
-
-def runs_apart(op: C) -> C:
-    """Declares that `op` must not wait for the others: where there are several connections, it has one of its own."""
-    _apart.add(op)
-    return op
-
-
-def is_apart(op: Callable[..., Any]) -> bool:
-    return op in _apart
-
-
-class AtOnce(msgspec.Struct, frozen=True):
-    """The form of an operation that is one statement."""
-
-    form: Callable[..., bool]
+    run: Callable[..., bool]
     """False if it did nothing, and the whole operation must be run."""
     answer: Callable[..., Any]
-    """What a call is told when the form has done it; by its own arguments."""
+    """The result of a call that `run` has carried out; by the call's own arguments."""
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
     """The arguments for several calls in one; None if they do not go together, or need the whole operation."""
 
 
-_at_once: dict[Callable[..., Any], AtOnce] = {}
+class Operation(msgspec.Struct, frozen=True):
+    """What a store may do with an operation, or with a query, besides running it in a transaction of its own."""
+
+    is_large: bool = False
+    """A call may have many thousands of rows. Where there is one write lock for all processes, one such call at a time
+    waits for it, so that a heartbeat never waits for more than one."""
+    is_urgent: bool = False
+    """It must not wait for others: where there are several connections, it has one of its own."""
+    is_repeatable: bool = False
+    """It is one statement and may be carried out twice without harm: it needs no BEGIN and COMMIT."""
+    together: Together | None = None
+    one_statement: OneStatement | None = None
 
 
-def runs_at_once(
-    op: Callable[..., Any],
+PLAIN = Operation()
+_declared: dict[Callable[..., Any], Operation] = {}
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def operation(
     *,
-    answer: Callable[..., Any],
-    joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None],
-) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
-    """Declares a form of `op` that is one statement, for one call or several.
+    is_large: bool = False,
+    is_urgent: bool = False,
+    is_repeatable: bool = False,
+    together: Together | None = None,
+    one_statement: OneStatement | None = None,
+) -> Callable[[C], C]:
+    """Declares what a store may do with an operation; see `Operation`. One without a declaration is `PLAIN`."""
 
-    A statement is a transaction by itself, so a store with a long way to its database saves all other words. What it
-    inserts has new ids: if it is carried out twice, the second time is refused as a double, and all of it has landed.
-    """
-
-    def declare(form: Callable[..., bool]) -> Callable[..., bool]:
-        _at_once[op] = AtOnce(form, answer, joined)
-        return form
+    def declare(op: C) -> C:
+        _declared[op] = Operation(is_large, is_urgent, is_repeatable, together, one_statement)
+        return op
 
     return declare
 
 
-def at_once_of(op: Callable[..., Any]) -> AtOnce | None:
-    return _at_once.get(op)
+def declared(op: Callable[..., Any]) -> Operation:
+    return _declared.get(op, PLAIN)
 
 
-_alone: set[Callable[..., Any]] = set()
+class Submitted(Future[T]):
+    """The answer to an operation that was submitted, and for how long it waited until the store began it.
 
-
-def asks_once(query: C) -> C:
-    """Declares that an operation or query is one statement, and may be carried out twice without harm.
-
-    Such a statement is a transaction by itself: nothing need be said before and after it.
+    The store reads the database's clock for an operation after it has begun it.
     """
-    _alone.add(query)
-    return query
 
-
-def is_alone(query: Callable[..., Any]) -> bool:
-    return query in _alone
+    waited_s = 0.0
 
 
 class Store(Protocol):
     """A database."""
 
     bus: Bus
+    patience_s: float | None
+    """How long an operation that was submitted may wait to begin before its caller should take it back; None if the
+    store itself gives up."""
 
-    def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         """Runs `op` in a transaction; the future is done once that is durable."""
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -158,8 +147,15 @@ class Store(Protocol):
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `query` over a consistent state."""
 
+    def too_busy(self) -> StoreUnavailable:
+        """The error for a caller that took its operation back after `patience_s`."""
+
     def blocker(self) -> int | None:
-        """The process of this machine that keeps everybody from writing right now, if that can be told."""
+        """The process of this machine that holds the write lock, if the database has one for all."""
+
+    def commits(self) -> int | None:
+        """A number that changes with every commit of any process, if the database has one write lock for all of them;
+        None if it has not. Never waits for that lock."""
 
     def trouble(self) -> str | None:
         """Why this store can no longer be worked with, if that is so; a cheap look."""

@@ -9,10 +9,13 @@ import msgspec
 
 from rota.domain import requirement
 from rota.domain.errors import UnknownExecution, UsageError
-from rota.domain.standing import MOST_COUNTED, Standing
+from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id, range_of
-from rota.store.port import View, asks_once
+from rota.store.port import View, operation
+
+MOST_COUNTED = 10_000
+"""Executions ahead of another are counted up to here."""
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -44,6 +47,16 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     finished_at: int | None
     cancel_at: int | None
     worker: str | None
+    worker_id: int | None
+    heartbeat_at: int | None
+    error: str | None
+    """Of the last attempt that has ended, as JSON."""
+    job_id: str | None
+    schedule: str | None
+    tick: int | None
+    catch_up: int | None
+    headers: str | None
+    overrides: str | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +109,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     queued: int
     scheduled: int
     running: int
+    waiting: int
     oldest_at: int | None
     dead: int
 
@@ -123,6 +137,9 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     most: int = 1
     trouble: str | None = None
     """Why it cannot start processes, as JSON: the reasons by what they are for."""
+    deploy: int | None = None
+    jobs: str = "[]"
+    """The jobs that it can run, as JSON."""
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):
@@ -134,20 +151,52 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     paused_at: int | None
     paused_by: str | None
     paused_note: str | None
+    id: str
+    version: int
 
 
 class Stranded(msgspec.Struct, frozen=True, array_like=True):
-    """Work of an app that no live worker would claim. `queued` counts up to a bound."""
+    """Work of an app that no live worker would claim. `queued` counts up to a bound for each job."""
 
     app: str
     queue: str
     queued: int
     requirements: str
-    offers: str | None
+    job: str
+    """The job, if live workers serve the queue and none of them has it; else empty."""
 
-    @property
-    def is_stranded(self) -> bool:
-        return not any(requirement.fits(self.requirements, one) for one in _offers(self.offers))
+
+class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
+    """The values that the conditions of a claim depend on, for one execution.
+
+    `ahead` counts up to `MOST_COUNTED` in the queue, of all jobs with the same needs. `live_workers` serve the queue;
+    `offers` and `troubles` are of those that have the job.
+    """
+
+    status: Status
+    app: str
+    queue: str
+    reason: str
+    due_at: int | None
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    live_workers: int
+    offers: str | None
+    requirements: str | None
+    ahead: int
+    cancel_at: int | None
+    lease_until: int | None
+    circuits: str | None = None
+    """Open breakers of the namespace, as JSON: the name, and when one may try."""
+    job: str = ""
+    job_paused_at: int | None = None
+    job_paused_by: str | None = None
+    job_paused_note: str | None = None
+    troubles: str | None = None
+    """What live workers offer, as JSON, each with the reasons why it cannot start processes, by what they are for."""
+    blockers: str | None = None
+    """Of a waiting execution, as JSON: kinds and keys."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,10 +263,10 @@ def ending(view: View, namespace: str, id: str) -> Ending | None:
 
 
 def status(view: View, namespace: str, id: str) -> Status:
-    found = view.one("status_of", namespace=namespace, id=known(id))
+    found = view.one("standings", namespace=namespace, ids=[known(id)])
     if found is None:
         raise UnknownExecution(f"there is no execution {id}")
-    return Status(found[0])
+    return Status(found[1])
 
 
 def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
@@ -262,20 +311,19 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
     )
 
 
-@asks_once
-def has_ready(view: View, namespace: str, app: str, queues: Sequence[str] | None) -> bool:
+@operation(is_repeatable=True)
+def has_ready(view: View, served: Served) -> bool:
     """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
-    wanted = {"all_queues": queues is None, "queues": list(queues or ())}
-    return view.one("has_ready", namespace=namespace, app=app, **wanted) is not None
+    return view.one("has_ready", jobs=served.jobs, **served.where()) is not None
 
 
-@asks_once
+@operation(is_repeatable=True)
 def cancels(view: View, worker: int) -> list[str]:
     """What this worker holds and was asked to stop."""
     return [row[0] for row in view.rows("cancels_of_worker", worker=worker)]
 
 
-@asks_once
+@operation(is_repeatable=True)
 def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
     """Whether the store says that the worker holds anything that it did not name."""
     return view.one("unnamed_of_worker", worker=worker, named=list(named)) is not None
@@ -305,28 +353,34 @@ def definition(view: View, namespace: str, app: str, job: str) -> str | None:
     return None if found is None else str(found[0])
 
 
-def standing(view: View, namespace: str, id: str) -> tuple[Standing, int]:
-    """What a claim of this execution would look at, and the instant for which that holds."""
-    found = view.records("standing", Standing, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
+def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
+    """What a claim of this execution would look at."""
+    found = view.records("claim_facts", ClaimFacts, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
         raise UnknownExecution(f"there is no execution {id}")
-    circuits, troubles = (
-        msgspec.json.encode(sorted(msgspec.json.decode(listed or "[]"))).decode()
-        for listed in (found[0].circuits, found[0].troubles)
-    )
-    offers = _in_order(found[0].offers)
-    return msgspec.structs.replace(found[0], offers=offers, circuits=circuits, troubles=troubles), view.now
+    facts = found[0]
+    # Databases order aggregates differently.
+    listed = {name: _in_order(getattr(facts, name)) for name in ("offers", "circuits", "troubles", "blockers")}
+    return msgspec.structs.replace(facts, **listed)
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:
     """Waiting work that no live worker would take, by app, queue and needs; paused queues are not counted."""
-    rows = view.records("stranded", Stranded, namespace=namespace, most=MOST_COUNTED + 1)
-    return [msgspec.structs.replace(row, offers=_in_order(row.offers)) for row in rows if row.is_stranded]
+    found: dict[tuple[str, str, str, str], int] = {}
+    for app, queue, requirements, job, queued, live, listed in view.rows(
+        "stranded", namespace=namespace, most=MOST_COUNTED + 1
+    ):
+        offers = _offers(listed)
+        if not any(requirement.fits(requirements, one) for one in offers):
+            key = (app, queue, requirements, job if live and not offers else "")
+            found[key] = found.get(key, 0) + queued
+    return [
+        Stranded(app, queue, queued, requirements, job) for (app, queue, requirements, job), queued in found.items()
+    ]
 
 
 def _in_order(listed: str | None) -> str:
-    """The same list in the same words, whichever database has made it."""
-    return msgspec.json.encode(sorted(_offers(listed))).decode()
+    return msgspec.json.encode(sorted(msgspec.json.decode(listed or "[]"))).decode()
 
 
 def _offers(listed: str | None) -> list[str]:

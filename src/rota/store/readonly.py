@@ -13,13 +13,14 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rota.clock import Clock
 from rota.domain.errors import DefinitionError, StoreMismatch, StoreUnavailable
-from rota.store import migrate, postgres_url
+from rota.store import migrate
 from rota.store.migrate import Migration
 from rota.store.opening import unknown_scheme
 from rota.store.port import View
-from rota.store.postgres_url import is_postgres
-from rota.store.sqlite_file import MEMORY, connect, path_of, translated
-from rota.store.sqlite_session import SqliteSession
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres.url import is_postgres
+from rota.store.sqlite.file import MEMORY, connect, path_of, translated
+from rota.store.sqlite.session import SqliteSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class ReadOnly(Protocol):
 
 def open_reader(url: str, clock: Clock) -> ReadOnly:
     if is_postgres(url):
-        from rota.store.postgres_readonly import PostgresReadOnly  # lazy: the other database need not be loaded
+        from rota.store.postgres.readonly import PostgresReadOnly  # lazy: the other database need not be loaded
 
         return PostgresReadOnly(url, clock)
     return SqliteReadOnly(url, clock)
@@ -86,7 +87,7 @@ class SqliteReadOnly:
 def pending(url: str) -> list[Migration]:
     """The migrations that the database behind `url` has not seen; all of them if there is none yet."""
     if is_postgres(url):
-        from rota.store import postgres_readonly  # lazy: the other database need not be loaded
+        from rota.store.postgres import readonly as postgres_readonly  # lazy: the other database need not be loaded
 
         return postgres_readonly.pending(url)
     path = file_of(url)

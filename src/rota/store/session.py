@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rota.domain.instant import MICROSECONDS
 from rota.store.hints import Hint
 from rota.store.port import Row
 
@@ -33,7 +34,7 @@ class Session:
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         key = (name, *params.values())
         known = self._remembered.get(key)
-        if known is None or not 0 <= self.now - known[0] <= max_age_s * 1_000_000:
+        if known is None or not 0 <= self.now - known[0] <= max_age_s * MICROSECONDS:
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
             known = self._remembered[key] = (self.now, list(self.one(name, **params) or ()))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import schedule
+from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
 from rota.store.port import View
 
 MOST = 1_000_000
 LATELY = 20
-MICROSECONDS = 1_000_000
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
@@ -93,9 +93,3 @@ def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> di
         if row is not None and row[0] is not None:
             found[app, job] = float(row[0]) / MICROSECONDS
     return found
-
-
-def origin(view: View, execution: str) -> tuple[str | None, int | None, int | None]:
-    """The schedule and the tick that an execution was started by, and whether it makes up for it; if there is one."""
-    found = view.one("execution_origin", id=execution)
-    return (None, None, None) if found is None else (found[0], found[1], found[2])

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.store.hints import Hint
+from rota.store.port import Submitted, declared
 
+MOST_ROWS = 10_000
+"""A group of operations with this many rows is full: all other writers wait until its transaction ends."""
+LARGE = 1_000
+"""A bulk operation with fewer rows takes some hundredths of a second: heartbeats can wait for several of them."""
 FIRST_PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.2
-_monotonic = SystemClock().monotonic  # For waiting, also where a test has a clock of its own.
 
 
 class Work:
@@ -40,10 +43,14 @@ class Work:
     )
 
     def __init__(
-        self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], future: Future[Any] | None = None
+        self,
+        op: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        future: Submitted[Any] | None = None,
     ) -> None:
         self.op, self.args, self.kwargs, self.future = op, args, kwargs, future
-        self.asked_at = _monotonic()
+        self.asked_at = MACHINE.monotonic()
         self.result: Any = None
         self.error: BaseException | None = None
         self.hints: list[Hint] = []
@@ -52,9 +59,23 @@ class Work:
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
 
-    def begin(self) -> bool:
-        """For the store: False if the caller has taken the work back."""
+    @property
+    def rows(self) -> int:
+        """Roughly the number of rows that the operation writes."""
+        return sum(len(each) for each in self.args if type(each) is list)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether other writers must not wait for several operations like this in a row."""
+        return self.rows >= LARGE and declared(self.op).is_large
+
+    def begin(self, at: float | None = None) -> bool:
+        """For the store: False if the caller has taken the work back.
+
+        `at` is a monotonic time before the database's clock was read for it, if that has been done already.
+        """
         if self.future is not None:
+            self.future.waited_s = (MACHINE.monotonic() if at is None else at) - self.asked_at
             self.is_begun = self.future.set_running_or_notify_cancel()
         else:
             self.is_begun = self._begun.acquire(blocking=False)
@@ -72,7 +93,7 @@ class Work:
 
     def postpone(self) -> None:
         """For the store: what it needs is held by somebody. Each time it waits a little longer."""
-        self.not_before = _monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
+        self.not_before = MACHINE.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
         self.tries += 1
 
     def wait(self, patience_s: float) -> bool:

@@ -71,10 +71,10 @@ def burn_and_crash(seconds: float) -> None:
 
 
 @app.job(isolation="process")
-def end_stage(began: str, gate: str) -> None:
+def end_spawner(began: str, gate: str) -> None:
     wait_for(began, gate)
     os.kill(os.getppid(), 9)
-    time.sleep(600)  # sleep: it ends with the stage.
+    time.sleep(600)  # sleep: it ends with the spawner.
 
 
 @app.job(isolation="process")

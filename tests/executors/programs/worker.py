@@ -1,4 +1,4 @@
-"""A worker that is going to be killed: `worker.py FAMILY FILE forked|alone`. Prints its stage's process number."""
+"""A worker that is going to be killed: `worker.py FAMILY FILE forked|alone`. Prints the pid of its spawner."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 import signal
 import sys
 
-from rota.executors.stage import Stage
+from rota.executors.process.spawner import Spawner
 
 
 async def main() -> None:
     family, file, company = sys.argv[1:]
-    stage = Stage()
-    await stage.spawn([sys.executable, family, file, "stay"], dict(os.environ), None, 2, 2)
+    spawner = Spawner()
+    await spawner.spawn([sys.executable, family, file, "stay"], dict(os.environ), None, 2, 2)
     fork = 0
     if company == "forked" and (fork := os.fork()) == 0:  # It holds a copy of every descriptor, the line's included.
         while True:
             signal.pause()
-    print(stage.pid, fork, flush=True)
+    print(spawner.pid, fork, flush=True)
     await asyncio.Event().wait()
 
 

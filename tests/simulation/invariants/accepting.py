@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from rota.domain.instant import MICROSECONDS
 from rota.domain.status import PENDING, TERMINAL, Status
 from rota.domain.unique import OnConflict, Scope, Unique
-from rota.ops.enqueue import DEPTH_AGE_S, Accepted, Header, Item
+from rota.ops.admission import DEPTH_AGE_S
+from rota.ops.submission import Accepted, Header, Item
 from tests.simulation.history import History, Operation, Submission
 from tests.simulation.ledger import Ledger, changes, replay
 
-MICROSECONDS = 1_000_000
 ENQUEUES = ("enqueue", "replay", "repeat")
 
 
@@ -139,7 +140,12 @@ def _judge_newcomer(unique: Unique, holder: str, status: Status | None, after: L
 
 
 def _judge_debounce(header: Header, holder: str, operation: Operation, before: Ledger, after: Ledger) -> Iterator[str]:
-    """The start moves back, never forward: a retry that is further away stays there."""
+    """The start moves back, never forward: a retry that is further away stays there.
+
+    A holder of the same operation starts at that time already.
+    """
+    if holder not in before["execution"]:
+        return
     run_at = operation.now + round(header.delay_s * MICROSECONDS)
     if header.at is not None:
         run_at = max(header.at, operation.now)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from rota.domain.instant import MICROSECONDS
 from tests.simulation.history import Body, History, Incarnation
 from tests.simulation.ledger import changes, replay
 
-MICROSECONDS = 1_000_000
 SLACK_S = 0.001
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.ops.claim import SLACK
+from rota.domain.instant import MICROSECONDS
+from rota.domain.reach import SLACK
+from rota.ops import job_pauses
 from tests.simulation.history import History, Operation
 from tests.simulation.ledger import Ledger, replay
 
@@ -18,7 +20,7 @@ def claims_follow_the_rank(history: History) -> Iterator[str]:
         claimed = _claimed(operation)
         if not claimed:
             continue
-        marks = {lane: (rank, id) for lane, rank, id in operation.args[5]}
+        marks = {lane: (rank, id) for lane, rank, id in operation.args[3] or ()}
         left: dict[int, tuple[int, str]] = {}
         for row in after["ready"].values():
             if row["lane"] in marks and (row["rank"], row["id"]) <= marks[row["lane"]]:
@@ -41,6 +43,25 @@ def paused_queues_rest(history: History) -> Iterator[str]:
                 yield f"{id} was claimed from {queue}, which is paused"
 
 
+def paused_jobs_rest(history: History) -> Iterator[str]:
+    """A claimer may know the paused jobs of a moment ago."""
+    for operation, before, _ in replay(history):
+        for id in _claimed(operation):
+            job = before["execution"][id]["job"]
+            paused_at = before["job"][job]["paused_at"]
+            if paused_at is not None and paused_at + job_pauses.KNOWN_S * MICROSECONDS < operation.now:
+                yield f"{id} was claimed although job {job} is paused"
+
+
+def workers_claim_only_jobs_that_they_have(history: History) -> Iterator[str]:
+    lives = {life.worker: life for life in history.incarnations}
+    for operation, before, _ in replay(history):
+        for id in _claimed(operation):
+            worker, job = operation.args[0], before["execution"][id]["job"]
+            if worker in lives and job in lives[worker].missing:
+                yield f"{id} was claimed by worker {worker}, which does not have job {job}"
+
+
 def _claimed(operation: Operation) -> list[str]:
     if operation.name != "claim":
         return []
@@ -49,6 +70,10 @@ def _claimed(operation: Operation) -> list[str]:
 
 def _is_open(lane: int, operation: Operation, after: Ledger) -> bool:
     """Whether this claim was to look at the lane at all."""
-    queue = next(after["execution"][id]["queue"] for id, row in after["ready"].items() if row["lane"] == lane)
-    wanted = operation.args[3]
-    return after["queue"][queue]["paused_at"] is None and (wanted is None or queue in wanted)
+    execution = next(after["execution"][id] for id, row in after["ready"].items() if row["lane"] == lane)
+    served, marks = operation.args[1], operation.args[3]
+    if marks is not None:
+        is_wanted = lane in [mark[0] for mark in marks]
+    else:
+        is_wanted = (served.queues is None or execution["queue"] in served.queues) and execution["job"] in served.jobs
+    return is_wanted and after["queue"][execution["queue"]]["paused_at"] is None

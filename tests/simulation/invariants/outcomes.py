@@ -19,11 +19,12 @@ def a_stale_report_changes_nothing(history: History) -> Iterator[str]:
         if operation.name != "finish":
             continue
         touched = {change.row["id"] for change in operation.changes}
-        for report in operation.args[0]:
+        reports, worker = operation.args
+        for report in reports:
             row = before["running"].get(report.id)
-            is_current = row is not None and row["fence"] == report.fence
+            is_current = row is not None and (row["fence"], row["worker"]) == (report.fence, worker)
             if not is_current and report.id in touched:
-                yield f"a report of {report.id} fence {report.fence} counted, though {row or 'nothing'} ran"
+                yield f"worker {worker}'s report of {report.id} fence {report.fence} counted: {row or 'nothing'} ran"
             if is_current == (report.id in operation.result):
                 yield f"a report of {report.id} fence {report.fence} was called {'stale' if is_current else 'current'}"
 

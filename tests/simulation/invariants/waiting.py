@@ -85,10 +85,10 @@ def _pairs(
     ]
     pairs = {}
     for id, row in after["ready"].items():
-        queue = after["execution"][id]["queue"]
+        queue, job = after["execution"][id]["queue"], after["execution"][id]["job"]
         if after["queue"][queue]["paused_at"] is None:
             for life in free:
-                if life.queues is None or queue in life.queues:
+                if (life.queues is None or queue in life.queues) and job not in life.missing:
                     pairs[life.worker, id] = row
     return pairs
 

@@ -13,8 +13,7 @@ WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
 
 -- name: affinity_holders
 SELECT a.key, a.worker FROM affinity a JOIN worker w ON w.id = a.worker
-WHERE a.namespace = :namespace AND a.app = :app AND a.key AMONG(:keys, text)
-  AND w.stopped_at IS NULL AND w.state = 'live' AND w.lease_until > :now
+WHERE a.namespace = :namespace AND a.app = :app AND a.key AMONG(:keys, text) AND LIVE(w)
 
 -- name: claim_these @sqlite
 SELECT id, lane, rank, fence + 1 AS fence, attempts, crashes,
@@ -37,7 +36,8 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: keep_affinity
 INSERT INTO affinity (namespace, app, key, worker, used_at)
-SELECT :namespace, :app, key, :worker, :now FROM EACH(:keys, key text) e WHERE true ORDER BY key
+SELECT namespace, app, key, :worker, :now FROM EACH(:keys, namespace text, app text, key text) e WHERE true
+ORDER BY namespace, app, key
 ON CONFLICT (namespace, app, key) DO UPDATE SET worker = excluded.worker, used_at = excluded.used_at
 
 -- name: drop_affinity

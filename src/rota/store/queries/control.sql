@@ -1,17 +1,18 @@
 -- name: pending @sqlite
-SELECT id, lane, fence, attempts, crashes, first_start_at FROM scheduled WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at
+FROM scheduled WHERE id AMONG(:ids, uuid)
 UNION ALL
-SELECT id, lane, fence, attempts, crashes, first_start_at FROM waiting WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', NULL FROM waiting WHERE id AMONG(:ids, uuid)
 UNION ALL
-SELECT id, lane, fence, attempts, crashes, first_start_at FROM ready WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
 -- name: pending @postgres
 -- Locked, because a claim may be taking them. What moves to another table meanwhile is in none of the three here.
-WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM scheduled
+WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
-     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM waiting
+     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', CAST(NULL AS bigint) FROM waiting
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
-     r AS (SELECT id, lane, fence, attempts, crashes, first_start_at FROM ready
+     r AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', CAST(NULL AS bigint) FROM ready
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE)
 SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r
 
@@ -21,26 +22,27 @@ INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, finis
 SELECT id, fence, 1, :status, :reason, attempts, crashes, :now
 FROM EACH(:rows, id uuid, fence bigint, attempts int, crashes int) e
 WHERE (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence AND f.final = 1) = 0;
-DELETE FROM scheduled WHERE id AMONG(:ids, uuid);
-DELETE FROM waiting WHERE id AMONG(:ids, uuid);
-DELETE FROM ready WHERE id AMONG(:ids, uuid)
+DELETE FROM scheduled WHERE id AMONG(:scheduled, uuid);
+DELETE FROM blocker WHERE execution AMONG(:waiting, uuid);
+DELETE FROM waiting WHERE id AMONG(:waiting, uuid);
+DELETE FROM ready WHERE id AMONG(:queued, uuid)
 
 -- name: ask_cancel
-UPDATE running SET cancel_at = :now, cancel_reason = :reason WHERE id = :id AND cancel_at IS NULL
+UPDATE running SET cancel_at = :now, cancel_reason = :reason WHERE id AMONG(:ids, uuid) AND cancel_at IS NULL
 
--- name: status_of
-SELECT status, worker, cancel_at FROM state WHERE id = :id AND namespace = :namespace
+-- name: standings
+SELECT id, status, worker, cancel_at, deadline FROM state WHERE id AMONG(:ids, uuid) AND namespace = :namespace
 
 -- name: dead_of
 SELECT id FROM dead WHERE namespace = :namespace AND id AMONG(:ids, uuid)
 
 -- name: dead_to_replay
-SELECT d.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags
+SELECT d.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, x.overrides
 FROM dead d JOIN execution x ON x.id = d.id
 WHERE d.namespace = :namespace AND d.id AMONG(:ids, uuid) ORDER BY d.id FOR UPDATE OF d
 
 -- name: replayable
-SELECT x.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags FROM execution x
+SELECT x.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, x.overrides FROM execution x
 WHERE x.id = :id AND x.namespace = :namespace
 
 -- name: undead

@@ -5,32 +5,55 @@ INSERT INTO namespace (name, created_at) VALUES (:namespace, :now) ON CONFLICT D
 INSERT INTO queue (namespace, name)
 SELECT :namespace, name FROM EACH(:queues, name text) e WHERE true ON CONFLICT DO NOTHING
 
+-- name: add_declared_queues
+INSERT INTO queue (namespace, name, policy, max_depth)
+SELECT :namespace, name, policy, max_depth FROM EACH(:queues, name text, policy text, max_depth bigint) e WHERE true
+ON CONFLICT DO NOTHING
+
 -- name: set_queue
 INSERT INTO queue (namespace, name, policy, max_depth) VALUES (:namespace, :queue, :policy, :max_depth)
 ON CONFLICT (namespace, name) DO UPDATE SET policy = excluded.policy, max_depth = excluded.max_depth
 
 -- name: add_lanes
-INSERT INTO lane (namespace, app, queue, requirements)
-SELECT :namespace, :app, queue, requirements FROM EACH(:lanes, queue text, requirements text) e WHERE true
+INSERT INTO lane (namespace, app, job, queue, requirements)
+SELECT :namespace, :app, job, queue, requirements FROM EACH(:lanes, job text, queue text, requirements text) e WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: add_versions
-INSERT INTO job_version (namespace, app, job, digest, definition, created_at)
-SELECT :namespace, :app, job, digest, definition, :now
-FROM EACH(:versions, job text, digest text, definition text) e WHERE true
-ON CONFLICT DO NOTHING
-RETURNING id, job
+-- The caller holds the row of the app, so no other transaction takes the same number.
+INSERT INTO job_version (namespace, app, job, number, digest, definition, created_at)
+SELECT :namespace, :app, e.job, 1 + coalesce((
+           SELECT max(v.number) FROM job_version v
+           WHERE v.namespace = :namespace AND v.app = :app AND v.job = e.job), 0),
+       e.digest, e.definition, :now
+FROM EACH(:versions, job text, digest text, definition text) e
+WHERE NOT EXISTS (
+    SELECT 1 FROM job_version v
+    WHERE v.namespace = :namespace AND v.app = :app AND v.job = e.job AND v.digest = e.digest)
+RETURNING job
 
--- name: point_job
-INSERT INTO job (namespace, app, name, version, requirements, pause_after)
-VALUES (:namespace, :app, :job, :version, :requirements, :pause_after)
+-- name: versions
+SELECT v.job, v.number, v.definition FROM EACH(:versions, job text, digest text) e
+CROSS JOIN job_version v ON v.job = e.job AND v.digest = e.digest AND v.namespace = :namespace AND v.app = :app
+ORDER BY v.job
+
+-- name: add_jobs
+INSERT INTO job (id, namespace, app, name, version, requirements, pause_after)
+SELECT id, :namespace, :app, job, version, requirements, pause_after
+FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int) e WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: point_jobs
+INSERT INTO job (id, namespace, app, name, version, requirements, pause_after)
+SELECT id, :namespace, :app, job, version, requirements, pause_after
+FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int) e WHERE true
 ON CONFLICT (namespace, app, name)
 DO UPDATE SET version = excluded.version, requirements = excluded.requirements, pause_after = excluded.pause_after
 
 -- name: route
 SELECT j.version, l.id, q.policy, q.max_depth
 FROM job j
-JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue
+JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.job = j.name AND l.queue = :queue
     AND l.requirements = j.requirements
 JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
 WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
@@ -39,7 +62,8 @@ WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
 SELECT requirements FROM job WHERE namespace = :namespace AND app = :app AND name = :job
 
 -- name: job_definition
-SELECT v.definition FROM job j JOIN job_version v ON v.id = j.version
+SELECT v.definition FROM job j
+JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
 WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
 
 -- name: apps_of_job
@@ -54,49 +78,16 @@ WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NUL
 UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL, failures = 0
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NOT NULL
 
--- name: paused_jobs
-SELECT CAST(LISTING(name) AS text) || '' FROM job WHERE namespace = :namespace AND app = :app AND paused_at IS NOT NULL
+-- name: held_jobs
+-- Names of jobs that are paused in any namespace and app, and keys of jobs that were resumed and have executions waiting.
+SELECT (SELECT CAST(LISTING(name) AS text) || '' FROM job WHERE paused_at IS NOT NULL) AS paused,
+       (SELECT CAST(LISTING(key) AS text) || '' FROM lifted_blocker WHERE kind = :kind) AS lifted
 
 -- name: paused_now
--- Nobody resumes one of them before this transaction has put aside what is to wait for that.
-SELECT name FROM job WHERE namespace = :namespace AND app = :app AND name AMONG(:jobs, text) AND paused_at IS NOT NULL
-ORDER BY name FOR SHARE
-
--- name: put_aside
--- In the transaction of the claim: nobody has seen the fence that is taken back.
-INSERT INTO waiting (id, lane, priority, waits_for, since_at, fence, attempts, crashes, first_start_at)
-SELECT r.id, r.lane, x.priority, :waits_for, :now, r.fence - 1, r.attempts, r.crashes,
-       CASE WHEN r.first_start_at < r.started_at THEN r.first_start_at END
-FROM running r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:ids, uuid);
-DELETE FROM running WHERE id AMONG(:ids, uuid)
-
--- name: lanes_put_aside
-SELECT DISTINCT w.lane FROM waiting w JOIN lane l ON l.id = w.lane
-WHERE w.waits_for = :waits_for AND l.namespace = :namespace
-
--- name: take_up @sqlite
--- To the place that each had.
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
-SELECT w.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - w.priority * 60000000 END, w.id, w.fence, w.attempts,
-       w.crashes, w.first_start_at
-FROM waiting w JOIN execution x ON x.id = w.id JOIN lane l ON l.id = w.lane
-JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE w.waits_for = :waits_for AND l.namespace = :namespace;
-DELETE FROM waiting WHERE waits_for = :waits_for AND lane IN (SELECT l.id FROM lane l WHERE l.namespace = :namespace)
-
--- name: take_up @postgres
--- To the place that each had. What somebody ends or moves at the same moment is not there any more when it is our turn.
-WITH aside AS MATERIALIZED (
-    SELECT w.id FROM waiting w JOIN lane l ON l.id = w.lane
-    WHERE w.waits_for = :waits_for AND l.namespace = :namespace ORDER BY w.id FOR UPDATE OF w),
-gone AS (
-    DELETE FROM waiting w USING aside WHERE w.id = aside.id
-    RETURNING w.id, w.lane, w.priority, w.fence, w.attempts, w.crashes, w.first_start_at)
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
-SELECT g.lane, CASE q.policy WHEN 'fifo' THEN x.run_at ELSE x.run_at - g.priority * CAST(60000000 AS bigint) END, g.id,
-       g.fence, g.attempts, g.crashes, g.first_start_at
-FROM gone g JOIN execution x ON x.id = g.id JOIN lane l ON l.id = g.lane
-JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+-- Locked, so that a resume waits until the executions that this transaction blocks are there to be released.
+SELECT j.namespace, j.app, j.name FROM EACH(:jobs, namespace text, app text, name text) e
+CROSS JOIN job j ON j.namespace = e.namespace AND j.app = e.app AND j.name = e.name AND j.paused_at IS NOT NULL
+ORDER BY j.namespace, j.app, j.name FOR SHARE OF j
 
 -- name: jobs_that_pause
 SELECT x.id, j.namespace, j.app, j.name, j.failures FROM execution x
@@ -111,7 +102,8 @@ WHERE namespace = :namespace AND app = :app AND name = :job AND pause_after IS N
 UPDATE job SET failures = :failures WHERE namespace = :namespace AND app = :app AND name = :job
 
 -- name: jobs
-SELECT j.app, j.name, v.definition, j.paused_at, j.paused_by, j.paused_note FROM job j JOIN job_version v ON v.id = j.version
+SELECT j.app, j.name, v.definition, j.paused_at, j.paused_by, j.paused_note, j.id, j.version FROM job j
+JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
 WHERE j.namespace = :namespace ORDER BY j.app, j.name
 
 -- name: pause_queue
@@ -129,5 +121,5 @@ SELECT policy, max_depth, paused_at FROM queue WHERE namespace = :namespace AND 
 SELECT id FROM lane WHERE namespace = :namespace AND queue = :queue
 
 -- name: add_audit
-INSERT INTO audit (at, actor, action, subject, before, after)
-VALUES (:now, :actor, :action, :subject, :before, :after)
+INSERT INTO audit (at, namespace, actor, action, subject, before, after)
+VALUES (:now, :namespace, :actor, :action, :subject, :before, :after)

@@ -1,67 +1,67 @@
--- name: insert_executions
-INSERT INTO execution (
-    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
-    parent, replay_of, tags, trace)
-SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
-       :deadline, :parent, :replay_of, :tags, :trace
-FROM EACH(:items, id uuid, arguments text) e
+-- name: place
+-- The executions of several batches: each row brings the columns of its batch, and the others are the same for all.
+INSERT INTO execution (PLACED, created_at)
+SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
+              e.deadline, e.schedule, e.tick, e.catch_up), :now
+FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int) e
 
--- name: insert_ready @sqlite
-INSERT INTO execution (
-    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
-    parent, replay_of, tags, trace)
-SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
-       :deadline, :parent, :replay_of, :tags, :trace
-FROM EACH(:items, id uuid, arguments text) e;
+-- name: place_alike_ready @sqlite
+-- The executions of one batch share all columns but id and arguments.
+INSERT INTO execution (PLACED, created_at)
+SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT :lane, :rank, id, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
+SELECT :lane, :rank, id, 0, 0, 0 FROM KEYS(:items, id uuid) e
 
--- name: insert_ready @postgres
--- What can be claimed at once, in one statement: most of what is ever enqueued.
-WITH e AS MATERIALIZED (SELECT * FROM EACH(:items, id uuid, arguments text) t),
-known AS (
-    INSERT INTO execution (
-        id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at,
-        deadline, parent, replay_of, tags, trace)
-    SELECT id, :namespace, :app, :job, :version, :actor, :queue, :lane, :priority, arguments, :key, :now, :run_at,
-           :deadline, :parent, :replay_of, :tags, :trace
-    FROM e)
+-- name: place_alike_ready @postgres
+WITH e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) t),
+known AS (INSERT INTO execution (PLACED, created_at) SELECT PLACED(e.id, e.arguments), :now FROM e)
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
 SELECT :lane, :rank, id, 0, 0, 0 FROM e
 
--- name: insert_at_once @postgres
--- The whole of an enqueue that may start now, in one statement. No row, and nothing done, if there is no such job or
--- queue yet, the queue has a limit, or an id was made far from now.
+-- name: place_alike_scheduled
+INSERT INTO execution (PLACED, created_at)
+SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
+SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e
+
+-- name: place_at_once @postgres
+-- No row, and nothing done, if there is no such job or queue yet, the queue has a limit, or an id was made far from now.
 WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
 r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
            t.now + CASE q.policy WHEN 'fifo' THEN CAST(:fifo AS bigint) ELSE CAST(:priority_rank AS bigint) END AS rank
     FROM job j JOIN t ON true
-    JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.queue = :queue
+    JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.job = j.name AND l.queue = :queue
         AND l.requirements = j.requirements
     JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
     WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
       AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)
       AND CAST(:last_made AS bigint) <= t.now + CAST(:skew AS bigint)),
-e AS MATERIALIZED (SELECT * FROM EACH(:items, id uuid, arguments text) u),
+e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) u),
 known AS (
-    INSERT INTO execution (
-        id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at,
-        parent, replay_of, tags, trace)
-    SELECT e.id, :namespace, :app, :job, r.version, :actor, :queue, r.lane, :priority, e.arguments, r.now, r.now,
-           :parent, :replay_of, :tags, :trace
-    FROM e, r),
+    INSERT INTO execution (PLACED, created_at)
+    SELECT PLACED(e.id, e.arguments, r.version AS job_version, r.lane, r.now AS run_at), r.now FROM e, r),
 placed AS (
     INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
     SELECT r.lane, r.rank, e.id, 0, 0, 0 FROM e, r)
 SELECT lane, rank FROM r
 
--- name: insert_scheduled
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
-SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM EACH(:items, id uuid, arguments text) e
+-- name: place_ready
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
+SELECT lane, rank, id, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) e
 
--- name: insert_expiries
-INSERT INTO expiry (deadline, id) SELECT :deadline, id FROM EACH(:items, id uuid, arguments text) e
+-- name: place_waiting
+INSERT INTO waiting (id, lane, rank, since_at, fence, attempts, crashes)
+SELECT id, lane, rank, :now, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) e;
+INSERT INTO blocker (execution, rank, kind, key)
+SELECT execution, rank, kind, key FROM EACH(:blockers, execution uuid, rank bigint, kind text, key text) e
+
+-- name: place_scheduled
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
+SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint) e
+
+-- name: place_expiries
+INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
 
 -- name: lock_keys @sqlite
 -- One writer at a time: there is nothing to wait for.
@@ -78,13 +78,14 @@ SELECT min(CASE WHEN CAST(:waits AS boolean) AND is_shared THEN (pg_advisory_xac
 FROM (SELECT DISTINCT hashtextextended(concat_ws(' ', SCHEMA(), key), 0) AS h, is_shared
       FROM EACH(:keys, key text, is_shared boolean) e ORDER BY h) ordered
 
--- name: key_holder
-SELECT holder, arguments_hash, taken_at FROM unique_key
-WHERE namespace = :namespace AND app = :app AND job = :job AND kind = :kind AND key = :key
+-- name: key_holders
+SELECT key, holder, arguments_hash, taken_at FROM unique_key
+WHERE namespace = :namespace AND app = :app AND job = :job AND kind = :kind AND key AMONG(:keys, text)
 
--- name: take_key
+-- name: take_keys
 INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
-VALUES (:namespace, :app, :job, :kind, :key, :holder, :arguments_hash, :now)
+SELECT :namespace, :app, :job, :kind, key, holder, arguments_hash, :now
+FROM EACH(:rows, key text, holder uuid, arguments_hash text) e WHERE true
 ON CONFLICT (namespace, app, job, kind, key)
 DO UPDATE SET holder = excluded.holder, arguments_hash = excluded.arguments_hash, taken_at = excluded.taken_at
 
@@ -102,18 +103,26 @@ WHERE l.namespace = :namespace AND l.queue = :queue
 -- name: arguments_of
 SELECT arguments FROM execution WHERE id = :id
 
--- name: push_back
-UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id = :id
+-- name: postpone_scheduled
+UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id AMONG(:ids, uuid)
 
--- name: unready @sqlite
+-- name: postpone_queued
+-- The caller holds the rows.
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
 SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at
-FROM ready r JOIN execution x ON x.id = r.id WHERE r.id = :id;
-DELETE FROM ready WHERE id = :id
+FROM ready r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:ids, uuid);
+DELETE FROM ready WHERE id AMONG(:ids, uuid)
 
--- name: unready @postgres
-WITH gone AS (
-    DELETE FROM ready WHERE id = :id RETURNING id, lane, fence, attempts, crashes, first_start_at)
+-- name: postpone_waiting
+-- If the job is still paused when the execution is due, the next claim moves it back to `waiting`.
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
-SELECT g.id, g.lane, x.priority, :run_at, g.fence, g.attempts, g.crashes, g.first_start_at
-FROM gone g JOIN execution x ON x.id = g.id
+SELECT w.id, w.lane, x.priority, :run_at, w.fence, w.attempts, w.crashes, w.first_start_at
+FROM waiting w JOIN execution x ON x.id = w.id WHERE w.id AMONG(:ids, uuid);
+DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
+DELETE FROM waiting WHERE id AMONG(:ids, uuid)
+
+-- name: move_deadlines
+-- The old `expiry` row stays: when it is due, upkeep compares it with the deadline of the execution and drops it.
+UPDATE execution SET deadline = e.deadline FROM EACH(:rows, id uuid, deadline bigint) e WHERE execution.id = e.id;
+INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
+WHERE deadline IS NOT NULL ON CONFLICT DO NOTHING

@@ -1,10 +1,10 @@
 -- name: add_worker
 INSERT INTO worker (
-    namespace, app, name, host, pid, version, offers, queues, concurrency, supervisor, least, most, state, started_at,
-    heartbeat_at, lease_until)
+    namespace, app, name, host, pid, version, offers, queues, jobs, concurrency, supervisor, least, most, deploy,
+    state, started_at, heartbeat_at, lease_until)
 VALUES (
-    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :concurrency, :supervisor, :least, :most, 'live',
-    :now, :now, CAST(:now AS bigint) + :lease)
+    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :jobs, :concurrency, :supervisor, :least, :most,
+    :deploy, 'live', :now, :now, CAST(:now AS bigint) + :lease)
 RETURNING id
 
 -- name: beat
@@ -21,6 +21,9 @@ UPDATE worker SET state = :state WHERE id = :worker AND stopped_at IS NULL
 
 -- name: set_trouble
 UPDATE worker SET trouble = :trouble WHERE id = :worker AND stopped_at IS NULL
+
+-- name: trouble_of
+SELECT trouble FROM worker WHERE id = :worker
 
 -- name: lock_worker
 -- Waits for a claim in progress, which holds the row with KEY SHARE; a heartbeat does not.

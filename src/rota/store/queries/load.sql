@@ -1,11 +1,11 @@
 -- name: needs_of_ready
 -- What a worker must have for the work that waits in these queues; nothing for queues that are paused.
-SELECT DISTINCT l.requirements FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
-  AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
+SELECT DISTINCT l.namespace, l.requirements FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND (:all_queues OR l.queue AMONG(:queues, text))
+  AND l.job AMONG(:jobs, text) AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 
 -- name: load_of_lanes
-SELECT l.id, l.app, l.queue, l.requirements, CASE WHEN q.paused_at IS NULL THEN 0 ELSE 1 END AS paused,
+SELECT l.id, l.app, l.job, l.queue, l.requirements, CASE WHEN q.paused_at IS NULL THEN 0 ELSE 1 END AS paused,
        (SELECT count(*) FROM ready r WHERE r.lane = l.id) AS ready,
        (SELECT x.run_at FROM execution x
         WHERE x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)) AS oldest_at

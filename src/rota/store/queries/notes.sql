@@ -5,15 +5,24 @@ SELECT id, fence, last, first, text FROM EACH(:rows, id uuid, fence int, last in
 WHERE true
 ON CONFLICT DO NOTHING
 
+-- name: add_own_pieces
+-- `add_pieces` for attempts of one worker. The last pieces arrive after their attempt has ended.
+INSERT INTO log (id, fence, last, first, text)
+SELECT id, fence, last, first, text FROM EACH(:rows, id uuid, fence int, last int, first int, text text) e
+WHERE (SELECT count(*) FROM running r WHERE r.id = e.id AND r.fence = e.fence AND r.worker = :worker)
+    + (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence AND f.worker = :worker) > 0
+ON CONFLICT DO NOTHING
+
 -- name: write_states @sqlite
 -- Returns the ids of the states that are stale. What is null stays as it was; another attempt starts its progress anew.
 SELECT e.id
 FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) e
-WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.id = e.id AND r.fence = e.fence);
+WHERE NOT EXISTS (
+    SELECT 1 FROM running r WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(:worker, r.worker));
 INSERT INTO note (id, fence, at, done, total, note, checkpoint)
 SELECT e.id, e.fence, e.at, e.done, e.total, e.note, e.checkpoint
 FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) e
-CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence
+CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(:worker, r.worker)
 WHERE true
 ON CONFLICT (id) DO UPDATE SET
     fence = excluded.fence, at = excluded.at,
@@ -30,7 +39,8 @@ WITH e AS MATERIALIZED (
 written AS (
     INSERT INTO note (id, fence, at, done, total, note, checkpoint)
     SELECT e.id, e.fence, e.at, e.done, e.total, e.note, e.checkpoint
-    FROM e JOIN running r ON r.id = e.id AND r.fence = e.fence ORDER BY e.id
+    FROM e JOIN running r ON r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker)
+    ORDER BY e.id
     ON CONFLICT (id) DO UPDATE SET
         fence = excluded.fence, at = excluded.at,
         done = CASE WHEN note.fence = excluded.fence THEN coalesce(excluded.done, note.done) ELSE excluded.done END,

@@ -1,8 +1,11 @@
 -- name: execution
 SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.actor, s.arguments, s.key, s.created_at,
        s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
-       s.started_at, s.finished_at, s.cancel_at, w.name AS worker
+       s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
+       (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
+       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides
 FROM state s LEFT JOIN worker w ON w.id = s.worker
+LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
 ORDER BY s.id DESC
 
@@ -77,6 +80,8 @@ SELECT q.name, q.policy, q.max_depth, q.paused_at, q.paused_by, q.paused_note,
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS scheduled,
        (SELECT count(*) FROM running r JOIN lane l ON l.id = r.lane
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS running,
+       (SELECT count(*) FROM waiting w JOIN lane l ON l.id = w.lane
+        WHERE l.namespace = q.namespace AND l.queue = q.name) AS waiting,
        (SELECT min(x.run_at) FROM lane l
         CROSS JOIN execution x ON x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS oldest_at,
@@ -85,7 +90,8 @@ FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
 
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
-       w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble
+       w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble, w.deploy,
+       w.jobs
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
@@ -95,21 +101,22 @@ SELECT number, name, checksum, applied_at FROM migration ORDER BY number
 -- name: clock
 SELECT CAST(:now AS bigint)
 
--- name: standing
+-- name: claim_facts
 -- The same conditions as those of a claim.
 SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q.paused_note,
        (SELECT count(*) FROM worker w
-        WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
-          AND w.lease_until > :now
+        WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
           AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) AS live_workers,
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
             SELECT DISTINCT w.offers FROM worker w
-            WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
-              AND w.lease_until > :now
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) v) AS offers,
+            WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS offers,
        (SELECT l.requirements FROM execution x JOIN lane l ON l.id = x.lane WHERE x.id = s.id) AS requirements,
        (SELECT count(*) FROM (
-            SELECT 1 FROM ready m CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) < (m.rank, m.id)
+            SELECT 1 FROM ready m CROSS JOIN lane o ON o.id = m.lane
+            CROSS JOIN lane l ON l.namespace = o.namespace AND l.app = o.app AND l.queue = o.queue
+                AND l.requirements = o.requirements
+            CROSS JOIN ready r ON r.lane = l.id AND (r.rank, r.id) < (m.rank, m.id)
             WHERE m.id = s.id LIMIT :most) counted) AS ahead,
        s.cancel_at, (SELECT w.lease_until FROM worker w WHERE w.id = s.worker) AS lease_until,
        (SELECT CAST(LISTING(PAIR(b.name, b.retry_at)) AS text) || '' FROM breaker b
@@ -117,24 +124,27 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        s.job, j.paused_at AS job_paused_at, j.paused_by AS job_paused_by, j.paused_note AS job_paused_note,
        (SELECT CAST(LISTING(PAIR(v.offers, v.trouble)) AS text) || '' FROM (
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
-            WHERE w.namespace = s.namespace AND w.app = s.app AND w.stopped_at IS NULL AND w.state = 'live'
-              AND w.lease_until > :now
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) v) AS troubles
+            WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS troubles,
+       (SELECT CAST(LISTING(PAIR(b.kind, b.key)) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace
 
 -- name: stranded
--- Lanes with waiting work, and what the live workers offer that serve their queue.
-SELECT l.app, l.queue, (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
-       l.requirements, (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
+-- Lanes with waiting work, how many live workers serve their queue, and what those offer that have the job.
+SELECT l.app, l.queue, l.requirements, l.job,
+       (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
+       (SELECT count(*) FROM worker w
+        WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
+          AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) AS live,
+       (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
            SELECT DISTINCT w.offers FROM worker w
-           WHERE w.namespace = l.namespace AND w.app = l.app AND w.stopped_at IS NULL AND w.state = 'live'
-             AND w.lease_until > :now
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) v) AS offers
+           WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
+             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND LISTED(l.job, w.jobs)) v) AS offers
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
-ORDER BY l.app, l.queue, l.requirements
+ORDER BY l.app, l.queue, l.requirements, l.job
 
 -- name: newest
 SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),
@@ -143,5 +153,3 @@ SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMI
 -- name: dead_count
 SELECT count(*) FROM dead WHERE namespace = :namespace
 
--- name: execution_origin
-SELECT schedule, tick, catch_up FROM execution WHERE id = :id

@@ -47,25 +47,6 @@ UPDATE tick SET outcome = e.outcome, execution = e.execution, decided_at = :now
 FROM EACH(:rows, schedule bigint, at bigint, outcome text, execution uuid) e
 WHERE tick.schedule = e.schedule AND tick.at = e.at
 
--- name: start_ticks
-INSERT INTO execution (
-    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at, schedule, tick,
-    catch_up, deadline)
-SELECT id, namespace, app, job, version, 'schedule', queue, lane, priority, arguments, :now, run_at, schedule, tick,
-       catch_up, deadline
-FROM EACH(:rows, id uuid, namespace text, app text, job text, version bigint, queue text, lane int, priority int, arguments text, run_at bigint, schedule text, tick bigint, catch_up int, deadline bigint) e
-
--- name: ready_ticks
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT lane, rank, id, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) e
-
--- name: later_ticks
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
-SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint) e
-
--- name: expire_ticks
-INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
-
 -- name: move_schedules
 UPDATE hand SET cursor = e.cursor, next_at = e.next_at, waits_for = e.waits_for, held = e.held,
     last_at = coalesce(e.last_at, hand.last_at), last_late = coalesce(e.last_late, hand.last_late),

@@ -10,6 +10,7 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            SELECT (SELECT min(d.next_at) FROM hand d WHERE d.shard = m.shard) + m.patience AS at
            FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
        EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) AS has_followers,
+       EXISTS (SELECT 1 FROM lifted_blocker) AS has_lifted,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place
@@ -18,7 +19,7 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            SELECT CAST(LISTING(PAIR(h.id, h.head)) AS text) FROM (
                SELECT l.id, (SELECT r.rank FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) AS head
                FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-               WHERE l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+               WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND (:all_queues OR l.queue AMONG(:queues, text))
                  AND q.paused_at IS NULL) h
            WHERE h.head IS NOT NULL) END AS ready
 
@@ -36,10 +37,13 @@ DELETE FROM scheduled WHERE id AMONG(:ids, uuid)
 -- name: expiries_due
 SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most FOR UPDATE SKIP LOCKED
 
+-- name: past_deadline
+SELECT id FROM execution WHERE id AMONG(:ids, uuid) AND deadline <= :now
+
 -- name: drop_expiries
 DELETE FROM expiry WHERE deadline <= :now AND id AMONG(:ids, uuid)
 
 -- name: workers_expired
 SELECT id, name FROM worker
-WHERE stopped_at IS NULL AND (lease_until <= :now OR heartbeat_at > CAST(:now AS bigint) + :lease)
+WHERE stopped_at IS NULL AND (lease_until <= :expired_at OR heartbeat_at > CAST(:now AS bigint) + :lease)
 ORDER BY id LIMIT :most FOR UPDATE SKIP LOCKED

@@ -1,14 +1,35 @@
+-- name: served_lanes
+SELECT l.id FROM lane l
+WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.job AMONG(:jobs, text)
+  AND (:all_queues OR l.queue AMONG(:queues, text))
+ORDER BY l.id
+
 -- name: claim_heads
--- Whether the worker may claim, and for each lane of its queues the lowest rank behind the claimer's mark in it; null
--- if there is none, or the queue is paused. One row without a lane if there are no lanes.
-SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, l.id, CASE WHEN q.paused_at IS NULL THEN (
-    SELECT r.rank FROM ready r WHERE r.lane = l.id AND (r.rank, r.id) > (coalesce(m.rank, :no_rank), coalesce(m.id, :no_id))
-    ORDER BY r.rank, r.id LIMIT 1) END AS head, l.requirements, w.offers
+-- Whether the worker may claim, and for each lane the first ranks behind the claimer's mark, as a JSON list; nothing if
+-- there are none, or the queue is paused. One row without a lane if there are no lanes.
+WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid) e)
+SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, w.offers, l.id, l.namespace, l.app, l.requirements,
+       CASE WHEN q.paused_at IS NULL THEN (
+           SELECT CAST(LISTING(h.rank) AS text) || '' FROM (
+               SELECT r.rank FROM ready r WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id)
+               ORDER BY r.rank, r.id LIMIT :depth) h) END AS ranks
 FROM worker w
-LEFT JOIN lane l ON l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+LEFT JOIN m ON true
+LEFT JOIN lane l ON l.id = m.lane
 LEFT JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-LEFT JOIN EACH(:marks, lane bigint, rank bigint, id uuid) m ON m.lane = l.id
 WHERE w.id = :worker AND w.stopped_at IS NULL FOR KEY SHARE OF w
+
+-- name: lane_names
+SELECT id, namespace, app, job FROM lane WHERE id AMONG(:lanes, int)
+
+-- name: lane_ranks
+-- For each lane the first ranks behind a place in it, as a JSON list.
+WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid) e)
+SELECT m.lane, (
+    SELECT CAST(LISTING(h.rank) AS text) || '' FROM (
+        SELECT r.rank FROM ready r WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id)
+        ORDER BY r.rank, r.id LIMIT :depth) h) AS ranks
+FROM m
 
 -- name: held_in_lanes
 SELECT l.requirements, count(*) FROM running r CROSS JOIN lane l ON l.id = r.lane
@@ -16,34 +37,79 @@ WHERE r.worker = :worker AND l.requirements <> '' GROUP BY l.requirements
 
 -- name: has_ready
 SELECT 1 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace = :namespace AND l.app = :app AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.job AMONG(:jobs, text)
+  AND (:all_queues OR l.queue AMONG(:queues, text))
   AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 LIMIT 1
 
--- name: lane_head
-SELECT lane, rank FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) ORDER BY rank, id LIMIT 1
-
 -- name: claim @sqlite
--- SQLite has no data-changing CTE: the first rows are read, then copied to running and deleted.
-SELECT id, lane, rank, fence + 1 AS fence, attempts, crashes,
-       coalesce(first_start_at, :now) AS first_start_at, :now AS started_at
-FROM ready
-WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest ORDER BY rank, id LIMIT :most;
+-- Lane after lane, from behind a place in each up to its highest rank. SQLite has no data-changing CTE: the first rows
+-- are read, then copied to running and deleted. The joins are the same, so both see the same rows: the lanes in the order
+-- of the list, and the rows of a lane in the order of the primary key. RETURNING would cost a step for each row.
+WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)
+SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
+       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at
+FROM m
+CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
+WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
-FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest ORDER BY rank, id LIMIT :most;
-DELETE FROM ready WHERE id IN (
-    SELECT id FROM ready WHERE lane = :lane AND (rank, id) > (:rank, :id) AND rank <= :highest
-    ORDER BY rank, id LIMIT :most)
+SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now
+FROM m
+CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
+DELETE FROM ready WHERE id AMONG(:returned, uuid)
 
 -- name: claim @postgres
--- The start is the time now, not when the transaction began: what was enqueued since then may be among the rows.
+-- Lane after lane, from behind a place in each up to its highest rank; no more rows are locked than are taken. The start
+-- is the time now, not when the transaction began: what was enqueued since then may be among the rows.
 WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
-        SELECT r.ctid FROM ready r
-        WHERE r.lane = :lane AND (r.rank, r.id) > (:rank, :id) AND r.rank <= :highest
-        ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED))
+        SELECT f.place FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) m
+        JOIN LATERAL (
+            SELECT r.ctid AS place FROM ready r
+            WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest
+            ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED) f ON true
+        LIMIT :most))
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
+
+-- name: claim_at_once @sqlite
+-- `claim_heads` and `claim` in one: from each lane at most `depth` rows up to the highest rank. Takes nothing from a lane
+-- with requirements or in a paused queue, and nothing at all if the worker may not claim, or has offers of its own.
+WITH m AS MATERIALIZED (
+    SELECT e.lane, e.rank, e.id, min(:highest, coalesce((
+        SELECT r.rank FROM ready r WHERE r.lane = e.lane AND (r.rank, r.id) > (e.rank, e.id)
+        ORDER BY r.rank, r.id LIMIT 1 OFFSET :depth - 1), :highest)) AS highest
+    FROM worker w CROSS JOIN EACH(:lanes, lane int, rank bigint, id uuid) e
+    CROSS JOIN lane l ON l.id = e.lane AND l.requirements = ''
+    CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
+    WHERE w.id = :worker AND w.state = 'live' AND w.lease_until > :now AND w.offers = :offers)
+SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
+       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at
+FROM m
+CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
+SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now
+FROM ready r WHERE r.id AMONG(:returned, uuid);
+DELETE FROM ready WHERE id AMONG(:returned, uuid)
+
+-- name: claim_at_once @postgres
+WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
+w AS MATERIALIZED (
+    SELECT id FROM worker WHERE id = :worker AND state = 'live' AND lease_until > :now AND offers = :offers
+    FOR KEY SHARE),
+taken AS (
+    DELETE FROM ready WHERE ctid = ANY(ARRAY(
+        SELECT f.place FROM w, EACH(:lanes, lane int, rank bigint, id uuid) m
+        JOIN lane l ON l.id = m.lane AND l.requirements = ''
+        JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
+        JOIN LATERAL (
+            SELECT r.ctid AS place FROM ready r
+            WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= :highest
+            ORDER BY r.rank, r.id LIMIT :depth FOR UPDATE SKIP LOCKED) f ON true
+        LIMIT :most))
     RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
@@ -51,7 +117,7 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: claimed
 -- By itself and with bounds, so that only the partitions are opened that may have them: a join would open them all.
-SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up FROM execution
+SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides FROM execution
 WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 
 -- name: unclaim
@@ -60,6 +126,13 @@ INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
 SELECT id, lane, rank, fence - 1, attempts, crashes, CASE WHEN first_start_at < started_at THEN first_start_at END
 FROM running WHERE id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid)
+
+-- name: rules_of
+-- With bounds, so that only the partitions are opened that may have them.
+SELECT e.id, v.definition, e.overrides FROM execution e
+CROSS JOIN job j ON j.namespace = e.namespace AND j.app = e.app AND j.name = e.job
+CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = j.version
+WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest
 
 -- name: held
 SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason
@@ -79,19 +152,23 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
 -- name: finish_successes @sqlite
--- Returns the ids of the reports that are stale.
-SELECT e.id FROM EACH(:rows, id uuid, fence bigint, result text) e
-WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.id = e.id AND r.fence = e.fence);
+-- Returns the ids of the reports that are stale. SQLite reads an object several times faster than a list of rows.
+SELECT f.key AS id FROM json_each(:fences) f
+WHERE NOT EXISTS (
+    SELECT 1 FROM running r WHERE r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker));
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
-SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.result, :now
-FROM EACH(:rows, id uuid, fence bigint, result text) e CROSS JOIN running r ON r.id = e.id AND r.fence = e.fence;
-DELETE FROM running WHERE (id, fence) IN (SELECT id, fence FROM EACH(:rows, id uuid, fence bigint, result text) e)
+SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.value, :now
+FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id AMONG(:returned, uuid);
+DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id AMONG(:returned, uuid)
 
 -- name: finish_successes @postgres
-WITH e AS MATERIALIZED (SELECT * FROM EACH(:rows, id uuid, fence bigint, result text) t),
+WITH e AS MATERIALIZED (
+    SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
+        AS t (id, fence, result)),
 gone AS (
-    DELETE FROM running r USING e WHERE r.id = e.id AND r.fence = e.fence
+    DELETE FROM running r USING e
+    WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker)
     RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, e.result),
 ended AS (
     INSERT INTO finished (
@@ -120,6 +197,9 @@ FROM EACH(:rows, id uuid, lane int, run_at bigint, fence bigint, attempts int, c
 CROSS JOIN execution x ON x.id = e.id
 
 -- name: bury
-INSERT INTO dead (id, namespace, app, job, queue, reason, failed_at)
-SELECT x.id, x.namespace, x.app, x.job, x.queue, e.reason, :now
-FROM EACH(:rows, id uuid, reason text) e CROSS JOIN execution x ON x.id = e.id WHERE true ON CONFLICT DO NOTHING
+INSERT INTO dead (id, namespace, app, job, queue, reason, fingerprint, failed_at)
+SELECT x.id, x.namespace, x.app, x.job, x.queue, e.reason, e.fingerprint, :now
+FROM EACH(:rows, id uuid, reason text, fingerprint text) e CROSS JOIN execution x ON x.id = e.id WHERE true ON CONFLICT DO NOTHING
+
+-- name: failures
+SELECT id, job, reason FROM dead WHERE id AMONG(:ids, uuid) ORDER BY id

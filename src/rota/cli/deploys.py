@@ -1,0 +1,74 @@
+"""`rota deploys`: the sets of declarations that workers of an app have, and which one is in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.params import json_option, list_group
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rota.views.deploy import Deploy
+
+SHOWN_DIGEST = 10
+
+
+@list_group
+@json_option
+@with_database
+def deploys(database: Database, as_json: bool) -> None:
+    """List deploys of each app, by precedence; put one in force.
+
+    A deploy is what the code of an app declares: jobs, queues and schedules. Of the deploys with live workers the first
+    one is in force: the database has its schedules and job versions.
+
+    \b
+    rota deploys
+    rota deploys use shop 3
+    """
+    from rota.views import deploy as views
+
+    found = database.read(views.deploys, database.namespace)
+    empty = "no worker has declared anything yet: start one with `rota worker`"
+    output.listing(found, _columns(database.now()), as_json=as_json, empty=empty)
+
+
+@deploys.command()
+@click.argument("app")
+@click.argument("number", type=int)
+@with_database
+def use(database: Database, app: str, number: int) -> None:
+    """Give a deploy precedence over all others of its app.
+
+    It is in force at once if a live worker has it, and otherwise as soon as one starts with it. A deploy that the
+    database has not seen before has precedence over it again.
+
+    \b
+    rota deploys use shop 3
+    """
+    from rota.ops import deploy
+
+    lease_s = database.settings.lease_s
+    if database.transact(deploy.use, database.namespace, app, number, lease_s, database.actor):
+        output.message(f"deploy {number} of app {app} is in force")
+    else:
+        output.message(f"deploy {number} of app {app} is in force as soon as a worker starts with it: none is at work")
+
+
+def _columns(now: datetime) -> output.Columns[Deploy]:
+    return {
+        "app": lambda one: one.app,
+        "deploy": lambda one: str(one.deploy),
+        "in force": lambda one: "yes" if one.is_in_force else "",
+        "workers": lambda one: str(one.workers),
+        "jobs": lambda one: str(one.jobs),
+        "schedules": lambda one: str(one.schedules),
+        "first seen": lambda one: text.ago(one.first_seen_at, now),
+        "last started": lambda one: text.ago(one.last_started_at, now),
+        "digest": lambda one: one.digest[:SHOWN_DIGEST],
+    }

@@ -1,0 +1,52 @@
+"""The program of a process that runs jobs with `isolation="process"`: not for people, a worker starts it."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import logging
+import os
+import sys
+
+from rota.cli.loading import agree, from_command_line, load_app
+from rota.domain import payload
+from rota.domain.errors import RotaError
+from rota.engine.tether import die_with
+from rota.executors.process import connection
+from rota.executors.process.connection import Ready
+from rota.executors.process.exiting import exit_in_order
+from rota.executors.process.hiding import hide
+from rota.executors.process.job_process import JobProcess
+from rota.executors.process.meter import Peak
+
+
+def main() -> None:
+    """Loads the app, says so, and serves."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("app")
+    parser.add_argument("--url-is-set", action="store_true", help="the command line named the database: ROTA_URL is it")
+    parser.add_argument("--namespace")
+    parser.add_argument("--log-level", default="INFO")
+    arguments = parser.parse_args()
+    end = connection.take_connection()  # First, so that it has descriptor 3.
+    die_with(os.getppid())
+    peak = Peak()
+    hide()
+    faulthandler.enable()  # The stack of a crash is in the last lines of the attempt's log.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        app = load_app(arguments.app)
+        agree(app, *from_command_line(arguments.url_is_set, arguments.namespace))
+    except (RotaError, OSError) as error:
+        connection.send(end, Ready(payload.clean(str(error))))
+        exit_in_order(1)
+    process = JobProcess(end, app.functions(), peak)
+    process.greet()
+    code = process.serve()
+    app.close()
+    exit_in_order(code)
+
+
+if __name__ == "__main__":
+    main()

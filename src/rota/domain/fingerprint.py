@@ -1,0 +1,42 @@
+"""The fingerprint of an error: equal for failures that have one cause, although their messages name different things.
+
+It is a hash of the type, of the function that raised, and of the message without what varies from one execution to the
+next: numbers, ids, addresses, and everything in quotes. Line numbers are left out, so that it survives a deploy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from rota.domain.outcome import Error
+
+DIGITS = 16
+_MOST_MESSAGE = 500
+_FRAME = re.compile(r'File "([^"]*)", line \d+, in (\S+)')
+_QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|"[^"\n]*"|`[^`\n]*`""")
+_ID = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]+)*\b", re.IGNORECASE)
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*", re.IGNORECASE)
+
+
+def of(error: Error) -> str:
+    """Sixteen hexadecimal digits."""
+    parts = "\n".join((error.type, _raised_at(error.traceback), normalised(error.message)))
+    return hashlib.sha256(parts.encode()).hexdigest()[:DIGITS]
+
+
+def normalised(message: str) -> str:
+    """The message with a mark in place of each value."""
+    text = _QUOTED.sub("?", message[:_MOST_MESSAGE])
+    for varying in (_ID, _NUMBER):
+        text = varying.sub("?", text)
+    return " ".join(text.split())
+
+
+def _raised_at(traceback: str) -> str:
+    """The file and the function of the innermost frame; the folder is left out, because machines differ in it."""
+    frames = _FRAME.findall(traceback)
+    if not frames:
+        return ""
+    path, function = frames[-1]
+    return f"{path.replace(chr(92), '/').rpartition('/')[2]}:{function}"

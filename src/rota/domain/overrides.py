@@ -1,0 +1,56 @@
+"""What one execution has in place of its job's own rules: a timeout, a retry policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.domain import retry
+from rota.domain.errors import DefinitionError
+from rota.domain.lifecycle import Rules
+
+
+class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
+    """None stands for what the job says. `retry` is a policy as `retry.describe` gives it."""
+
+    timeout_s: float | None = None
+    retry: dict[str, Any] | None = None
+
+
+_decode = msgspec.json.Decoder(Overrides).decode
+
+
+def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
+    """As they are stored; None if there are none."""
+    if timeout_s is None and policy is None:
+        return None
+    return msgspec.json.encode(Overrides(timeout_s, None if policy is None else _described(policy))).decode()
+
+
+def applied(rules: Rules, stored: str | None) -> Rules:
+    """The rules of an execution. Which errors are retried at all remains the job's decision."""
+    if stored is None:
+        return rules
+    given = _decode(stored)
+    changes: dict[str, Any] = {}
+    if given.timeout_s is not None:
+        changes["timeout_s"] = given.timeout_s
+    if given.retry is not None:
+        own = rules.retry
+        changes["retry"] = msgspec.structs.replace(retry.described(given.retry), only=own.only, never=own.never)
+    return msgspec.structs.replace(rules, **changes)
+
+
+def _described(policy: retry.Policy) -> dict[str, Any]:
+    """Without exception classes and callables: these exist in the job's code only."""
+    if isinstance(policy, retry.Custom):
+        raise DefinitionError("options(retry=) is stored: give a number of attempts or a policy, not a callable")
+    if policy.only or policy.never:
+        raise DefinitionError("options(retry=) is stored, and only= and never= are not: give these to the job itself")
+    default = type(policy)()
+    return {
+        name: value
+        for name, value in policy.describe().items()
+        if name in ("policy", "attempts") or (name not in ("only", "never") and value != default.describe()[name])
+    }

@@ -1,0 +1,180 @@
+"""The port of the supervisor and its workers over a database: one hop to the store's threads per verb."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from rota.clock import Clock
+from rota.domain.note import Piece, State
+from rota.domain.requirement import Room
+from rota.domain.served import Served
+from rota.domain.status import Reason
+from rota.engine.calls import Calls, StoreCalls
+from rota.engine.janitor import Janitor
+from rota.engine.loop import Loop
+from rota.engine.port import Attempts, Beaten, Joined
+from rota.ids import IdSource
+from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, trouble, turn, upkeep
+from rota.ops.after_end import Swept
+from rota.ops.claim import Claimed, Mark
+from rota.ops.finish import Finished
+from rota.ops.fleet import Death, Newcomer
+from rota.ops.turn import Turned
+from rota.ops.upkeep import Chores
+from rota.store import load, reader
+from rota.store.hints import CancelAsked, Due, Hint, Ready
+from rota.store.keeping import Keeper
+from rota.store.port import Store
+
+
+class WorkerCalls:
+    """The verbs of one worker. Implements `engine.port.WorkerStore`."""
+
+    def __init__(self, calls: Calls, worker: int) -> None:
+        self._calls = calls
+        self._worker = worker
+
+    async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
+        return await self._calls.transact(claim.claim, self._worker, served, slots, marks, room)
+
+    async def finish(self, reports: Sequence[Finished]) -> list[str]:
+        return await self._calls.transact(finish.finish, reports, self._worker)
+
+    async def finish_and_claim(
+        self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
+    ) -> Turned:
+        return await self._calls.transact(turn.turn, reports, self._worker, served, slots, marks, room)
+
+    async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
+        return await self._calls.transact(notes.write, pieces, states, self._worker)
+
+    async def drain(self) -> None:
+        await self._calls.transact(fleet.drain, self._worker)
+
+    async def tell_trouble(self, reasons: dict[str, str]) -> None:
+        await self._calls.transact(trouble.tell, self._worker, reasons)
+
+    async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts:
+        return await self._calls.transact(fleet.reconcile, self._worker, named, suspects)
+
+    async def has_ready(self, served: Served) -> bool:
+        return await self._calls.read(reader.has_ready, served)
+
+    async def cancels(self) -> list[str]:
+        return await self._calls.read(reader.cancels, self._worker)
+
+    async def holds_more(self, named: Sequence[str]) -> bool:
+        return await self._calls.read(reader.holds_more, self._worker, named)
+
+
+class SupervisorCalls:
+    """The verbs of a supervisor. Implements `engine.port.SupervisorStore`, for a store that is not in this process."""
+
+    housekeeping: Sequence[Loop] = ()
+
+    def __init__(self, calls: Calls, clock: Clock) -> None:
+        self.calls = calls
+        self._ids = IdSource(clock)
+
+    def for_worker(self, worker: int) -> WorkerCalls:
+        return WorkerCalls(self.calls, worker)
+
+    async def join(self, newcomer: Newcomer, lease_s: float) -> Joined:
+        return Joined(*await self.calls.timed(fleet.join, newcomer, lease_s))
+
+    async def beat(self, workers: Sequence[int], lease_s: float) -> Beaten:
+        return Beaten(*await self.calls.timed(fleet.beat, workers, lease_s))
+
+    async def leave(self, worker: int, reason: Reason = Reason.DRAINED) -> None:
+        await self.calls.transact(fleet.leave, worker, reason)
+
+    async def declare_dead(self, worker: int, cause: str) -> Death:
+        return await self.calls.transact(fleet.declare_dead, worker, cause)
+
+    async def tell_standstill(self, worker: int, why: str) -> None:
+        await self.calls.transact(trouble.tell_standstill, worker, why)
+
+    async def needs_of_ready(self, served: Served) -> list[str]:
+        return await self.calls.read(load.needs_of_ready, served)
+
+    async def look(
+        self, lease_s: float, served: Served | None, shards: Sequence[tuple[int, int]], ours: Sequence[int]
+    ) -> Chores:
+        return await self.calls.read(upkeep.look, lease_s, served, shards, ours)
+
+    async def promote(self) -> int:
+        return await self.calls.transact(upkeep.promote)
+
+    async def expire(self) -> int:
+        return await self.calls.transact(upkeep.expire)
+
+    async def fire(self, shards: Sequence[tuple[int, int]]) -> int:
+        return (await self.calls.transact(firing.fire, shards, self._ids.many)).schedules
+
+    async def release_lifted(self) -> int:
+        return await self.calls.transact(blockers.release_lifted)
+
+    async def sweep_followers(self, after: str) -> Swept:
+        return await self.calls.transact(after_end.sweep, after)
+
+    async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death:
+        return await self.calls.transact(upkeep.rescue, lease_s, now, ours)
+
+    async def look_at_deploys(self, namespace: str, app: str, lease_s: float, ours: Sequence[int]) -> deploy.Look:
+        return await self.calls.read(deploy.look, namespace, app, lease_s, ours)
+
+    async def settle_deploy(self, namespace: str, app: str, lease_s: float) -> None:
+        await self.calls.transact(deploy.settle, namespace, app, lease_s)
+
+    async def commits(self) -> int | None:
+        return None
+
+    async def blocker(self) -> int | None:
+        return None
+
+    def trouble(self) -> str | None:
+        return None
+
+    def listen(self, hear: Callable[[list[Hint]], None]) -> Callable[[], None]:
+        return lambda: None
+
+    def close(self) -> None:
+        """There is nothing to release."""
+
+
+class AsyncStore(SupervisorCalls):
+    """The verbs of a supervisor over a store of this process, with its hints and the care of its history."""
+
+    calls: StoreCalls
+
+    def __init__(self, store: Store, clock: Clock, keeper: Keeper | None = None, retention_days: int = 30) -> None:
+        """`keeper` looks after the partitions of the database, if it has any."""
+        super().__init__(StoreCalls(store), clock)
+        self._store = store
+        self._janitor = Janitor(store, clock, keeper, retention_days)
+        self.housekeeping = (self._janitor.loop,)
+
+    async def commits(self) -> int | None:
+        return await asyncio.to_thread(self._store.commits)
+
+    async def blocker(self) -> int | None:
+        return await asyncio.to_thread(self._store.blocker)
+
+    def trouble(self) -> str | None:
+        return self._store.trouble()
+
+    def listen(self, hear: Callable[[list[Hint]], None]) -> Callable[[], None]:
+        loop, listener = asyncio.get_running_loop(), self._store.bus.listen(Due, Ready, CancelAsked)
+        loop.add_reader(listener.fileno(), lambda: hear(listener.take()))
+
+        def stop() -> None:
+            loop.remove_reader(listener.fileno())
+            listener.close()
+
+        return stop
+
+    def close(self) -> None:
+        self._janitor.close()
+        self.calls.close()
+        self._store.close()

@@ -1,0 +1,129 @@
+"""How a supervisor and its children reach the store: verbs with values, and nothing else.
+
+The loops of the engine know these two protocols only. `async_store` implements both over a database. A child has the
+other end of a wire to its supervisor (`wire_client`, `wire_server`), so every verb of `WorkerStore` takes and returns
+what msgspec can encode, and none names the worker: each port is bound to the worker that speaks through it. The
+simulation has a port that fails and delays calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from rota.domain.note import Piece, State
+from rota.domain.requirement import Room
+from rota.domain.served import Served
+from rota.domain.status import Reason
+from rota.engine.loop import Loop
+from rota.ops import deploy
+from rota.ops.after_end import Swept
+from rota.ops.claim import Claimed, Mark
+from rota.ops.finish import Finished
+from rota.ops.fleet import Death, Newcomer
+from rota.ops.turn import Turned
+from rota.ops.upkeep import Chores
+from rota.store.hints import Hint
+
+Attempts = list[tuple[str, int]]
+"""Ids with their fences."""
+
+
+class Joined(NamedTuple):
+    """The number of a new worker. The store began the call at least `waited_s` after it was made."""
+
+    worker: int
+    waited_s: float
+
+
+class Beaten(NamedTuple):
+    """The workers whose lease was renewed, with their state. `waited_s` as in `Joined`: see decision 0011."""
+
+    alive: dict[int, str]
+    waited_s: float
+
+
+class WorkerStore(Protocol):
+    """What a child may ask of the store, for its own worker."""
+
+    async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
+
+    async def finish(self, reports: Sequence[Finished]) -> list[str]:
+        """Returns the ids of stale reports."""
+
+    async def finish_and_claim(
+        self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
+    ) -> Turned: ...
+
+    async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]: ...
+
+    async def drain(self) -> None: ...
+
+    async def tell_trouble(self, reasons: dict[str, str]) -> None:
+        """Why processes cannot be started, by what they are for."""
+
+    async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts: ...
+
+    async def has_ready(self, served: Served) -> bool: ...
+
+    async def cancels(self) -> list[str]: ...
+
+    async def holds_more(self, named: Sequence[str]) -> bool: ...
+
+
+class SupervisorStore(Protocol):
+    """What a supervisor asks of the store."""
+
+    housekeeping: Sequence[Loop]
+    """Loops that look after the database itself; none where the port does not end in one."""
+
+    def for_worker(self, worker: int) -> WorkerStore: ...
+
+    async def join(self, newcomer: Newcomer, lease_s: float) -> Joined: ...
+
+    async def beat(self, workers: Sequence[int], lease_s: float) -> Beaten: ...
+
+    async def leave(self, worker: int, reason: Reason = Reason.DRAINED) -> None: ...
+
+    async def declare_dead(self, worker: int, cause: str) -> Death: ...
+
+    async def tell_standstill(self, worker: int, why: str) -> None: ...
+
+    async def needs_of_ready(self, served: Served) -> list[str]:
+        """The requirements of the ready executions that these workers serve."""
+
+    async def look(
+        self, lease_s: float, served: Served | None, shards: Sequence[tuple[int, int]], ours: Sequence[int]
+    ) -> Chores: ...
+
+    async def promote(self) -> int: ...
+
+    async def expire(self) -> int: ...
+
+    async def fire(self, shards: Sequence[tuple[int, int]]) -> int:
+        """Fires some of the schedules that are due in these shards; returns how many."""
+
+    async def release_lifted(self) -> int:
+        """Releases some executions whose blocker was lifted; returns how many."""
+
+    async def sweep_followers(self, after: str) -> Swept: ...
+
+    async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death: ...
+
+    async def look_at_deploys(self, namespace: str, app: str, lease_s: float, ours: Sequence[int]) -> deploy.Look: ...
+
+    async def settle_deploy(self, namespace: str, app: str, lease_s: float) -> None: ...
+
+    async def commits(self) -> int | None:
+        """A number that changes with every commit, if the database has one write lock for all processes."""
+
+    async def blocker(self) -> int | None:
+        """The process of this machine that holds that write lock, if one does."""
+
+    def trouble(self) -> str | None:
+        """Why the store can no longer be used, if that is so."""
+
+    def listen(self, hear: Callable[[list[Hint]], None]) -> Callable[[], None]:
+        """Calls `hear` with hints on the event loop, until the returned function is called."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,73 @@
+"""Reports the end of a worker process to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from rota.domain.errors import StoreError
+from rota.domain.status import Reason
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from rota.engine.port import SupervisorStore
+from rota.ops.finish import Finished
+from rota.ops.fleet import Death
+
+log = logging.getLogger("rota.engine")
+
+LAST_WORD_S = 10.0
+
+
+async def farewell(store: SupervisorStore, worker: int) -> None:
+    """The worker leaves in order. If the store is out of reach, its lease ends by itself."""
+    with contextlib.suppress(StoreError):
+        await store.leave(worker)
+
+
+async def report_blocked(store: SupervisorStore, worker: int, report: Finished | None) -> None:
+    """Writes the outcome of the attempt that held the event loop beyond its time, if there is one.
+
+    The other executions of that process return to the queue when its worker leaves.
+    """
+    if report is None:
+        return
+    log.error("execution %s held its worker process beyond its time; the process is replaced", report.id)
+    with contextlib.suppress(TimeoutError, StoreError):
+        async with asyncio.timeout(LAST_WORD_S):
+            await store.for_worker(worker).finish([report])
+
+
+async def report_death(
+    store: SupervisorStore, worker: int, cause: str, stopping: asyncio.Event, *, is_charged: bool
+) -> None:
+    """Declares the worker dead, or gives its executions back if its end was not their fault.
+
+    Repeated until the store has written it: otherwise the worker is rescued after its lease, and a rescue always
+    charges a crash.
+    """
+    if is_charged:
+        log.error("%s", cause)
+    backoff_s = FIRST_BACKOFF_S
+    while True:
+        try:
+            if is_charged:
+                death = await store.declare_dead(worker, cause)
+                log_failures(death)
+                if returned := death.executions - len(death.failures):
+                    log.warning("%d of its executions returned to the queue", returned)
+            else:
+                await store.leave(worker, Reason.LEASE_LOST)
+        except StoreError:
+            if stopping.is_set():
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), backoff_s)
+            backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
+        else:
+            return
+
+
+def log_failures(death: Death) -> None:
+    """Logs each execution that failed for good with its worker: the worker itself cannot."""
+    for one in death.failures:
+        log.error("execution %s of job %s has failed with its worker process: %s", one.id, one.job, one.reason)

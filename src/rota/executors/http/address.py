@@ -1,0 +1,342 @@
+"""Which addresses a request may go to: the public ones, and whatever was allowed by name or network.
+
+A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So a name
+whose addresses change between the check and the connection gains nothing. The name stays in the request and in the
+check of the certificate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+import zlib
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+from rota.domain.errors import DefinitionError
+from rota.executors.http.resolver import Resolver, Unresolved
+
+if TYPE_CHECKING:
+    import httpx
+    from httpcore import AsyncConnectionPool, AsyncNetworkBackend, AsyncNetworkStream
+else:
+    AsyncNetworkBackend = object  # The real one is in an extra, and asks for nothing but the methods.
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+VARIABLE = "ROTA_HTTP_ALLOW"
+MOST_ADDRESSES = 16
+MOST_NAME = 253
+MOST_CONNECTIONS = 100
+MOST_IDLE = 4
+IDLE_S = 5.0
+
+_METADATA = "is a metadata service of a cloud"
+_SPECIAL: tuple[tuple[Network, str], ...] = tuple(
+    (ip_network(network), why)
+    for network, why in (
+        ("169.254.169.254/32", _METADATA),
+        ("169.254.170.2/32", _METADATA),
+        ("100.100.100.200/32", _METADATA),
+        ("168.63.129.16/32", _METADATA),
+        ("192.0.0.192/32", _METADATA),
+        ("fd00:ec2::/32", _METADATA),
+        ("fd20:ce::/32", _METADATA),
+        ("0.0.0.0/32", "is unspecified"),
+        ("0.0.0.0/8", "is reserved"),
+        ("10.0.0.0/8", "is private"),
+        ("100.64.0.0/10", "belongs to carrier-grade NAT"),
+        ("127.0.0.0/8", "is a loopback address"),
+        ("169.254.0.0/16", "is link-local"),
+        ("172.16.0.0/12", "is private"),
+        ("192.0.0.0/24", "is reserved"),
+        ("192.0.2.0/24", "is reserved for documentation"),
+        ("192.88.99.0/24", "is reserved"),
+        ("192.168.0.0/16", "is private"),
+        ("198.18.0.0/15", "is reserved for measurements"),
+        ("198.51.100.0/24", "is reserved for documentation"),
+        ("203.0.113.0/24", "is reserved for documentation"),
+        ("224.0.0.0/4", "is a multicast address"),
+        ("240.0.0.0/4", "is reserved"),
+        ("::/128", "is unspecified"),
+        ("::1/128", "is a loopback address"),
+        ("::/96", "holds an IPv4 address"),
+        ("2001::/32", "holds an IPv4 address (Teredo)"),
+        ("2001::/23", "is reserved"),
+        ("2001:db8::/32", "is reserved for documentation"),
+        ("2002::/16", "holds an IPv4 address (6to4)"),
+        ("3fff::/20", "is reserved for documentation"),
+        ("fc00::/7", "is private"),
+        ("fe80::/10", "is link-local"),
+        ("fec0::/10", "is private"),
+        ("ff00::/8", "is a multicast address"),
+    )
+)
+_PUBLIC = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")  # What a network without IPv4 makes of a public IPv4 address.
+URL = re.compile(r"(?P<start>https?://(?P<authority>[^/?#]+))(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.IGNORECASE)
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+resolver = Resolver()
+_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
+
+
+class Refused(Exception):
+    """A request that is not made, and the reason in a sentence."""
+
+
+class Allowed:
+    """The networks and host names that may be called although their addresses are not public."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._networks: list[Network] = []
+        self._names: set[str] = set()
+        if isinstance(entries, str):
+            raise DefinitionError("allow takes a list of networks and hosts, not one text")
+        for entry in entries:
+            self._add(entry.strip())
+
+    def _add(self, entry: str) -> None:
+        try:
+            self._networks.append(ip_network(entry, strict=False))
+        except ValueError:
+            if not _NAME.fullmatch(entry) or _ends_in_number(entry):
+                raise DefinitionError(
+                    f"allow takes networks such as 10.0.0.0/8 and names of hosts, not {entry!r}"
+                ) from None
+            self._names.add(_comparable(entry))
+
+    def has_name(self, host: str) -> bool:
+        return _comparable(host) in self._names
+
+    def has_address(self, address: Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+def allowed(entries: Iterable[str]) -> Allowed:
+    """What a job allows, and what the environment allows to every job of this process."""
+    everywhere = os.environ.get(VARIABLE, "").split(",")
+    return Allowed([*entries, *(entry for entry in everywhere if entry.strip())])
+
+
+def why_not(address: Address) -> str | None:
+    """Why an address is not public, as the end of a sentence; None if it is."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return why_not(address.ipv4_mapped)
+        if address in _NAT64:
+            return why_not(IPv4Address(int(address) & 0xFFFFFFFF))
+    for network, why in _SPECIAL:
+        if address in network:
+            return why
+    return None if isinstance(address, IPv4Address) or address in _PUBLIC else "is reserved"
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host stands for by itself, in any form that `inet_aton` takes; None if it is a name."""
+    try:
+        if ":" in host:
+            return _unmapped(IPv6Address(host.strip("[]")))
+        return IPv4Address(_as_number(host)) if _ends_in_number(host) else None
+    except ValueError:
+        raise Refused(f"the host {host[:MOST_NAME]!r} looks like an address, but is none") from None
+
+
+def _ends_in_number(host: str) -> bool:
+    return _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]) is not None
+
+
+def _as_number(host: str) -> int:
+    """`127.0.0.1` in one to four parts, each decimal, octal or hexadecimal; the last part fills what is left."""
+    *firsts, last = (_part(part) for part in host.removesuffix(".").split("."))
+    if len(firsts) > 3 or any(part > 255 for part in firsts) or last >= 256 ** (4 - len(firsts)):
+        raise ValueError
+    return last + sum(part << 8 * (3 - index) for index, part in enumerate(firsts))
+
+
+def _part(text: str) -> int:
+    if len(text) > 32 or not _NUMBER.fullmatch(text):
+        raise ValueError
+    if text[:2] in ("0x", "0X"):
+        return int(text[2:] or "0", 16)
+    return int(text, 8 if text[0] == "0" else 10)
+
+
+def _unmapped(address: Address) -> Address:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def _comparable(host: str) -> str:
+    return host.lower().removesuffix(".")
+
+
+async def checked(host: str, allow: Allowed) -> list[str]:
+    """The addresses of a host, all of them fit to be called; raises Refused if a single one is not."""
+    if len(host) > MOST_NAME or "%" in host:
+        raise Refused(f"the host {host[:MOST_NAME]!r} is not the name of a host")
+    own = literal(host)
+    addresses = [own] if own is not None else await _looked_up(host)
+    for address in [] if allow.has_name(host) else addresses:
+        why = why_not(address)
+        if why is not None and not allow.has_address(address):
+            what = host if str(address) == host else f"{host} ({address})"
+            raise Refused(f"{what} is not called, because the address {why}; allow= or {VARIABLE} can permit it")
+    return [str(address) for address in addresses[:MOST_ADDRESSES]]
+
+
+async def _looked_up(host: str) -> list[Address]:
+    addresses = [_unmapped(ip_address(address)) for address in await resolver.look_up(host)]
+    if not addresses:
+        raise Unresolved(f"the name {host} has no addresses")
+    return list(dict.fromkeys(addresses))
+
+
+def check_template(url: str) -> None:
+    """Raises DefinitionError if a URL with holes cannot be called whatever it is filled with."""
+    parts = URL.fullmatch(url)
+    if parts is None:
+        raise DefinitionError("an HTTP job's url must begin with http:// or https:// and a host, and have no fragment")
+    if re.search(r"[\x00-\x20\x7f\\]", url):
+        raise DefinitionError("an HTTP job's url holds a character that must be encoded")
+    if "@" in parts["authority"]:
+        raise DefinitionError("an HTTP job's url must not hold a user or a password")
+    if "{" in parts["authority"]:
+        raise DefinitionError("an HTTP job's url may have holes only after the host and the port")
+
+
+def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
+    """A URL, perhaps relative to another; raises Refused if it cannot be called whatever its address is."""
+    import httpx  # lazy: an extra
+
+    try:
+        url = httpx.URL(text) if base is None else base.join(text)
+    except httpx.InvalidURL as error:
+        raise Refused(f"the URL is not valid: {error}") from None
+    if url.scheme not in ("http", "https"):
+        raise Refused(f"only http and https are called, not {url.scheme or 'a URL without a scheme'} on {url.host}")
+    if not url.host:
+        raise Refused("the URL has no host")
+    if url.port is not None and not 0 < url.port < 65_536:
+        raise Refused(f"the URL for {url.host} names the port {url.port}, which cannot be")
+    if url.userinfo:
+        raise Refused(f"the URL for {url.host} holds a user or a password, which is not sent")
+    return url
+
+
+def follow(url: httpx.URL, location: str) -> httpx.URL:
+    """Where a redirect from `url` leads; raises Refused if it must not be followed."""
+    following = parsed(location, url)
+    if url.scheme == "https" and following.scheme != "https":
+        raise Refused(f"{url.host} redirects from https to http on {following.host}, which is not followed")
+    return following
+
+
+def is_as_trusted(url: httpx.URL, other: httpx.URL) -> bool:
+    """Whether a redirect to `url` may get the credentials for `other`: its own origin, or the same host, encrypted."""
+    if (url.scheme, url.host, url.port) == (other.scheme, other.host, other.port):
+        return True
+    # What has gone to port 80 in the clear is not worse off on port 443 of the host that proves to be the same.
+    usual = url.port is None and other.port is None
+    return usual and url.host == other.host and (other.scheme, url.scheme) == ("http", "https")
+
+
+class Gate(AsyncNetworkBackend):
+    """How connections are opened: only to addresses that were checked, whatever name stands in the request."""
+
+    def __init__(self, allow: Allowed) -> None:
+        self._allow = allow
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> AsyncNetworkStream:
+        import httpcore  # lazy: an extra
+
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await checked(host, self._allow)
+                # An address that does not answer must not use up the time of those after it.
+                share = None if timeout is None else timeout / len(addresses)
+                failed: Exception | None = None
+                for address in addresses:
+                    try:
+                        return await httpcore.AnyIOBackend().connect_tcp(address, port, share, local_address)
+                    except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                        failed = error
+                raise failed or httpcore.ConnectError(f"{host} has no addresses")
+        except TimeoutError:
+            raise httpcore.ConnectTimeout(f"{host} did not accept a connection in time") from None
+
+
+@cache
+def missing() -> str:
+    """What to install before a request can be sent; empty if everything is there. Imports nothing."""
+    try:
+        is_there = all(find_spec(name) is not None for name in ("httpx", "httpcore", "certifi"))
+    except ValueError:  # One of them was put in the place of a module and has no specification.
+        is_there = False
+    return "" if is_there else "pip install rota[http]"
+
+
+@cache
+def prepared() -> ssl.SSLContext:
+    """What vouches for servers: the system's certificates. Imports the extra as well, so the first call takes long."""
+    import certifi  # lazy: an extra
+    import httpx  # noqa: F401  # lazy: an extra
+
+    context = ssl.create_default_context()
+    if not context.cert_store_stats()["x509_ca"]:
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def pool(allow: Allowed) -> AsyncConnectionPool:
+    """Connections through a Gate. Nothing of the environment counts, except where the system keeps certificates."""
+    import httpcore  # lazy: an extra
+
+    return httpcore.AsyncConnectionPool(
+        ssl_context=prepared(),
+        max_connections=MOST_CONNECTIONS,
+        max_keepalive_connections=MOST_IDLE,
+        keepalive_expiry=IDLE_S,
+        network_backend=Gate(allow),
+    )
+
+
+def trouble(error: Exception) -> tuple[str, str] | None:
+    """What kept a request from being answered, as a kind and a sentence; None if it is a defect of ours."""
+    import httpcore  # lazy: an extra
+
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 10:
+        causes.append(cause)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLWantReadError):
+            return "HttpTls", f"the encrypted connection failed: {getattr(cause, 'verify_message', '') or cause.reason}"
+        if isinstance(cause, ConnectionRefusedError):
+            return "HttpConnection", "the connection was refused"
+    match error:
+        case Unresolved():
+            return "HttpName", str(error)
+        case httpcore.ConnectTimeout():
+            return "HttpTimeout", "no connection was accepted in time"
+        case TimeoutError() | httpcore.TimeoutException():
+            return "HttpTimeout", "there was no complete answer in time"
+        case httpcore.NetworkError() | OSError():
+            return "HttpConnection", f"the connection failed: {error}"
+        case httpcore.ProtocolError():
+            return "HttpProtocol", f"the exchange broke the rules of HTTP: {error}"
+        case zlib.error():
+            return "HttpProtocol", f"the answer could not be unpacked: {error}"
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Jobs that run in processes of their own: isolated functions and commands."""

@@ -1,0 +1,407 @@
+"""Running a command: a program with arguments, in processes of its own, never by way of a shell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.decoding import prepare
+from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.domain.instant import MICROSECONDS
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome, Succeeded
+from rota.domain.requirement import COMMANDS
+from rota.domain.status import Reason
+from rota.domain.usage import Usage
+from rota.executors import reference
+from rota.executors.context import Context
+from rota.executors.port import Executor, Processes
+from rota.executors.process import spawner
+from rota.executors.process.exit_status import ExitStatus
+from rota.executors.process.lines import Lines, last_of
+from rota.executors.process.spawned import Refused
+from rota.executors.process.spawner import Spawner
+from rota.executors.process.start_backoff import Start, StartBackoff, not_started, not_tried
+from rota.executors.reference import NO_SECRETS, Missing, Reference, Secrets
+
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+KILL_S = 5.0
+"""How long the end of a command may take after its grace, when it is killed."""
+_TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
+_LIST = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\*\}")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A command as data. `{name}` in `argv`, `environment` and `directory` is an argument; `{{` and `}}` are braces.
+
+    An element `{name*}` of `argv` takes a list, and becomes as many elements as the list has.
+    """
+
+    argv: Sequence[str | Reference]
+    environment: Mapping[str, str | Reference] = {}
+    inherits: list[str] = msgspec.field(default_factory=lambda: list(INHERITED))
+    """The variables that it gets from the worker, where that has them."""
+    directory: str | None = None
+    """Where it runs. An argument stands for one name in the path, never for `..` or `a/b`."""
+    success: list[int] = msgspec.field(default_factory=lambda: [0])
+    retry: list[int] | None = None
+    """Exit codes after which it is tried again; None for all that mean neither success nor a failure for good."""
+    permanent: list[int] = []
+    memory_bytes: int | None = None
+    grace_s: float = 10.0
+    result: Literal["none", "json", "text"] = "none"
+    """What becomes the result: nothing, the last line of the standard output as JSON, or all of it as a text."""
+
+    def __post_init__(self) -> None:
+        if not self.argv or not self.argv[0]:
+            raise DefinitionError("a command needs the name of a program")
+        if isinstance(self.argv[0], Reference):
+            raise DefinitionError("the program of a command cannot be a reference")
+        if self.grace_s < 0 or (self.memory_bytes is not None and self.memory_bytes <= 0):
+            raise DefinitionError("grace_s and memory_bytes of a command must be positive")
+        for name in (*self.environment, *self.inherits):
+            if not name or "=" in name or "\0" in name:
+                raise DefinitionError(f"{name!r} cannot be the name of an environment variable")
+        for where, text in _templates(self):
+            if "\0" in text:
+                raise DefinitionError(f"{where} holds a NUL character")
+        parameters(self)
+        _check_lists(self)
+        _check_codes({"success": self.success, "retry_codes": self.retry or [], "permanent": self.permanent})
+
+
+prepare(Command)
+
+
+def _check_codes(said: Mapping[str, list[int]]) -> None:
+    """Each exit code is possible, and has one meaning."""
+    known: dict[int, str] = {}
+    for name, codes in said.items():
+        for code in codes:
+            if not 0 <= code <= 255:
+                raise DefinitionError(f"{name}: an exit code is a number from 0 to 255, not {code}")
+            if known.setdefault(code, name) != name:
+                raise DefinitionError(f"the exit code {code} cannot be in {known[code]} and in {name}")
+
+
+def parameters(command: Command) -> list[str]:
+    """The names of a command's placeholders, in the order in which they appear."""
+    found: dict[str, None] = {}
+    for where, text in _templates(command):
+        found |= dict.fromkeys(_names(text, where))
+    return list(found)
+
+
+def lists(command: Command) -> frozenset[str]:
+    """The parameters that take a list: those with an element `{name*}` of their own in `argv`."""
+    return frozenset(match[1] for element in reference.texts(command.argv) if (match := _LIST.fullmatch(element)))
+
+
+def references(command: Command) -> frozenset[Reference]:
+    return reference.references((*command.argv, *command.environment.values()))
+
+
+def _templates(command: Command) -> Iterator[tuple[str, str]]:
+    """(place, text) of every text that may have placeholders. Messages name the place: the text may be a secret."""
+    for place, element in enumerate(command.argv):
+        if isinstance(element, str):
+            yield f"argv[{place}]", element
+    for name, value in command.environment.items():
+        if isinstance(value, str):
+            yield f"the variable {name}", value
+    yield "the directory", command.directory or ""
+
+
+def _names(text: str, where: str) -> list[str]:
+    if match := _LIST.fullmatch(text):
+        return [match[1]]
+    found = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("{", "}"):
+            raise DefinitionError(
+                f"a single {token[0]} in {where}: write {{name}}, double it, or give {{name*}} an element of its own"
+            )
+        if token[1]:
+            found.append(token[1])
+    return found
+
+
+def _check_lists(command: Command) -> None:
+    """A parameter is a list or a text, not both; `{name*}` has no place outside `argv`."""
+    single = set[str]()
+    for where, text in _templates(command):
+        is_list = _LIST.fullmatch(text)
+        if is_list and not where.startswith("argv"):
+            raise DefinitionError(f"{text} is for an element of a command: {where} takes no list")
+        single |= set() if is_list else set(_names(text, where))
+    if both := sorted(lists(command) & single):
+        raise DefinitionError(f"{{{both[0]}*}} takes a list and {{{both[0]}}} a text: give them different names")
+
+
+class _Call(NamedTuple):
+    """A command with its arguments filled in."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    directory: str | None
+    secrets: Secrets
+
+
+@cache
+def shared_processes() -> Processes:
+    """For all commands of this process: if one cannot be started, neither can the others."""
+    return Processes(StartBackoff(COMMANDS))
+
+
+class CommandExecutor(Executor):
+    """Runs one job's command, an attempt at a time or many at once."""
+
+    def __init__(
+        self,
+        command: Command,
+        rules: Rules | None = None,
+        *,
+        most_result_bytes: int = payload.MOST_BYTES,
+        processes: Processes | None = None,
+    ) -> None:
+        self.command = command
+        self.rules = rules or Rules()
+        self.grace_s = command.grace_s + KILL_S
+        self.processes = processes or Processes(StartBackoff(COMMANDS))
+        self.starts = self.processes.starts
+        self._most_result_bytes = most_result_bytes
+        self._spawner: Spawner | None = None
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        context.usage = Usage()
+        try:
+            secrets = await reference.read(references(self.command))
+            arguments = payload.decode(claim.arguments, "the arguments")
+            argv, variables, directory = filled(self.command, arguments, secrets)
+        except ArgumentsError as error:
+            return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
+        except Missing as error:
+            return Failed(payload.error("SecretMissing", str(error)))
+        environment = {**self._inherited(), **variables, **_told(context)}
+        return secrets.mask_error(await self._run(claim, context, _Call(argv, environment, directory, secrets)))
+
+    async def _run(self, claim: Claim, context: Context, call: _Call) -> Outcome:
+        if self.starts.room == 0:
+            return not_tried(_no_process(self.starts.why))
+        kept = None
+        if self.command.result != "none":
+            kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
+        start, self._spawner = self.starts.begin(), spawner.shared()
+        on = self._spawner.apart() if claim.is_suspect else self._spawner
+        try:
+            with _lines("stdout", context, call, kept) as out, _lines("stderr", context, call) as err:
+                status = await self._ended(on, call, out, err, context, start)
+        except Refused as refused:
+            return _not_started(claim, refused, call, start)
+        except OSError as error:
+            return _not_started(claim, Refused("descriptors", error.errno or 0), call, start)
+        finally:
+            start.dropped()
+            if on is not self._spawner:
+                on.close()
+        if status.error:
+            # With a spawner of its own the command has killed that itself; otherwise any other may have.
+            lost = payload.error("SpawnerLost", f"the command {status.how}: {status.error}", last_of(out, err))
+            return Lost(lost, shared=on is self._spawner)
+        return self._outcome(status, out, err, kept)
+
+    def abandon(self) -> None:
+        if self._spawner is not None:
+            self._spawner.close()
+
+    async def _ended(
+        self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context, start: Start
+    ) -> ExitStatus:
+        """How the command ended. A cancel ends the command first."""
+        where = (call.argv, call.environment, call.directory)
+        spawned = await on.spawn(*where, out.writing, err.writing, memory_bytes=self.command.memory_bytes)
+        start.worked()
+        out.opened()
+        err.opened()
+        try:
+            status = await spawned.wait()
+        except asyncio.CancelledError:
+            spawned.stop(self.command.grace_s)
+            context.usage = (await spawned.outlasted()).usage
+            raise
+        context.usage = status.usage
+        return status
+
+    def _inherited(self) -> dict[str, str]:
+        return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
+
+    def _outcome(self, status: ExitStatus, out: Lines, err: Lines, kept: _Kept | None) -> Outcome:
+        command, code, tail = self.command, status.exit_code, last_of(out, err)
+        if status.out_of_memory:
+            words = f"the command held {status.peak_bytes:,} bytes; its limit is {command.memory_bytes:,}"
+            return Failed(payload.error("OutOfMemory", words, tail), Reason.OUT_OF_MEMORY)
+        if code is None:
+            return Failed(payload.error("Signal", f"the command {status.how}", tail))
+        if code in command.success:
+            return self._result(out, kept)
+        is_final = code in command.permanent or (command.retry is not None and code not in command.retry)
+        return Failed(payload.error("ExitCode", f"the command ended with exit code {code}", tail), permanent=is_final)
+
+    def _result(self, out: Lines, kept: _Kept | None) -> Outcome:
+        if kept is None:
+            return Succeeded()
+        try:
+            text = kept.text()
+            value = payload.decode(text, "the last line of its output") if self.command.result == "json" else text
+            return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
+        except ArgumentsError as error:
+            return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
+
+
+def _not_started(claim: Claim, refused: Refused, call: _Call, start: Start) -> Failed | GivenBack:
+    match refused.step:
+        case "program":
+            what = f"the program {call.argv[0]!r} cannot be started"
+        case "directory":
+            what = f"the directory {call.directory!r} cannot be entered"
+        case _:
+            start.failed(str(refused))
+            return not_started(claim, _no_process(str(refused)))
+    return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
+
+
+def _no_process(why: str) -> Error:
+    return payload.error("NotStarted", f"no process could be started for the command: {why}")
+
+
+@contextlib.contextmanager
+def _lines(stream: str, context: Context, call: _Call, kept: _Kept | None = None) -> Iterator[Lines]:
+    lines = Lines(stream, lambda name, texts: context.write_output(name, call.secrets.mask_all(texts)), kept)
+    try:
+        yield lines
+    finally:
+        lines.drain()
+        lines.close()
+
+
+class _Kept:
+    """The output that becomes the result: all of it, or the last line that is not empty; bounded as results are."""
+
+    def __init__(self, most_bytes: int, *, keeps_all: bool) -> None:
+        self._most_bytes = most_bytes
+        self._keeps_all = keeps_all
+        self._kept = bytearray()
+        self._is_line_over = False
+        self._is_too_much = False
+
+    def text(self) -> str:
+        if self._is_too_much:
+            what = "output" if self._keeps_all else "last line of its output"
+            raise ArgumentsError(f"the {what} is longer than {self._most_bytes:,} bytes, which are stored at most")
+        return self._kept.decode(errors="replace").strip()
+
+    def keep(self, data: bytes) -> None:
+        if not self._keeps_all:
+            lines = data.split(b"\n")
+            for index, line in enumerate(lines):
+                self._keep_line(line)
+                self._is_line_over = self._is_line_over or index < len(lines) - 1
+        elif not self._is_too_much:
+            self._add(data)
+
+    def _keep_line(self, data: bytes) -> None:
+        """Adds to the kept line. After its end, the first text that is not blank begins another."""
+        if self._is_line_over and data.strip():
+            self._kept.clear()
+            self._is_line_over = self._is_too_much = False
+        if not self._is_line_over and not self._is_too_much:
+            self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        self._kept += data
+        if len(self._kept) > self._most_bytes:
+            self._is_too_much = True
+            self._kept.clear()
+
+
+def filled(
+    command: Command, arguments: Any, secrets: Secrets = NO_SECRETS
+) -> tuple[list[str], dict[str, str], str | None]:
+    """The argv, environment and directory for these arguments; an ArgumentsError says what does not fit."""
+    if not isinstance(arguments, dict):
+        raise ArgumentsError("the arguments of a command must be an object")
+    names = parameters(command)
+    if missing := [name for name in names if name not in arguments]:
+        raise ArgumentsError(f"the command needs an argument {missing[0]!r}")
+    if unknown := sorted(arguments.keys() - set(names)):
+        raise ArgumentsError(f"the command has no place for an argument {unknown[0]!r}")
+    argv: list[str] = []
+    for element in command.argv:
+        if isinstance(element, str) and (whole := _LIST.fullmatch(element)):
+            argv += _texts(arguments[whole[1]], whole[1])
+        else:
+            argv.append(_single(element, arguments, secrets))
+    if not argv or not argv[0]:
+        raise ArgumentsError("the arguments leave no program to start")
+    environment = {name: _single(text, arguments, secrets) for name, text in command.environment.items()}
+    return argv, environment, None if command.directory is None else _directory(command.directory, arguments)
+
+
+def _directory(template: str, arguments: Mapping[str, Any]) -> str:
+    """An argument stays within its part of the path."""
+    parts = [(part, _replaced(part, arguments)) for part in template.split("/")]
+    for part, name in parts:
+        if part != name and (name in ("", ".", "..") or "/" in name):
+            raise ArgumentsError(f"the part {part} of the directory must become the name of one, not {name[:64]!r}")
+    return "/".join(name for _, name in parts)
+
+
+def _single(value: str | Reference, arguments: Mapping[str, Any], secrets: Secrets) -> str:
+    return secrets[value] if isinstance(value, Reference) else _replaced(value, arguments)
+
+
+def _replaced(template: str, arguments: Mapping[str, Any]) -> str:
+    """Placeholders in the value of an argument are not replaced."""
+    return _TOKEN.sub(lambda token: _text(arguments[token[1]], token[1]) if token[1] else token[0][0], template)
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if not isinstance(value, list):
+        raise ArgumentsError(f"the argument {name!r} must be a list, because the command has {{{name}*}} for it")
+    return [_text(item, name) for item in value]
+
+
+def _text(value: Any, name: str) -> str:
+    match value:
+        case str():
+            if "\0" in value:
+                raise ArgumentsError(f"the argument {name!r} holds a NUL character")
+            return value
+        case bool() | int() | float():
+            return msgspec.json.encode(value).decode()
+        case _:
+            kind = "null" if value is None else "a list" if isinstance(value, list) else "an object"
+            hint = f"; only a parameter written {{{name}*}} takes a list" if isinstance(value, list) else ""
+            raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is no text for a command{hint}")
+
+
+def _told(context: Context) -> dict[str, str]:
+    """Variables about the attempt. The deadline is in whole seconds since 1970 UTC, as `date +%s` prints."""
+    told = {
+        "ROTA_EXECUTION_ID": context.id,
+        "ROTA_JOB": context.job,
+        "ROTA_ATTEMPT": str(context.attempt),
+        "ROTA_FENCE": str(context.fence),
+    }
+    if context.deadline is not None:
+        told["ROTA_DEADLINE"] = str(context.deadline // MICROSECONDS)
+    return told

@@ -1,0 +1,195 @@
+"""The inside of a process that runs one isolated job at a time: reads a call, runs the function, answers.
+
+The function runs in the main thread, so that SIGTERM raises an exception in it, wherever it is; an async function is
+cancelled. The worker announces its SIGTERM with a message. Any other SIGTERM is ignored: a service manager that sends
+it to all processes has sent it to the worker too, which decides.
+
+Only this process writes to the connection. A copy that the job has forked shares it, and messages of two writers would
+be mixed; or the copy has closed it, and another file has the same descriptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import gc
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+from rota.domain import payload
+from rota.domain.errors import UsageError
+from rota.domain.note import State
+from rota.domain.outcome import Failed, Outcome
+from rota.executors.context import Context
+from rota.executors.function import FunctionExecutor
+from rota.executors.process import connection
+from rota.executors.process.connection import STOPPED, Answer, Call, Caller, Message, Ready, Told, Wrote
+from rota.executors.process.fork_guard import Original
+from rota.executors.process.lines import MOST_LINE
+from rota.executors.process.meter import Meter, Peak
+from rota.executors.process.process_baseline import ProcessBaseline
+
+LAST_TASKS_S = 1.0
+"""How long tasks that a function has left behind may take to end."""
+_NOT_COMMITTED = Failed(
+    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
+)
+
+
+class Stopped(BaseException):
+    """Raised in a function that is asked to stop. Not an Exception, so that it is not caught by mistake."""
+
+
+class JobProcess:
+    """Serves one connection until its end."""
+
+    def __init__(self, end: socket.socket, targets: Mapping[str, FunctionExecutor], peak: Peak | None = None) -> None:
+        self._end = end
+        self._targets = targets
+        self._context: Context | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_asked = False
+        self._is_told = False
+        self._is_speaking = False
+        self._mouth = threading.Lock()
+        self._caller = Caller(end)
+        self._meter = Meter(peak)
+        self._baseline = ProcessBaseline()
+        self._original = Original()
+        self._variables = contextvars.copy_context()
+        """The context variables as the import of the app has left them; each call runs in a copy."""
+
+    def greet(self) -> None:
+        """Says that the app is loaded, and how much memory that took."""
+        self._listens()
+        self._say(Ready(spent=self._meter.spent))
+
+    def serve(self) -> int:
+        """Returns the exit code."""
+        while self._listens() and (message := self._caller.next()) is not None:
+            if not isinstance(message, Call):
+                return STOPPED
+            self._meter.begin()
+            outcome, written = self._run(message)
+            self._original.end_copy()
+            usage = self._meter.end()
+            spoilt = self._baseline.restored()
+            try:
+                self._say(Answer(outcome, usage, self._meter.spent, written, spoilt))
+            except OSError:
+                return STOPPED  # The job or the worker has closed the connection.
+        return STOPPED if self._is_asked else 0
+
+    def _listens(self) -> bool:
+        """Sets our SIGTERM handler again, which a job may have replaced. Returns whether to wait for another call."""
+        signal.signal(signal.SIGTERM, self._stop)
+        return not self._is_asked
+
+    def _run(self, call: Call) -> tuple[Outcome, str | None]:
+        target = self._targets.get(call.claim.job)
+        if target is None:
+            missing = payload.error("UnknownJob", f"the process has no job {call.claim.job!r}")
+            return Failed(missing), None
+        context = self._context = Context(call.claim, call.deadline, target.completions)
+        context.notes = self
+        context.begin_slice(call.slice_s)
+        try:
+            if self._is_asked and self._caller.is_told_to_stop():
+                self._raise()  # The signal came before the process had read this call.
+            prepared = target.prepare(call.claim.arguments, context)
+            if isinstance(prepared, Failed):
+                return prepared, None
+            value = self._called(target, *prepared)
+        except BaseException as error:
+            self._original.end_copy(error)
+            return target.raised(error, call.claim), context.written
+        finally:
+            self._context = context.notes = None
+            gc.collect(0)
+        return (_NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
+
+    def line(self, id: str, fence: int, stream: str, text: str) -> None:
+        """A line of `ctx.log`. Printed and logged lines go through the pipes, and so do all lines of a forked copy."""
+        text = payload.clean(text, MOST_LINE)
+        if not self._original.is_copied:
+            self._say(Wrote(stream, text))
+        else:
+            with contextlib.suppress(OSError, ValueError):  # Standard error may be closed.
+                sys.stderr.write(f"{text}\n")
+                sys.stderr.flush()
+
+    def lines(self, id: str, fence: int, stream: str, texts: list[str]) -> None:
+        for text in texts:
+            self.line(id, fence, stream, text)
+
+    def state(self, state: State) -> None:
+        if self._original.is_copied:
+            raise UsageError(
+                "a process that a job has forked cannot tell of its progress or keep a checkpoint: the job itself can"
+            )
+        self._say(Told(state))
+
+    def _say(self, message: Message) -> None:
+        """From any thread of the job. A stop waits until the message is complete."""
+        if threading.current_thread() is not threading.main_thread():
+            with self._mouth:
+                connection.send(self._end, message)
+            return
+        self._is_speaking = True
+        try:
+            with self._mouth:
+                connection.send(self._end, message)
+        finally:
+            self._is_speaking = False
+        if self._is_asked and not self._is_told:
+            self._raise()
+
+    def _called(self, target: FunctionExecutor, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not target.is_async:
+            return self._variables.copy().run(target.function, *args, **kwargs)
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+        self._task = self._loop.create_task(target.function(*args, **kwargs), context=self._variables.copy())
+        try:
+            return self._loop.run_until_complete(self._task)
+        finally:
+            self._task = None
+            self._cancel_rest(self._loop)
+
+    def _cancel_rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancels the tasks that the function has left behind: they would run on in the next call."""
+        if rest := asyncio.all_tasks(loop):
+            for task in rest:
+                task.cancel()
+            _, deaf = loop.run_until_complete(asyncio.wait(rest, timeout=LAST_TASKS_S))
+            if deaf:
+                self._loop = None  # The next call gets a new loop.
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self._original.is_copied:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        if not self._caller.is_told_to_stop():
+            return
+        self._is_asked = True  # Between two calls this is enough: `serve` checks it before the next call.
+        if not self._is_speaking:
+            self._raise()
+
+    def _raise(self) -> None:
+        """Once: the clean-up of a function that was stopped is not interrupted."""
+        if self._is_told or self._context is None:
+            return
+        self._is_told = True
+        self._context._ask_to_stop()
+        if self._task is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        else:
+            raise Stopped

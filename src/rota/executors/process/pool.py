@@ -1,0 +1,347 @@
+"""Functions that run in a process of their own, one at a time: `isolation="process"`.
+
+Processes with the app loaded are kept warm and used again, until they have run so many jobs, are so old or so large. A
+job may use all of a core, leak, crash or be killed without harm to others.
+
+A waiting call begins in the callback in which a process answers the last one, without a task in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.clock import SystemClock
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome
+from rota.domain.requirement import ISOLATED
+from rota.domain.status import Reason
+from rota.executors.context import Completions, Context
+from rota.executors.port import Executor, Processes
+from rota.executors.process import spawner
+from rota.executors.process.connection import STOPPED, Answer
+from rota.executors.process.exit_status import ExitStatus
+from rota.executors.process.exiting import HANDLERS_S
+from rota.executors.process.lines import Lines
+from rota.executors.process.spawned import Refused
+from rota.executors.process.start_backoff import StartBackoff, not_started, not_tried
+from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
+
+KEPT_SHARE = 4
+"""Of the memory that a job may have, at most one part in so many may be taken when it begins."""
+CONNECTION_FD = 3
+"""Where a job process has its connection to the worker."""
+PATIENCE_S = 1.0
+"""How long a call that was claimed ahead waits for a process before it is given back."""
+NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
+_clock = SystemClock()
+
+
+class Recycling(msgspec.Struct, frozen=True, kw_only=True):
+    """When a process that was used is not used again."""
+
+    jobs: int = 10_000
+    age_s: float = 3600.0
+    rss_bytes: int = 512 * 1024 * 1024
+
+
+class Pool(Processes):
+    """The processes of one worker; started when needed, `most` at a time."""
+
+    most: int
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        most: int | None = None,
+        recycling: Recycling | None = None,
+        patience_s: float | None = None,
+        is_apart: bool = False,
+    ) -> None:
+        """A call that has waited for a process for `patience_s` is given back.
+
+        With `is_apart` each process has a spawner of its own: for suspects, which may kill that.
+        """
+        super().__init__(StartBackoff(ISOLATED))
+        self._argv = list(argv)
+        self.most = most or max(2, os.cpu_count() or 2)
+        self.is_apart = is_apart
+        self._patience_s = patience_s
+        self._is_impatient = False
+        self._recycling = recycling or Recycling()
+        self._idle: dict[int | None, deque[WarmProcess]] = {}
+        self._waiting: deque[JobCall] = deque()
+        self._busy = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ending: set[asyncio.Task[Any]] = set()
+        self._has_misfits = False
+
+    @property
+    def at_hand(self) -> int:  # type: ignore[override]
+        """Idle processes, to be used while no other can be started; 0 if their memory limits do not fit."""
+        return 0 if self._has_misfits else sum(map(len, self._idle.values()))
+
+    def admit(self, call: JobCall) -> None:
+        """Makes the call as soon as a process is free."""
+        if self._busy < self.most:
+            self._busy += 1
+            self._place(call)
+            return
+        self._waiting.append(call)
+        if self._patience_s is not None and not self._is_impatient:
+            self._is_impatient = True
+            asyncio.get_running_loop().call_later(self._patience_s, self._lose_patience)
+
+    def give_up(self, since: float | None = None) -> None:
+        """Gives back the calls that wait, or those that have waited since then."""
+        while self._waiting and (since is None or self._waiting[0].since <= since):
+            call = self._waiting.popleft()
+            if not call.answered.done():
+                call.answered.set_result(NOT_BEGUN)
+
+    async def close(self) -> None:
+        """After the last call: ends the processes, so that their atexit handlers run."""
+        for idle in self._idle.values():
+            while idle:
+                self._end(idle.pop())
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=HANDLERS_S)
+
+    def _lose_patience(self) -> None:
+        now, patience_s = _clock.monotonic(), self._patience_s or 0.0
+        self.give_up(now - patience_s)
+        self._is_impatient = bool(self._waiting)
+        if self._waiting:
+            left_s = self._waiting[0].since + patience_s - now
+            asyncio.get_running_loop().call_later(max(0.01, left_s), self._lose_patience)
+
+    def withdraw(self, call: JobCall) -> None:
+        """The call, which has not begun, was cancelled."""
+        with contextlib.suppress(ValueError):  # Its process is being started, and will take another call.
+            self._waiting.remove(call)
+
+    def leave(self) -> None:
+        """A busy process is gone: another call can have its place."""
+        self._busy -= 1
+        while self._busy < self.most and (call := self._next()) is not None:
+            self._busy += 1
+            self._place(call)
+
+    def _free(self, warm: WarmProcess) -> None:
+        """Gives the process the next call, unless it is due to be replaced."""
+        if self._is_used_up(warm):
+            self._end(warm)
+        elif (call := self._next(warm)) is not None:
+            self._begin(call, warm)
+            return
+        else:
+            self._idle.setdefault(warm.memory_bytes, deque()).append(warm)
+        self.leave()
+
+    def _next(self, warm: WarmProcess | None = None) -> JobCall | None:
+        """Takes the first waiting call, if it has the memory limit of this process."""
+        while self._waiting and self._waiting[0].answered.done():
+            self._waiting.popleft()
+        if not self._waiting or (warm is not None and self._waiting[0].memory_bytes != warm.memory_bytes):
+            return None
+        return self._waiting.popleft()
+
+    def _place(self, call: JobCall) -> None:
+        idle = self._idle.setdefault(call.memory_bytes, deque())
+        while idle:
+            warm = idle.pop()
+            if not warm.has_ended:
+                self._begin(call, warm)
+                return
+            self._end(warm)
+        if not self.is_apart and self.starts.room == 0:
+            self._turn_away(call)
+            return
+        # An idle process with another memory limit makes room.
+        for others in self._idle.values():
+            while others and sum(map(len, self._idle.values())) >= self.most:
+                self._end(others.popleft())
+        self._do(self._start_for(call))
+
+    def _turn_away(self, call: JobCall) -> None:
+        """Gives the call back while no process can be started here."""
+        self._busy -= 1
+        self._has_misfits = self._has_misfits or self.at_hand > 0
+        call.answered.set_result(not_tried(_not_started(self.starts.why)))
+
+    def _begin(self, call: JobCall, warm: WarmProcess) -> None:
+        try:
+            warm.begin(call)
+        except Exception as error:  # The call cannot be encoded.
+            call.answered.set_exception(error)
+            self._end(warm)
+            self.leave()
+
+    async def _start_for(self, call: JobCall) -> None:
+        try:
+            warm = await self._tried(call.memory_bytes)
+        except Exception as error:
+            if not call.answered.done():
+                call.answered.set_exception(error)
+            self.leave()
+            return
+        if isinstance(warm, WarmProcess) and not call.answered.done():
+            self._begin(call, warm)
+        elif isinstance(warm, WarmProcess):
+            self._free(warm)  # Its call was cancelled; another one may wait.
+        else:
+            if not call.answered.done():
+                call.answered.set_result(warm)
+            self.leave()
+
+    async def _tried(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
+        """Starts a process, and reports to the back-off whether that worked."""
+        start = self.starts.begin()
+        try:
+            warm = await self._start(memory_bytes)
+            if isinstance(warm, WarmProcess):
+                self._has_misfits = False
+                start.worked()
+            elif isinstance(warm, str):
+                start.failed(warm)
+        finally:
+            start.dropped()
+        return warm
+
+    async def _start(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
+        on, outputs = spawner.shared().apart() if self.is_apart else spawner.shared(), list[Lines]()
+        with contextlib.ExitStack() as undo:
+            try:
+                ours, theirs = socket.socketpair()
+                undo.callback(ours.close)
+                if self.is_apart:
+                    undo.callback(on.close)
+                with theirs:
+                    for stream in ("stdout", "stderr"):
+                        outputs.append(Lines(stream))
+                        undo.callback(outputs[-1].close)
+                    writing = (outputs[0].writing, outputs[1].writing)
+                    spawned = await on.spawn(
+                        self._argv, os.environ, None, *writing, stdin=theirs.fileno(), memory_bytes=memory_bytes
+                    )
+            except (Refused, OSError) as error:
+                if isinstance(error, Refused) and error.is_final:
+                    return Failed(_not_started(str(error)))
+                return str(error)
+            undo.pop_all()
+        for output in outputs:
+            output.opened()
+        warm = WarmProcess(spawned, ours, outputs, memory_bytes, self._free, on if self.is_apart else None)
+        problem = await warm.greet()
+        if problem:
+            await warm.end()
+            return problem
+        return warm
+
+    def _is_used_up(self, warm: WarmProcess) -> bool:
+        most_bytes, age_s = self._recycling.rss_bytes, _clock.monotonic() - warm.born_at
+        if warm.memory_bytes is not None:
+            # Memory that one job has kept is missing to the next.
+            most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
+        is_spent = warm.jobs >= self._recycling.jobs or age_s >= self._recycling.age_s
+        return is_spent or warm.is_spoilt or warm.spent.rss_bytes > most_bytes
+
+    def _end(self, warm: WarmProcess) -> None:
+        task = self._do(warm.end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _do(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class ProcessExecutor(Executor):
+    """Runs one job's function in a process of the pool."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        rules: Rules,
+        *,
+        memory_bytes: int | None = None,
+        grace_s: float = GRACE_S,
+        completions: Completions | None = None,
+    ) -> None:
+        self.pool = self.processes = pool
+        self.memory_bytes = memory_bytes
+        self.rules = rules
+        self.completions = completions
+        self.grace_s = grace_s
+        self.begins_later = True
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        call = JobCall(claim, context, self.rules.slice_s, self.memory_bytes)
+        self.pool.admit(call)
+        try:
+            answer = await call.answered
+        except asyncio.CancelledError:
+            if call.answered.cancelled():
+                await self._stopped(call)
+                raise
+            answer = call.answered.result()  # The answer came first, and the process may have begun another call.
+        if isinstance(answer, GivenBack | Failed):
+            return answer
+        if isinstance(answer, Answer):
+            context.usage, context.written = answer.usage, answer.written
+            outcome: Outcome = answer.outcome
+            return outcome
+        if isinstance(answer, str):
+            return not_started(claim, _not_started(answer))
+        assert call.warm is not None
+        try:
+            return self._crashed(call.warm, await call.warm.end(), context)
+        finally:
+            self.pool.leave()
+
+    async def _stopped(self, call: JobCall) -> None:
+        if call.warm is None:
+            self.pool.withdraw(call)
+            return
+        try:
+            call.context.usage = call.warm.cost(await call.warm.stop(self.grace_s))
+            await call.warm.end()
+        finally:
+            self.pool.leave()
+
+    def _crashed(self, warm: WarmProcess, ended: ExitStatus, context: Context) -> Outcome:
+        context.usage = warm.cost(ended)
+        last = warm.last_lines()
+        if ended.out_of_memory:
+            limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self.memory_bytes or 0, ended.peak_bytes))
+            error = payload.error("OutOfMemory", f"the process had {peak}, and {limit} are allowed", last)
+            return Failed(error, Reason.OUT_OF_MEMORY)
+        if ended.error:
+            error = payload.error("SpawnerLost", f"the process of the job {ended.how}: {ended.error}", last)
+            return Lost(error, shared=not self.pool.is_apart)
+        if warm.problem:
+            how = f"wrote to its descriptor {CONNECTION_FD} what is no message ({warm.problem}), and was ended"
+            return Lost(payload.error("Garbled", f"the process of the job {how}", last))
+        how = "closed its connection to the worker, and was ended" if ended.exit_code == STOPPED else ended.how
+        return Lost(payload.error("Crashed", f"the process of the job {how}", last))
+
+    def abandon(self) -> None:
+        spawner.shared().close()
+
+
+def _not_started(why: str) -> Error:
+    """The first line of `why` is the reason; the others are the last output of the process."""
+    first, _, rest = why.partition("\n")
+    return payload.error("NotStarted", f"no process could be started for the job: {first}", rest)

@@ -1,0 +1,128 @@
+"""A process as its spawner reports it: started or refused, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rota.executors.process.exit_status import ExitStatus
+
+_FINAL = {
+    getattr(errno, name)
+    for name in ("ENOENT", "EACCES", "EPERM", "ENOEXEC", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "E2BIG", "EINVAL")
+}
+"""What another attempt would meet again."""
+
+
+class Refused(Exception):
+    """A process was not started. `step` says what failed: the program, its directory, the fork, the descriptors."""
+
+    def __init__(self, step: str, code: int) -> None:
+        super().__init__(os.strerror(code))
+        self.step = step
+        self.code = code
+
+    @property
+    def is_final(self) -> bool:
+        return self.step in ("program", "directory") and self.code in _FINAL
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a spawner says of one process: its pid, its exit status, or the step that failed with its errno."""
+
+    id: int
+    pid: int = 0
+    ended: ExitStatus | None = None
+    step: str = ""
+    code: int = 0
+
+
+decode = msgspec.json.Decoder(Answer).decode
+
+
+class Spawned:
+    """A process that was started."""
+
+    def __init__(self, id: int, send: Callable[[dict[str, Any]], None]) -> None:
+        """`send` gives a message to the spawner."""
+        loop = asyncio.get_running_loop()
+        self._id = id
+        self._send = send
+        self._started: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[ExitStatus] = loop.create_future()
+        self.pid = 0
+
+    def stop(self, grace_s: float) -> None:
+        """Asks the whole tree to end, and kills it if that takes longer than the grace."""
+        self._tell({"do": "stop", "id": self._id, "grace_s": grace_s})
+
+    def begin_anew(self, children_bytes: int) -> None:
+        """Another job begins in the process: its peak counts from now on.
+
+        `children_bytes` is the peak of a child that the process has started and reaped before.
+        """
+        self._tell({"do": "begin_anew", "id": self._id, "children_bytes": children_bytes})
+
+    def kill(self) -> None:
+        self._tell({"do": "kill", "id": self._id})
+
+    async def wait(self) -> ExitStatus:
+        """When the process has ended and nothing of its tree is left."""
+        return await asyncio.shield(self._ended)
+
+    async def outlasted(self) -> ExitStatus:
+        """`wait`, however often the waiting task is cancelled meanwhile."""
+        await _through(self._ended)
+        return self._ended.result()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.done()
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        if not self._ended.done():
+            self._send(message)
+
+    async def begun(self) -> None:
+        """When the process was started. Raises Refused if it cannot be; a cancel kills it first."""
+        try:
+            await asyncio.shield(self._started)
+        except asyncio.CancelledError:
+            self.kill()
+            await _through(self._ended)
+            if not self._started.cancelled():
+                self._started.exception()  # Retrieved, or asyncio would log it.
+            raise
+
+    def hear(self, answer: Answer) -> bool:
+        """Returns whether that was the last answer."""
+        if answer.pid:
+            self.pid = answer.pid
+            self._started.set_result(None)
+        elif answer.ended is not None:
+            self._ended.set_result(answer.ended)
+        else:
+            self._started.set_exception(Refused(answer.step, answer.code))
+            self._ended.set_result(ExitStatus(error="it was not started"))
+        return self._ended.done()
+
+    def lose(self, error: str) -> None:
+        """There will be no answer. The process may have run, so it counts as started."""
+        if not self._started.done():
+            self._started.set_result(None)
+        if not self._ended.done():
+            self._ended.set_result(ExitStatus(signal=signal.SIGKILL, error=error))
+
+
+async def _through(future: asyncio.Future[Any]) -> None:
+    """Waits until `future` is done, however often the waiting task is cancelled meanwhile."""
+    while not future.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([future])

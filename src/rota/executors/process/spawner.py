@@ -1,0 +1,324 @@
+"""Starts, stops and awaits processes by way of a spawner, a small process of its own (`spawner_main.py`).
+
+A supervisor has one spawner, and gives each worker process a socket to it. A process without such a socket, or whose
+spawner has died, launches one of its own. So does a suspect, which may have killed the last one (`apart`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rota.executors.process import process_tree
+from rota.executors.process.hiding import bare_environment
+from rota.executors.process.spawned import Refused, Spawned, decode
+from rota.executors.process.spawner_main import PART
+
+log = logging.getLogger("rota.engine")
+
+PROGRAM = str(Path(__file__).with_name("spawner_main.py"))
+RETRY_S = 0.05
+CLOSED_S = 15.0
+LAST_S = 1.0
+"""How long the kernel may take from the end of a spawner's sockets to its own."""
+
+
+class Spawner:
+    """The spawner of a process: the inherited one, or one that is launched when it is first needed."""
+
+    def __init__(self, inherited: tuple[int, int] | None = None) -> None:
+        """`inherited` is the descriptor of a socket to a spawner of the supervisor, and the pid of that."""
+        self._inherited = inherited
+        self._line: _Line | None = None
+        self._is_closed = False
+        self._others: weakref.WeakSet[Spawner] = weakref.WeakSet()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the spawner's process, if it was needed so far."""
+        return None if self._line is None else self._line.pid
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def apart(self) -> Spawner:
+        """Another one, with a process of its own, which is closed with this one."""
+        other = Spawner()
+        self._others.add(other)
+        return other
+
+    def start(self) -> None:
+        """Launches the process, if there is none. From the thread of the event loop."""
+        if self._is_closed:
+            raise Refused("spawner", errno.ESHUTDOWN)
+        if self._line is None or self._line.is_lost:
+            try:
+                self._line = self._connected()
+            except OSError as error:
+                raise Refused("spawner", error.errno or 0) from None
+
+    def _connected(self) -> _Line:
+        inherited, self._inherited = self._inherited, None
+        if inherited is not None:
+            with contextlib.suppress(OSError):  # That spawner has died.
+                return _Line(socket.socket(fileno=inherited[0]), inherited[1])
+        return _Line(*_launched())
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        stdout: int,
+        stderr: int,
+        stdin: int | None = None,
+        memory_bytes: int | None = None,
+    ) -> Spawned:
+        """Starts a program, without input if `stdin` is None. Raises Refused if it does not start.
+
+        The caller keeps its descriptors open until this returns.
+        """
+        self.start()
+        assert self._line is not None
+        message = {"argv": list(argv), "env": dict(env), "cwd": cwd, "memory_bytes": memory_bytes}
+        spawned = self._line.begin(message, [stdout, stderr] if stdin is None else [stdout, stderr, stdin])
+        await spawned.begun()
+        return spawned
+
+    def ready(self) -> int:
+        """The pid of the spawner's process, which is launched if need be; 0 if it cannot be launched now."""
+        with contextlib.suppress(Refused):
+            self.start()
+        return 0 if self._line is None or self._line.is_lost else self._line.pid
+
+    def serve(self, pid: int, end: socket.socket) -> None:
+        """Serves a worker process on this socket, and kills what was started for it when it ends."""
+        self._post({"do": "hold", "pid": pid, "until": None}, end)
+
+    def hold(self, pid: int, until: float) -> None:
+        """The worker process may live until then. If that cannot be said, its own watch has to do (`tether`)."""
+        self._post({"do": "hold", "pid": pid, "until": until})
+
+    def _post(self, message: dict[str, Any], *ends: socket.socket) -> None:
+        with contextlib.suppress(Refused):
+            self.start()
+            assert self._line is not None
+            self._line.post(message, [end.fileno() for end in ends])
+            self._line.signal(signal.SIGCONT)  # A command may have stopped it, as any process of its user.
+
+    def close(self) -> None:
+        """At once: everything that was started is killed, and a spawner of our own ends."""
+        self._is_closed = True
+        for other in list(self._others):
+            other.close()
+        if self._line is not None:
+            self._line.close()
+
+    async def closed(self) -> None:
+        """After `close` of a spawner of our own: when it has ended, and so has everything that it started.
+
+        A spawner that does not end, as when a file system hangs, is killed.
+        """
+        for other in list(self._others):
+            await other.closed()
+        if self._line is not None:
+            await asyncio.wait([self._line.gone], timeout=CLOSED_S)
+            self._line.signal(signal.SIGKILL)
+
+    def __del__(self) -> None:
+        if self._line is not None:
+            self._line.close()
+
+
+class _Line:
+    """The socket to one process of a spawner."""
+
+    def __init__(self, end: socket.socket, pid: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pid = pid
+        self.is_lost = False
+        self.gone: asyncio.Future[None] = self.loop.create_future()
+        self._socket = end
+        self._spawned: dict[int, Spawned] = {}
+        self._count = 0
+        self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        try:
+            end.setblocking(False)
+            self._handle = os.pidfd_open(pid)
+        except BaseException:
+            end.close()
+            raise
+        self.loop.add_reader(end, self._listen)
+        self.loop.add_reader(self._handle, self._bury)
+
+    def begin(self, message: dict[str, Any], fds: list[int]) -> Spawned:
+        self._count += 1
+        spawned = self._spawned[self._count] = Spawned(self._count, self.send)
+        self.send({"do": "spawn", "id": self._count, "fds": len(fds), **message}, fds)
+        return spawned
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._handle >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Sends what the socket takes now, and the rest as soon as it can."""
+        if self.is_lost:
+            return
+        data = json.dumps(message).encode()  # Not msgspec, which refuses text that is not Unicode.
+        pieces = [data[start : start + PART] for start in range(0, len(data), PART)]
+        self._unsent.extend((b"+" + piece, ()) for piece in pieces[:-1])
+        self._unsent.append((b"." + pieces[-1], fds))
+        self._flush()
+
+    def post(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Sends a short message if the socket takes it now; for what is repeated, or not vital."""
+        if not self.is_lost:
+            with contextlib.suppress(OSError):
+                socket.send_fds(self._socket, [b"." + json.dumps(message).encode()], list(fds))
+
+    def _flush(self) -> None:
+        while self._unsent and not self.is_lost:
+            data, fds = self._unsent[0]
+            try:
+                socket.send_fds(self._socket, [data], list(fds))
+            except BlockingIOError:
+                self.loop.add_writer(self._socket, self._flush_again)
+                return
+            except ConnectionError:
+                return  # The spawner is gone, which is about to be read.
+            except OSError:
+                # Too many descriptors are on their way, or the kernel is short of memory: both pass.
+                self.loop.call_later(RETRY_S, self._flush)
+                return
+            self._unsent.popleft()
+
+    def _flush_again(self) -> None:
+        self.loop.remove_writer(self._socket)
+        self._flush()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data = self._socket.recv(PART)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._lose()
+                return
+            answer = decode(data)
+            spawned = self._spawned.get(answer.id)
+            if spawned is not None and spawned.hear(answer):
+                del self._spawned[answer.id]
+
+    def _lose(self) -> None:
+        """The spawner died. Whatever it has started is found by its mark, and killed."""
+        self._hang_up()
+        self._sweeping = self.loop.create_task(self._sweep())
+        self._sweeping.add_done_callback(lambda _: self._settle("the spawner, which starts processes, died"))
+
+    async def _sweep(self) -> None:
+        await asyncio.wait([self.gone], timeout=LAST_S)
+        with contextlib.suppress(RuntimeError):  # The event loop is about to close.
+            await end_left_behind()
+
+    def close(self) -> None:
+        if not self.is_lost:
+            self._hang_up()
+            self._settle("the worker let go of it")
+
+    def _hang_up(self) -> None:
+        self.is_lost = True
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self._socket)
+            self.loop.remove_writer(self._socket)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # Also ends the copy of a process that was forked from this one.
+        self._socket.close()
+        self._unsent.clear()
+        self.signal(signal.SIGCONT)
+
+    def _settle(self, error: str) -> None:
+        for spawned in self._spawned.values():
+            if not self.loop.is_closed():
+                spawned.lose(error)
+        self._spawned.clear()
+
+    def _bury(self) -> None:
+        self.loop.remove_reader(self._handle)
+        os.close(self._handle)
+        self._handle = -1
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", -1) >= 0:
+            os.close(self._handle)
+
+
+async def end_left_behind() -> None:
+    """Kills the processes of spawners that were killed themselves."""
+    if count := await asyncio.to_thread(process_tree.kill, process_tree.left_behind):
+        log.warning("ended %d processes that a killed worker had left behind", count)
+
+
+_shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Spawner] = weakref.WeakKeyDictionary()
+_inherited: tuple[int, int] | None = None
+
+
+def inherit(fd: int, pid: int) -> None:
+    """Makes a socket to the supervisor's spawner the one that `shared` uses first."""
+    global _inherited
+    os.set_inheritable(fd, False)
+    _inherited = fd, pid
+
+
+def shared() -> Spawner:
+    """The one spawner of the running event loop; a new one if the last was closed."""
+    global _inherited
+    loop = asyncio.get_running_loop()
+    spawner = _shared.get(loop)
+    if spawner is None or spawner.is_closed:
+        spawner = _shared[loop] = Spawner(_inherited)
+        _inherited = None
+    return spawner
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """A spawner's end of a socket, and that of the process that it serves."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def _launched() -> tuple[socket.socket, int]:
+    ours, theirs = pair()
+    places = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+    ]
+    command = [sys.executable, "-I", "-S", PROGRAM, "3"]
+    try:
+        return ours, os.posix_spawn(sys.executable, command, bare_environment(), file_actions=places)
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()

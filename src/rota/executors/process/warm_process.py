@@ -1,0 +1,214 @@
+"""A process with the app loaded, as the worker sees it, and the calls that are made there one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from rota.clock import SystemClock
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.outcome import Failed, GivenBack
+from rota.domain.status import Reason
+from rota.domain.usage import Usage
+from rota.executors.context import Context
+from rota.executors.process.connection import Answer, Call, Channel, Message, Ready, Spent, Stop, Told, Wrote
+from rota.executors.process.exit_status import ExitStatus
+from rota.executors.process.lines import Lines, last_of
+from rota.executors.process.spawned import Spawned
+from rota.executors.process.spawner import Spawner
+
+log = logging.getLogger("rota.engine")
+GRACE_S = 10.0
+START_S = 60.0
+_clock = SystemClock()
+_spoilers: set[str] = set()
+"""Jobs that were reported to leave something behind."""
+
+
+class JobCall:
+    """One call: it waits for a process, is made there, and is answered."""
+
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "since", "slice_s", "warm")
+
+    def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
+        self.claim = claim
+        self.context = context
+        self.slice_s = slice_s
+        self.memory_bytes = memory_bytes
+        self.since = _clock.monotonic()
+        self.warm: WarmProcess | None = None
+        """The process that makes the call, once it has begun."""
+        self.answered: asyncio.Future[Answer | GivenBack | Failed | str | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+        """A text says why no process could be started; None that the process ended without an answer."""
+
+
+class WarmProcess:
+    """Makes one call at a time. `free(self)` is called as soon as it can make the next."""
+
+    def __init__(
+        self,
+        spawned: Spawned,
+        end: socket.socket,
+        outputs: Sequence[Lines],
+        memory_bytes: int | None,
+        free: Callable[[WarmProcess], None],
+        apart: Spawner | None = None,
+    ) -> None:
+        """`apart` is its spawner, if that is its own."""
+        self.spawned = spawned
+        self.memory_bytes = memory_bytes
+        self.born_at = _clock.monotonic()
+        self.jobs = 0
+        self.fresh_bytes = 0
+        """Its size before its first job."""
+        self.spent = Spent()
+        """What it had cost when the running call began."""
+        self.spoilt = ""
+        """What the last call has left behind, so that no other is made."""
+        self._free = free
+        self._apart = apart
+        self._outputs = outputs
+        self._call: JobCall | None = None
+        loop = asyncio.get_running_loop()
+        self._greeting: asyncio.Future[Ready | None] = loop.create_future()
+        self._last_word: asyncio.Future[None] = loop.create_future()
+        self._channel = Channel(end, self._hear, self._miss)
+
+    async def greet(self) -> str | Failed:
+        """Waits until the app is loaded; returns why it is not. A Failed if another attempt would fail as well."""
+        try:
+            async with asyncio.timeout(START_S):
+                hello = await self._greeting
+        except TimeoutError:
+            return f"its app was not loaded within {START_S:g} s"
+        if hello is not None:
+            self.spent, self.fresh_bytes = hello.spent, hello.spent.rss_bytes
+            is_too_large = not hello.error and self.fresh_bytes > (self.memory_bytes or self.fresh_bytes)
+            return _too_large(self.fresh_bytes, self.memory_bytes) if is_too_large else hello.error
+        ended = await self.spawned.wait()
+        self._drain()
+        if ended.out_of_memory:
+            return _too_large(ended.peak_bytes, self.memory_bytes, self.last_lines())
+        return "\n".join([f"its process {ended.how} while the app was loaded", *self.last_lines().splitlines()])
+
+    def begin(self, call: JobCall) -> None:
+        """Makes the call. From now on its time runs."""
+        assert self._call is None, "one at a time"
+        call.context.begun()
+        if self.spent.is_past_peak:
+            self.spawned.begin_anew(self.spent.children_bytes)
+        self._channel.send(Call(call.claim, call.context.deadline, call.slice_s))
+        self._call, call.warm = call, self
+        for output in self._outputs:
+            output.forget()  # The output of the last call explains nothing about the end of this one.
+            output.write = call.context.write_output
+
+    @property
+    def has_ended(self) -> bool:
+        return self.spawned.has_ended or not self._channel.is_open
+
+    @property
+    def is_spoilt(self) -> bool:
+        return bool(self.spoilt)
+
+    @property
+    def problem(self) -> str:
+        """What was wrong with its last message, if that is why it was ended."""
+        return self._channel.problem
+
+    def last_lines(self) -> str:
+        out, error = self._outputs
+        return last_of(out, error)
+
+    def cost(self, ended: ExitStatus) -> Usage:
+        """Of the last call, without which the process would not have ended."""
+        usage, spent = ended.usage, self.spent
+        cpu_s, peak_bytes = max(0.0, usage.cpu_s - spent.cpu_s), max(usage.peak_bytes, spent.rss_bytes)
+        return msgspec.structs.replace(usage, cpu_s=cpu_s, peak_bytes=peak_bytes)
+
+    async def stop(self, grace_s: float) -> ExitStatus:
+        """Ends the process, and reads until its end: a checkpoint for the next attempt may come last."""
+        self._channel.send(Stop())
+        self.spawned.stop(grace_s)
+        ended = await self.spawned.wait()
+        await asyncio.shield(self._last_word)
+        return ended
+
+    async def end(self) -> ExitStatus:
+        """Ends an idle process, and waits for its end."""
+        self._channel.close()
+        self.spawned.stop(GRACE_S)
+        ended = await self.spawned.wait()
+        if self._apart is not None:
+            self._apart.close()
+        for output in self._outputs:
+            output.close()
+        return ended
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Answer():
+                self._answer(message)
+            case Wrote(stream=stream, text=text) if self._call is not None:
+                for output in self._outputs:
+                    output.take()  # In the order in which it was written.
+                self._call.context.write_log(stream, text)
+            case Told(state=state) if self._call is not None:
+                self._call.context._tell(state)
+            case Ready() if not self._greeting.done():
+                self._greeting.set_result(message)
+            case _:
+                pass
+
+    def _answer(self, answer: Answer) -> None:
+        call = self._ended_call()
+        if call is None:
+            return
+        if call.answered.done():  # It was cancelled, and its process is being stopped.
+            self._say_last()
+        else:
+            self.jobs += 1
+            self.spent, self.spoilt = answer.spent, answer.spoilt
+            if self.spoilt and call.claim.job not in _spoilers:
+                _spoilers.add(call.claim.job)
+                log.info("job %s leaves %s: a process that ran it is not used again", call.claim.job, self.spoilt)
+            call.answered.set_result(answer)
+            self._free(self)
+
+    def _miss(self) -> None:
+        """The connection has ended: the process has, or is about to."""
+        if not self._greeting.done():
+            self._greeting.set_result(None)
+        self._say_last()
+        call = self._ended_call()
+        if call is not None and not call.answered.done():
+            call.answered.set_result(None)
+
+    def _ended_call(self) -> JobCall | None:
+        """The running call, after all of its output was read."""
+        call, self._call = self._call, None
+        self._drain()
+        for output in self._outputs:
+            output.write = None
+        return call
+
+    def _say_last(self) -> None:
+        if not self._last_word.done():
+            self._last_word.set_result(None)
+
+    def _drain(self) -> None:
+        for output in self._outputs:
+            output.drain()
+
+
+def _too_large(size_bytes: int, most_bytes: int | None, last: str = "") -> Failed:
+    took, allowed = (f"{size / 2**20:,.0f} MB" for size in (size_bytes, most_bytes or 0))
+    said = f"to load the app alone took {took}, and {allowed} are allowed: the job was not begun"
+    return Failed(payload.error("OutOfMemory", said, last), Reason.OUT_OF_MEMORY)

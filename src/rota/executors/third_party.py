@@ -1,0 +1,94 @@
+"""Guards the worker against an executor that a third party wrote.
+
+One that returns rubbish, or fails where it must not, costs its own execution, and not the worker with all others.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.claim import Claim
+from rota.domain.decoding import prepare
+from rota.domain.duration import LONGEST_S, seconds
+from rota.domain.errors import DefinitionError
+from rota.domain.outcome import Failed, GivenBack, Outcome, Snoozed, Succeeded
+from rota.domain.status import Reason
+from rota.domain.usage import Usage
+from rota.executors.context import Context
+from rota.executors.port import Executor
+
+log = logging.getLogger("rota.engine")
+
+prepare(Outcome, Usage)
+NEEDED = ("rules", "completions", "grace_s", "begins_later", "run", "abandon")
+
+
+class ThirdParty(Executor):
+    """Wraps the object that a third party's factory returned."""
+
+    def __init__(self, theirs: Any, kind: str) -> None:
+        if lacking := [name for name in NEEDED if not hasattr(type(theirs), name) and not hasattr(theirs, name)]:
+            raise DefinitionError(f"{kind}: its executor has no {lacking[0]!r}")
+        self._theirs = theirs
+        self.rules, self.completions, self.begins_later = theirs.rules, theirs.completions, theirs.begins_later
+
+    @property
+    def grace_s(self) -> float:  # type: ignore[override]
+        try:
+            return min(LONGEST_S, max(0.0, float(self._theirs.grace_s)))  # max() turns NaN into 0.
+        except Exception:
+            log.exception("an executor does not know its grace")
+            return 0.0
+
+    @property
+    def missing(self) -> str:  # type: ignore[override]
+        try:
+            return str(getattr(self._theirs, "missing", "") or "")
+        except Exception as error:
+            return f"its executor failed: {error}"
+
+    async def run(self, claim: Claim, context: Context) -> Outcome:
+        try:
+            return outcome(await self._theirs.run(claim, context))
+        finally:
+            context.usage = usage(context.usage)
+
+    def abandon(self) -> None:
+        try:
+            self._theirs.abandon()
+        except Exception:
+            log.exception("an executor could not be abandoned")
+
+
+def outcome(returned: Any) -> Outcome:
+    """What `run` returned, if it is an outcome that can be stored; if not, the failure that this is."""
+    try:
+        found: Outcome = msgspec.convert(msgspec.to_builtins(returned), Outcome)
+        match found:
+            case Succeeded(result=result):
+                payload.decode(result, "its result")
+            case Failed(retry_in_s=delay_s) if delay_s is not None:
+                seconds(delay_s, "its delay")
+            case Snoozed(delay_s=delay_s) | GivenBack(delay_s=delay_s):
+                seconds(delay_s, "its delay")
+            case _:
+                pass
+    except Exception as error:
+        kind = type(returned).__name__
+        problem = payload.error("OutcomeError", f"the executor returned no outcome but {kind}: {error}")
+        return Failed(problem, Reason.BAD_RESULT, permanent=True)
+    return found
+
+
+def usage(told: Any) -> Usage | None:
+    """What `run` said that it cost, if it can be stored."""
+    try:
+        found = None if told is None else msgspec.convert(msgspec.to_builtins(told), Usage)
+    except Exception:
+        return None
+    return found if found is None or isfinite(found.cpu_s) else None

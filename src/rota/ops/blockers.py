@@ -1,0 +1,72 @@
+"""Blockers: the one way in which an execution waits, and in which its wait ends.
+
+A waiting execution keeps its rank and has one blocker or more. `release` removes one blocker from the executions with
+the lowest ranks, in a bounded batch; those without any blocker left move to `ready` with the rank that they had.
+
+A pause that ends may have a million executions behind it. `lift` records that the blocker has ended and releases the
+first batch. Upkeep releases the others batch by batch (`release_lifted`), on any node, so the node that began it may
+crash. Until the last batch, claims put newer executions behind the same blocker (`fronts`): no execution overtakes an
+older one that still waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rota.domain.blocker import Kind
+from rota.store.hints import Ready
+from rota.store.port import Tx
+
+MOST = 500
+"""Executions in one batch: the transaction stays short."""
+
+Blocked = tuple[str, Kind, str]
+"""An execution, and the kind and key of a blocker."""
+
+
+def block(tx: Tx, blocked: Sequence[Blocked]) -> None:
+    """Puts executions behind blockers. The caller has claimed them in this transaction, or holds their waiting rows."""
+    tx.run("block", ids=sorted({id for id, _, _ in blocked}), blockers=list(blocked))
+
+
+def release(tx: Tx, kind: Kind, key: str, most: int) -> int:
+    """Removes this blocker from up to `most` executions, lowest rank first. Returns from how many."""
+    found = tx.rows("first_blocked", kind=kind, key=key, most=most)
+    if found:
+        tx.run("release", kind=kind, key=key, ids=sorted(id for id, _, _ in found))
+        tx.tell(Ready.of((lane, rank) for _, lane, rank in found))
+    return len(found)
+
+
+def lift(tx: Tx, kind: Kind, key: str) -> None:
+    """Ends a blocker for all executions behind it: the first batch at once, the others by upkeep."""
+    tx.run("lift_blocker", kind=kind, key=key)
+    _release_batch(tx, kind, key)
+
+
+def unlift(tx: Tx, kind: Kind, key: str) -> None:
+    """The blocker holds again, before all executions behind it were released."""
+    tx.run("unlift_blocker", kind=kind, key=key)
+
+
+def release_lifted(tx: Tx) -> bool:
+    """Releases one batch of one lifted blocker. False if that changed nothing."""
+    found = tx.one("next_lifted")
+    return found is not None and _release_batch(tx, Kind(found[0]), found[1])
+
+
+def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
+    """The lowest rank behind each of these keys that is lifted. They stay lifted until this transaction ends."""
+    found = tx.rows("lifted_fronts", kind=kind, keys=sorted(keys))
+    return {key: rank for key, rank in found if rank is not None}
+
+
+def _release_batch(tx: Tx, kind: Kind, key: str) -> bool:
+    released = release(tx, kind, key, MOST)
+    is_over = released < MOST and tx.one("lock_lifted", kind=kind, key=key) and not _has_blocked(tx, kind, key)
+    tx.run("unlift_blocker" if is_over else "note_release", kind=kind, key=key)
+    return bool(released or is_over)
+
+
+def _has_blocked(tx: Tx, kind: Kind, key: str) -> bool:
+    return tx.one("has_blocked", kind=kind, key=key) is not None

@@ -1,0 +1,139 @@
+"""The one way in: `place` writes new executions, each with the row of its state.
+
+Enqueue, children, replays, ticks and backfills decide what to run and call `place`. It decides between ready,
+scheduled and waiting, computes the rank, and writes. The columns of `execution` that it fills are listed once, in
+`store/statements.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from rota.domain.blocker import Kind
+from rota.domain.rank import Policy, rank
+from rota.ids import made_at
+from rota.ops.route import Route
+from rota.store.hints import Due, Ready
+from rota.store.port import Tx
+from rota.store.statements import PLACED
+
+_OF_ROUTE = ("namespace", "app", "job", "queue", "job_version", "lane")
+_OF_BATCH = ("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
+_OF_CALLER = tuple(column for column in PLACED if column not in (*_OF_ROUTE, *_OF_BATCH, "id", "arguments"))
+"""The columns in which batches that are written by one statement may not differ."""
+_of_route, _of_batch, _of_caller = attrgetter(*_OF_ROUTE), attrgetter(*_OF_BATCH), attrgetter(*_OF_CALLER)
+_asdict = msgspec.structs.asdict
+
+Blocker = tuple[Kind, str]
+"""What an execution waits for: the kind, and the key within it."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Executions that differ in their ids and arguments only."""
+
+    items: dict[str, str]
+    """The arguments of each execution as JSON text, by its id."""
+    route: Route
+    actor: str
+    priority: int
+    run_at: int
+    ranked_at: int | None = None
+    """The instant that decides the rank, if it is not `run_at`."""
+    deadline: int | None = None
+    key: str | None = None
+    parent: str | None = None
+    replay_of: str | None = None
+    schedule: str | None = None
+    tick: int | None = None
+    catch_up: int | None = None
+    tags: str | None = None
+    trace: str | None = None
+    headers: str | None = None
+    overrides: str | None = None
+    blockers: tuple[Blocker, ...] = ()
+    """While it has any, it waits; once they are released it is ready, whatever `run_at` says."""
+
+    @property
+    def rank(self) -> int:
+        ranked_at = self.run_at if self.ranked_at is None else self.ranked_at
+        return rank(self.route.policy, ranked_at, self.priority)
+
+
+def place(tx: Tx, batches: Sequence[Batch]) -> None:
+    """Writes all items of all batches: behind blockers as waiting, until they are due as scheduled, else as ready."""
+    if len(batches) == 1 and not batches[0].blockers:
+        _place_alike(tx, batches[0])
+    elif batches:
+        _place_rows(tx, batches)
+    if expiring := [(id, one.deadline) for one in batches if one.deadline is not None for id in one.items]:
+        tx.run("place_expiries", rows=expiring)
+        tx.tell(Due(min(deadline for _, deadline in expiring)))
+
+
+def place_at_once(tx: Tx, batch: Batch, skew: int) -> bool:
+    """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
+
+    False, and nothing written, if the job or the queue is not known, the queue has a limit, or an id was made more than
+    `skew` microseconds before or after the database's time. Every policy adds a number to the instant of the start, so
+    these numbers are passed.
+    """
+    placed = tx.one(
+        "place_at_once",
+        fifo=rank(Policy.FIFO, 0, batch.priority),
+        priority_rank=rank(Policy.PRIORITY, 0, batch.priority),
+        first_made=made_at(min(batch.items)),
+        last_made=made_at(max(batch.items)),
+        skew=skew,
+        **_parameters(batch),
+    )
+    if placed is not None:
+        tx.tell(Ready({placed[0]: placed[1]}))
+    return placed is not None
+
+
+def _place_alike(tx: Tx, batch: Batch) -> None:
+    """One batch: its columns are sent once, however many items it has."""
+    if batch.run_at > tx.now:
+        tx.run("place_alike_scheduled", **_parameters(batch))
+        tx.tell(Due(batch.run_at))
+    else:
+        place = batch.rank
+        tx.run("place_alike_ready", rank=place, **_parameters(batch))
+        tx.tell(Ready({batch.route.lane: place}))
+
+
+def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
+    """Several batches, in as few statements as one batch would take."""
+    _insert(tx, batches)
+    free = [batch for batch in batches if not batch.blockers]
+    if later := [
+        (id, one.route.lane, one.priority, one.run_at) for one in free if one.run_at > tx.now for id in one.items
+    ]:
+        tx.run("place_scheduled", rows=later)
+        tx.tell(Due(min(row[3] for row in later)))
+    if due := [(id, one.route.lane, one.rank) for one in free if one.run_at <= tx.now for id in one.items]:
+        tx.run("place_ready", rows=due)
+        tx.tell(Ready.of(row[1:] for row in due))
+    if blocked := [one for one in batches if one.blockers]:
+        rows = [(id, one.route.lane, one.rank) for one in blocked for id in one.items]
+        behind = [(id, one.rank, kind, key) for one in blocked for id in one.items for kind, key in one.blockers]
+        tx.run("place_waiting", rows=rows, blockers=behind)
+
+
+def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
+    """One statement, unless the batches also differ in columns that belong to a caller, such as the parent."""
+    groups: dict[tuple[Any, ...], list[Batch]] = {}
+    for batch in batches:
+        groups.setdefault(_of_caller(batch), []).append(batch)
+    for values, group in groups.items():
+        rows = [(*item, *_of_route(one.route), *_of_batch(one)) for one in group for item in one.items.items()]
+        tx.run("place", rows=rows, **dict(zip(_OF_CALLER, values, strict=True)))
+
+
+def _parameters(batch: Batch) -> dict[str, Any]:
+    """More than the columns: a statement uses those that it names."""
+    return {**_asdict(batch), **_asdict(batch.route)}

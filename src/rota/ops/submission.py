@@ -1,0 +1,95 @@
+"""A submission: items to accept, and the header that they share."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain import payload, unique
+from rota.domain.errors import ArgumentsError
+from rota.domain.instant import MICROSECONDS
+from rota.domain.unique import Unique
+
+MOST_ITEMS = 50_000
+"""One submission is one transaction, and on SQLite no other process can write while it lasts."""
+MOST_BYTES = 64 * 1024 * 1024
+"""The same for the arguments of all items together."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What all items of a submission share."""
+
+    namespace: str
+    app: str
+    job: str
+    queue: str
+    actor: str = ""
+    priority: int = 0
+    delay_s: float = 0.0
+    at: int | None = None
+    start_by: int | None = None
+    start_within_s: float | None = None
+    key: str | None = None
+    unique: Unique | None = None
+    parent: str | None = None
+    replay_of: str | None = None
+    tags: str | None = None
+    trace: str | None = None
+    headers: str | None = None
+    overrides: str | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.key is not None or self.unique is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its items may start now, without a start deadline and without a look at keys."""
+        starts_now = not self.delay_s and self.at is None and self.start_by is None and self.start_within_s is None
+        return starts_now and not self.is_keyed
+
+    def run_at(self, now: int) -> int:
+        if self.at is not None:
+            return max(self.at, now)
+        return now + round(self.delay_s * MICROSECONDS)
+
+    def deadline(self, run_at: int) -> int | None:
+        return unique.start_deadline(run_at, self.start_by, self.start_within_s)
+
+
+class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One execution to accept: its id and its arguments as JSON text.
+
+    `digest` is the hash of the arguments, which a submission with keys needs. Callers compute it beforehand: hashing
+    takes longer than inserting, and inside the transaction other processes would wait for it.
+    """
+
+    id: str
+    arguments: str
+    digest: str = ""
+
+    def hashed(self) -> str:
+        return self.digest or payload.digest(self.arguments)
+
+
+class Accepted(msgspec.Struct, frozen=True, gc=False):
+    """The execution that answers for an item, and whether this submission created it."""
+
+    id: str
+    created: bool
+
+
+def check_count(count: int) -> None:
+    """Refuses a submission that is too large for one transaction."""
+    if count > MOST_ITEMS:
+        raise ArgumentsError(
+            f"one call enqueues at most {MOST_ITEMS:,} executions, because it is one transaction: nothing was "
+            f"accepted. Split it into calls of {MOST_ITEMS:,} or fewer"
+        )
+
+
+def check_bytes(count: int) -> None:
+    if count > MOST_BYTES:
+        raise ArgumentsError(
+            f"one call enqueues at most {MOST_BYTES:,} bytes of arguments, not {count:,}: nothing was accepted. Split "
+            "it into smaller calls, or keep large data elsewhere and pass a reference"
+        )

@@ -1,0 +1,77 @@
+"""The client port: everything that handles, jobs, apps and schedules ask of Rota, as verbs with values.
+
+`StoreClient` is the implementation over a database. An HTTP client can stand in for it, because requests and answers
+are plain values and no function is sent. A client is bound to one namespace, one app and one actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rota.config import Settings
+from rota.domain.job import Definition, Queue
+from rota.domain.schedule import Spec
+from rota.domain.status import Status
+from rota.ids import IdSource
+from rota.ops.submission import Accepted, Header, Item
+from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
+from rota.store.timetable import ScheduleRow, TickRow
+
+if TYPE_CHECKING:
+    from rota.sdk.connection import Connection
+
+Parent = tuple[str, int]
+"""Id and fence of the attempt that enqueues a child."""
+
+
+class Client(Protocol):
+    """What the SDK needs; each verb is one request."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def ids(self) -> IdSource:
+        """Makes the ids of new executions."""
+
+    def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
+    async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
+    def status(self, id: str) -> Status: ...
+    def execution(self, id: str) -> ExecutionRow: ...
+    def attempts(self, id: str) -> list[AttemptRow]: ...
+    def wait(self, id: str, timeout_s: float | None) -> Ending | None:
+        """How the execution ended, as soon as it has; None after the timeout."""
+
+    async def await_end(self, id: str, timeout_s: float | None) -> Ending | None:
+        """`wait`, without blocking the event loop."""
+
+    def cancel(self, id: str) -> Status: ...
+    def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadRow]: ...
+    def replay(self, ids: Sequence[str]) -> list[str]:
+        """The ids of the new executions; ids that are no dead letters are passed over."""
+
+    def discard(self, ids: Sequence[str]) -> int: ...
+    def schedules(self) -> list[ScheduleRow]: ...
+    def schedule(self, name: str) -> ScheduleRow | None: ...
+    def ticks(self, name: str, low: int, high: int, most: int) -> list[TickRow]: ...
+    def put_schedule(self, name: str, spec: Spec) -> None: ...
+    def pause_schedule(self, name: str, note: str) -> bool: ...
+    def resume_schedule(self, name: str) -> bool: ...
+    def remove_schedule(self, name: str) -> bool: ...
+    def set_calendar(self, name: str, days: Sequence[str]) -> None: ...
+    def unset_calendars(self, specs: Sequence[Spec]) -> list[str]:
+        """The calendars that these schedules name and that do not exist."""
+
+    def declare(
+        self,
+        definitions: Sequence[Definition],
+        queues: Sequence[Queue],
+        schedules: Mapping[str, Spec],
+        *,
+        takes_precedence: bool,
+    ) -> int:
+        """Makes the declarations of code known as a deploy, and returns its number."""
+
+    def database(self) -> Connection:
+        """For `within` and `ctx.transaction`, which only a database has."""

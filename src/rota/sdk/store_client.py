@@ -1,0 +1,186 @@
+"""The client port over a database: one method per verb, one operation or read per method."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable, Mapping, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rota.config import Settings
+from rota.domain.job import Definition, Queue
+from rota.domain.schedule import Spec
+from rota.domain.status import Status
+from rota.ids import IdSource
+from rota.ops import control, deploy, enqueue, schedule
+from rota.ops.submission import Accepted, Header, Item
+from rota.sdk.client import Parent
+from rota.sdk.connection import Connection
+from rota.store import reader, timetable
+from rota.store.hints import Ended, Listener, Wanted
+from rota.store.port import View
+from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
+from rota.store.timetable import ScheduleRow, TickRow
+
+P = ParamSpec("P")
+T = TypeVar("T")
+POLL_S = 0.5
+ACTOR = "sdk"
+
+
+class StoreClient:
+    """Bound to the namespace of a connection and to an app."""
+
+    def __init__(self, connection: Connection, app: str) -> None:
+        self._connection = connection
+        self._namespace = connection.settings.namespace
+        self._app = app
+
+    @property
+    def settings(self) -> Settings:
+        return self._connection.settings
+
+    @property
+    def ids(self) -> IdSource:
+        return self._connection.ids
+
+    def database(self) -> Connection:
+        return self._connection
+
+    def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
+        store = self._connection.store()
+        if parent is not None:
+            return store.transact(enqueue.children, parent, header, items)
+        return store.transact(enqueue.enqueue, header, items)
+
+    async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
+        if parent is not None:
+            return await self._connection.transact(enqueue.children, parent, header, items)
+        return await self._connection.transact(enqueue.enqueue, header, items)
+
+    def status(self, id: str) -> Status:
+        return self._read(reader.status, self._namespace, id)
+
+    def execution(self, id: str) -> ExecutionRow:
+        return self._read(reader.execution, self._namespace, id)
+
+    def attempts(self, id: str) -> list[AttemptRow]:
+        return self._read(reader.attempts, self._namespace, id)
+
+    def cancel(self, id: str) -> Status:
+        return self._connection.store().transact(control.cancel, self._namespace, id, ACTOR)
+
+    def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadRow]:
+        return self._read(reader.dead, self._namespace, wanted, reason)
+
+    def replay(self, ids: Sequence[str]) -> list[str]:
+        successors = dict(zip(ids, self.ids.many(len(ids)), strict=True))
+        return self._connection.store().transact(control.replay, self._namespace, successors, ACTOR)
+
+    def discard(self, ids: Sequence[str]) -> int:
+        return self._connection.store().transact(control.discard, self._namespace, ids, ACTOR)
+
+    # --- Schedules -------------------------------------------------------------------------------
+
+    def schedules(self) -> list[ScheduleRow]:
+        return self._read(timetable.schedules, self._namespace, self._app)
+
+    def schedule(self, name: str) -> ScheduleRow | None:
+        return self._read(timetable.schedule_called, self._namespace, self._app, name)
+
+    def ticks(self, name: str, low: int, high: int, most: int) -> list[TickRow]:
+        return self._read(timetable.ticks, self._namespace, self._app, name, low, high, most)
+
+    def put_schedule(self, name: str, spec: Spec) -> None:
+        self._connection.store().transact(schedule.put, self._namespace, self._app, name, spec, ACTOR)
+
+    def pause_schedule(self, name: str, note: str) -> bool:
+        return self._connection.store().transact(schedule.pause, self._namespace, self._app, name, ACTOR, note)
+
+    def resume_schedule(self, name: str) -> bool:
+        return self._connection.store().transact(schedule.resume, self._namespace, self._app, name, ACTOR)
+
+    def remove_schedule(self, name: str) -> bool:
+        return self._connection.store().transact(schedule.remove, self._namespace, self._app, name, ACTOR)
+
+    def set_calendar(self, name: str, days: Sequence[str]) -> None:
+        self._connection.store().transact(schedule.set_calendar, self._namespace, name, days, ACTOR)
+
+    def unset_calendars(self, specs: Sequence[Spec]) -> list[str]:
+        return self._connection.store().transact(schedule.unset_calendars, self._namespace, specs)
+
+    def declare(
+        self,
+        definitions: Sequence[Definition],
+        queues: Sequence[Queue],
+        schedules: Mapping[str, Spec],
+        *,
+        takes_precedence: bool,
+    ) -> int:
+        declared = (self._namespace, self._app, definitions, queues, schedules)
+        return self._connection.store().transact(deploy.declare, *declared, takes_precedence=takes_precedence)
+
+    # --- Waiting for an end ----------------------------------------------------------------------
+
+    def wait(self, id: str, timeout_s: float | None) -> Ending | None:
+        ending = self._ending(id)
+        if ending is not None:
+            return ending
+        clock = self._connection.clock
+        give_up_at = None if timeout_s is None else clock.monotonic() + timeout_s
+        listener = self._listen(id)
+        try:
+            while (ending := self._ending(id)) is None:
+                left = POLL_S if give_up_at is None else min(POLL_S, give_up_at - clock.monotonic())
+                if left <= 0:
+                    return None
+                self._sleep(id, listener, clock.monotonic() + left)
+            return ending
+        finally:
+            listener.close()
+
+    async def await_end(self, id: str, timeout_s: float | None) -> Ending | None:
+        ending = await asyncio.to_thread(self._ending, id)
+        if ending is not None:
+            return ending
+        loop, named, listener = asyncio.get_running_loop(), asyncio.Event(), self._listen(id)
+        loop.add_reader(listener.fileno(), lambda: named.set() if _is_named(id, listener) else None)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (ending := await asyncio.to_thread(self._ending, id)) is None:
+                    try:
+                        async with asyncio.timeout(POLL_S):
+                            await named.wait()
+                    except TimeoutError:
+                        pass
+                    named.clear()
+                return ending
+        except TimeoutError:
+            return None
+        finally:
+            loop.remove_reader(listener.fileno())
+            listener.close()
+
+    def _ending(self, id: str) -> Ending | None:
+        return self._read(reader.ending, self._namespace, id)
+
+    def _listen(self, id: str) -> Listener:
+        bus = self._connection.store().bus
+        listener = bus.listen(Ended)
+        bus.send([Wanted((id,))])
+        return listener
+
+    def _sleep(self, id: str, listener: Listener, until: float) -> None:
+        """Sleeps until a hint names this execution, or until it is time to look anyway."""
+        clock = self._connection.clock
+        while (left := until - clock.monotonic()) > 0:
+            readable, _, _ = select.select([listener.fileno()], [], [], left)
+            if readable and _is_named(id, listener):
+                return
+
+    def _read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._connection.store().read(query, *args, **kwargs)
+
+
+def _is_named(id: str, listener: Listener) -> bool:
+    return any(isinstance(hint, Ended) and id in hint.ids for hint in listener.take())

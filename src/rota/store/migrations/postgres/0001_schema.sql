@@ -1,0 +1,752 @@
+-- Times are whole microseconds since 1970 UTC. An execution is in exactly one of scheduled, waiting, ready, running,
+-- or has one row in finished with final = 1: being in the table is being in the state.
+--
+-- Runs with search_path set to Rota's schema alone, so every name below is in it.
+
+CREATE TABLE namespace (
+    name       text PRIMARY KEY,
+    max_depth  bigint,
+    created_at bigint NOT NULL,
+    -- How long ended executions are kept, in seconds. Null: as long as the setting says. 0: for ever.
+    retention_s bigint
+);
+
+CREATE TABLE queue (
+    namespace   text NOT NULL,
+    name        text NOT NULL,
+    policy      text NOT NULL DEFAULT 'priority',
+    max_depth   bigint,
+    paused_at   bigint,
+    paused_by   text,
+    paused_note text,
+    PRIMARY KEY (namespace, name)
+);
+
+-- A lane is the interned (namespace, app, job, queue, requirements): what a claim scans.
+CREATE TABLE lane (
+    id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    namespace    text NOT NULL,
+    app          text NOT NULL,
+    job          text NOT NULL,
+    queue        text NOT NULL,
+    requirements text NOT NULL DEFAULT '',
+    UNIQUE (namespace, app, job, queue, requirements)
+);
+
+CREATE TABLE job (
+    id          uuid NOT NULL UNIQUE,
+    namespace   text NOT NULL,
+    app         text NOT NULL,
+    name        text NOT NULL,
+    version     bigint NOT NULL,
+    requirements text NOT NULL DEFAULT '',
+    pause_after integer,
+    failures    integer NOT NULL DEFAULT 0,
+    paused_at   bigint,
+    paused_by   text,
+    paused_note text,
+    PRIMARY KEY (namespace, app, name)
+);
+
+-- Claims read the paused jobs again and again.
+CREATE INDEX job_paused ON job (name) WHERE paused_at IS NOT NULL;
+
+-- A version is keyed by its content: registering known content adds nothing. Numbers count from 1 for each job.
+CREATE TABLE job_version (
+    namespace  text NOT NULL,
+    app        text NOT NULL,
+    job        text NOT NULL,
+    number     bigint NOT NULL,
+    digest     text NOT NULL,
+    definition text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (namespace, app, job, number),
+    UNIQUE (namespace, app, job, digest)
+);
+
+-- `deploy` is the number of the deploy whose schedules, queues and job versions are in force; null before the first
+-- worker of the app has joined. The row is the lock for every change of these.
+CREATE TABLE app (
+    namespace text NOT NULL,
+    name      text NOT NULL,
+    deploy    bigint,
+    PRIMARY KEY (namespace, name)
+);
+
+-- One row for each set of declarations that workers of an app have had, keyed by its content. Of the deploys that live
+-- workers declare, the one with the highest precedence is in force. `declared_at` is when a worker last started with it.
+CREATE TABLE deploy (
+    namespace   text NOT NULL,
+    app         text NOT NULL,
+    number      bigint NOT NULL,
+    precedence  bigint NOT NULL,
+    digest      text NOT NULL,
+    content     text NOT NULL,
+    created_at  bigint NOT NULL,
+    declared_at bigint NOT NULL,
+    PRIMARY KEY (namespace, app, number),
+    UNIQUE (namespace, app, digest)
+);
+
+-- Written once; only a debounce changes it, because it moves the start deadline. Partitioned by the time in the id:
+-- history is dropped by the day, not deleted by the row. The default partition takes what no other covers, and what
+-- outlives its day.
+CREATE TABLE execution (
+    id           uuid NOT NULL,
+    created_at   bigint NOT NULL,
+    run_at       bigint NOT NULL,
+    deadline     bigint,
+    job_version  bigint NOT NULL,
+    tick         bigint,
+    run          uuid,
+    parent       uuid,
+    replay_of    uuid,
+    lane         integer NOT NULL,
+    priority     integer NOT NULL,
+    map_index    integer,
+    namespace    text NOT NULL,
+    app          text NOT NULL,
+    job          text NOT NULL,
+    actor        text NOT NULL,
+    queue        text NOT NULL,
+    arguments    text NOT NULL,
+    key          text,
+    schedule     text,
+    step         text,
+    tags         text,
+    trace        text,
+    -- A JSON object of texts by name.
+    headers      text,
+    -- A JSON object: the timeout and the retry policy of this execution, in place of its job's.
+    overrides    text,
+    limit_keys   text,
+    affinity_key text,
+    batch_key    text,
+    cache_key    text,
+    callback     text,
+    catch_up smallint
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX execution_id ON execution (id);
+CREATE INDEX execution_job ON execution (namespace, job, id);
+CREATE TABLE execution_default PARTITION OF execution DEFAULT;
+
+-- The tables below stay small and change all the time. They are vacuumed early, and in one go.
+
+-- What moves carries fence, counted attempts, crashes and first start. scheduled with attempts > 0 is `retrying`.
+CREATE TABLE scheduled (
+    id             uuid PRIMARY KEY,
+    run_at         bigint NOT NULL,
+    first_start_at bigint,
+    lane           integer NOT NULL,
+    priority       integer NOT NULL,
+    fence          integer NOT NULL,
+    attempts       integer NOT NULL,
+    crashes        integer NOT NULL,
+    reason         text
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX scheduled_due ON scheduled (run_at, id);
+
+-- Executions behind at least one blocker. The rank is the one that they had, or will have, in ready.
+CREATE TABLE waiting (
+    id             uuid PRIMARY KEY,
+    rank           bigint NOT NULL,
+    since_at       bigint NOT NULL,
+    first_start_at bigint,
+    lane           integer NOT NULL,
+    fence          integer NOT NULL,
+    attempts       integer NOT NULL,
+    crashes        integer NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- What a waiting execution waits for; domain/blocker.py lists the kinds. The waiting row is the lock for its blockers.
+CREATE TABLE blocker (
+    execution uuid NOT NULL,
+    rank      bigint NOT NULL,
+    kind      text NOT NULL,
+    key       text NOT NULL,
+    PRIMARY KEY (execution, kind, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX blocker_rank ON blocker (kind, key, rank, execution);
+
+-- Blockers that have ended while executions are still behind them: upkeep releases these in batches.
+CREATE TABLE lifted_blocker (
+    released_at bigint NOT NULL,
+    kind        text NOT NULL,
+    key         text NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+
+CREATE TABLE ready (
+    id             uuid NOT NULL,
+    rank           bigint NOT NULL,
+    first_start_at bigint,
+    lane           integer NOT NULL,
+    fence          integer NOT NULL,
+    attempts       integer NOT NULL,
+    crashes        integer NOT NULL,
+    PRIMARY KEY (lane, rank, id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_vacuum_insert_threshold = -1);
+CREATE UNIQUE INDEX ready_id ON ready (id);
+
+CREATE TABLE running (
+    id             uuid PRIMARY KEY,
+    rank           bigint NOT NULL,
+    worker         bigint NOT NULL,
+    first_start_at bigint NOT NULL,
+    started_at     bigint NOT NULL,
+    cancel_at      bigint,
+    lane           integer NOT NULL,
+    fence          integer NOT NULL,
+    attempts       integer NOT NULL,
+    crashes        integer NOT NULL,
+    cancel_reason  text
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_vacuum_insert_threshold = -1);
+CREATE INDEX running_cancel ON running (worker) WHERE cancel_at IS NOT NULL;
+
+-- One row for every attempt; the one with final = 1 ends the execution. Partitioned like execution.
+CREATE TABLE finished (
+    id          uuid NOT NULL,
+    worker      bigint,
+    started_at  bigint,
+    finished_at bigint NOT NULL,
+    fence       integer NOT NULL,
+    final       integer NOT NULL,
+    attempts    integer NOT NULL,
+    crashes     integer NOT NULL,
+    status      text NOT NULL,
+    reason      text NOT NULL,
+    result      text,
+    error       text,
+    -- JSON: processor seconds, peak memory, exit code, signal.
+    usage text
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX finished_id ON finished (id, fence);
+-- Not for success: nearly all end so, and whoever looks for those finds them in the order of the ids.
+CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
+CREATE TABLE finished_default PARTITION OF finished DEFAULT;
+
+-- Failed executions that nobody has replayed or discarded yet.
+CREATE TABLE dead (
+    id        uuid PRIMARY KEY,
+    failed_at bigint NOT NULL,
+    namespace text NOT NULL,
+    app       text NOT NULL,
+    job       text NOT NULL,
+    queue     text NOT NULL,
+    reason    text NOT NULL,
+    -- Equal for errors of one cause (domain/fingerprint.py); null if there was no error.
+    fingerprint text
+);
+CREATE INDEX dead_job ON dead (namespace, job, id);
+
+-- Idempotency and unique keys: (namespace, app, job, kind, key) -> the execution that holds it.
+CREATE TABLE unique_key (
+    namespace      text NOT NULL,
+    app            text NOT NULL,
+    job            text NOT NULL,
+    kind           text NOT NULL,
+    key            text NOT NULL,
+    holder         uuid NOT NULL,
+    arguments_hash text NOT NULL,
+    taken_at       bigint NOT NULL,
+    PRIMARY KEY (namespace, app, job, kind, key)
+);
+
+-- Start deadlines still to come; a row is only a reminder, the truth is in the state tables.
+CREATE TABLE expiry (
+    deadline bigint NOT NULL,
+    id       uuid NOT NULL,
+    PRIMARY KEY (deadline, id)
+);
+
+-- One row for every incarnation of a worker process; the lease is here. Ids are never used again.
+CREATE TABLE worker (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    pid          bigint NOT NULL,
+    concurrency  bigint NOT NULL,
+    started_at   bigint NOT NULL,
+    heartbeat_at bigint NOT NULL,
+    lease_until  bigint NOT NULL,
+    stopped_at   bigint,
+    deploy       bigint,
+    namespace    text NOT NULL,
+    app          text NOT NULL,
+    name         text NOT NULL,
+    host         text NOT NULL,
+    version      text NOT NULL,
+    offers       text NOT NULL DEFAULT '{}',
+    queues       text NOT NULL,
+    jobs         text NOT NULL,
+    state        text NOT NULL,
+    -- Which supervisor a worker process belongs to, and how few and how many of its kind that may have.
+    supervisor text NOT NULL DEFAULT '',
+    least bigint NOT NULL DEFAULT 1,
+    most bigint NOT NULL DEFAULT 1,
+    -- Why a worker cannot start processes at present: a JSON object of reasons by what they are for; null if it can.
+    trouble text
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX worker_live ON worker (id) WHERE stopped_at IS NULL;
+-- When the last worker of a deploy stopped.
+CREATE INDEX worker_deploy ON worker (namespace, app, deploy, stopped_at);
+
+CREATE TABLE audit (
+    id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at        bigint NOT NULL,
+    namespace text NOT NULL,
+    actor     text NOT NULL,
+    action    text NOT NULL,
+    subject   text NOT NULL,
+    before    text,
+    after     text
+);
+CREATE INDEX audit_namespace ON audit (namespace, id);
+
+-- What is left of executions that were pruned: one row for every job, queue, status and hour of their ends.
+CREATE TABLE summary (
+    hour       bigint NOT NULL,
+    executions bigint NOT NULL,
+    ran_us     bigint NOT NULL,
+    longest_us bigint NOT NULL,
+    namespace  text NOT NULL,
+    app        text NOT NULL,
+    job        text NOT NULL,
+    queue      text NOT NULL,
+    status     text NOT NULL,
+    PRIMARY KEY (namespace, job, hour, app, queue, status)
+);
+
+-- Work that one node does for all: who comes next sees when it was done, and goes on where the last one stopped.
+CREATE TABLE chore (
+    name     text PRIMARY KEY,
+    begun_at bigint NOT NULL,
+    beat_at  bigint NOT NULL,
+    done_at  bigint NOT NULL,
+    full_at  bigint NOT NULL,
+    removed  bigint NOT NULL,
+    mark     text NOT NULL
+) WITH (fillfactor = 50);
+
+-- Keys go after the history of their holders, oldest first.
+CREATE INDEX unique_key_taken ON unique_key (taken_at, holder);
+
+-- Schedules, what became of their ticks, and calendars.
+
+-- What its owner says. One that was removed stays as long as its ledger.
+CREATE TABLE schedule (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    revision       bigint NOT NULL DEFAULT 1,
+    created_at     bigint NOT NULL,
+    updated_at     bigint NOT NULL,
+    paused_at      bigint,
+    removed_at     bigint,
+    namespace      text NOT NULL,
+    app            text NOT NULL,
+    name           text NOT NULL,
+    job            text NOT NULL,
+    origin         text NOT NULL,
+    spec           text NOT NULL,
+    paused_by      text,
+    paused_note    text
+);
+CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
+-- Also of those that were removed: their ledger goes by that name as well.
+CREATE INDEX schedule_ever ON schedule (name, app, namespace);
+CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
+CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
+
+-- Where the hand of its clock stands: what moves with every tick, and so is kept apart from what does not. All ticks
+-- up to `cursor` have been decided. `next_at` is when to look again; null if paused, over, or waiting for the end of
+-- `waits_for`, and then it comes `delay` after that. With another revision than its schedule it is not of now.
+CREATE TABLE hand (
+    schedule       bigint PRIMARY KEY,
+    revision       bigint NOT NULL,
+    cursor         bigint NOT NULL,
+    next_at        bigint,
+    delay          bigint,
+    last_at        bigint,
+    last_late      bigint,
+    waits_for      uuid,
+    last_execution uuid,
+    shard          integer NOT NULL,
+    held           text NOT NULL DEFAULT '[]',
+    last_outcome   text
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX hand_due ON hand (shard, next_at);
+CREATE INDEX hand_waits ON hand (waits_for) WHERE waits_for IS NOT NULL;
+
+-- One row for each tick that was decided by itself, or for a range of `count` ticks with one outcome. The ledger is
+-- kept for longer than history: when an execution goes, how it `ended` is written here.
+CREATE TABLE tick (
+    schedule   bigint NOT NULL,
+    at         bigint NOT NULL,
+    until      bigint NOT NULL,
+    count      bigint NOT NULL,
+    decided_at bigint NOT NULL,
+    execution  uuid,
+    outcome    text NOT NULL,
+    ended      text,
+    PRIMARY KEY (schedule, at)
+);
+-- The ledger is read between two instants: a range that reaches into that time is found by its end.
+CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
+
+CREATE TABLE calendar (
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    days       text NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+
+-- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
+
+-- Pieces of the logs of all attempts: the lines from number `first` to number `last` of one attempt, as JSON.
+-- Partitioned like execution.
+CREATE TABLE log (
+    id    uuid NOT NULL,
+    fence integer NOT NULL,
+    last  integer NOT NULL,
+    first integer NOT NULL,
+    text  text NOT NULL
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX log_id ON log (id, fence, last);
+CREATE TABLE log_default PARTITION OF log DEFAULT;
+
+-- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
+-- JSON, and stays when another attempt begins.
+CREATE TABLE note (
+    id         uuid PRIMARY KEY,
+    at         bigint NOT NULL,
+    done       double precision,
+    total      double precision,
+    fence      integer NOT NULL,
+    suspicion  integer NOT NULL DEFAULT 0,
+    note       text,
+    checkpoint text
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- How it stands with what jobs rely on. A breaker is open if opened_at is there; one may try at retry_at.
+CREATE TABLE breaker (
+    namespace   text NOT NULL,
+    name        text NOT NULL,
+    opened_at   bigint,
+    retry_at    bigint,
+    wait        bigint NOT NULL DEFAULT 0,
+    probe_until bigint,
+    failures    integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (namespace, name)
+) WITH (fillfactor = 50);
+
+-- Which worker last ran an execution with this value of an argument.
+CREATE TABLE affinity (
+    used_at   bigint NOT NULL,
+    worker    bigint NOT NULL,
+    namespace text NOT NULL,
+    app       text NOT NULL,
+    key       text NOT NULL,
+    PRIMARY KEY (namespace, app, key)
+) WITH (fillfactor = 70);
+
+-- Every execution and where it stands now.
+CREATE VIEW state AS
+SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
+       x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
+       CASE WHEN f.id IS NOT NULL THEN f.status
+            WHEN u.id IS NOT NULL THEN 'running'
+            WHEN r.id IS NOT NULL THEN 'queued'
+            WHEN s.id IS NOT NULL THEN CASE WHEN s.attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+            WHEN w.id IS NOT NULL THEN 'waiting' END AS status,
+       coalesce(f.reason, u.cancel_reason, s.reason, CASE WHEN w.id IS NOT NULL THEN
+           (SELECT min(b.kind) FROM blocker b WHERE b.execution = w.id) END, '') AS reason,
+       coalesce(f.fence, u.fence, r.fence, s.fence, w.fence) AS fence,
+       coalesce(f.attempts, u.attempts, r.attempts, s.attempts, w.attempts) AS attempts,
+       coalesce(f.crashes, u.crashes, r.crashes, s.crashes, w.crashes) AS crashes,
+       s.run_at AS due_at,
+       coalesce(f.started_at, u.started_at) AS started_at,
+       f.finished_at,
+       u.cancel_at,
+       coalesce(f.worker, u.worker) AS worker
+FROM execution x
+LEFT JOIN finished f ON f.id = x.id AND f.final = 1
+LEFT JOIN running u ON u.id = x.id
+LEFT JOIN ready r ON r.id = x.id
+LEFT JOIN scheduled s ON s.id = x.id
+LEFT JOIN waiting w ON w.id = x.id;
+
+-- Enqueue from SQL, in whatever language and transaction: SELECT rota.enqueue('send', '{"to": "a@b.c"}').
+--
+-- It does what ops/enqueue.py does, and tests/transaction holds the two against each other. It runs with the rights of
+-- its caller. The search path is fixed, with the temporary schema last, so that nobody can put tables of their own
+-- in the place of ours; its owner may therefore make it SECURITY DEFINER.
+
+SELECT set_config('search_path', format('%I, pg_temp', current_schema()), true);
+
+CREATE FUNCTION enqueue(
+    job text,
+    arguments jsonb DEFAULT '{}',
+    app text DEFAULT NULL,
+    namespace text DEFAULT 'default',
+    queue text DEFAULT NULL,
+    priority integer DEFAULT NULL,
+    delay interval DEFAULT NULL,
+    run_at timestamptz DEFAULT NULL,
+    key text DEFAULT NULL,
+    tags text[] DEFAULT NULL,
+    start_by timestamptz DEFAULT NULL,
+    start_within interval DEFAULT NULL,
+    timeout interval DEFAULT NULL,
+    retry integer DEFAULT NULL,
+    headers jsonb DEFAULT NULL,
+    notify boolean DEFAULT false
+) RETURNS uuid
+LANGUAGE plpgsql
+SET search_path FROM CURRENT
+AS $function$
+DECLARE
+    hidden    CONSTANT text := '[[:cntrl:]\u00A0\u00AD\u200B-\u200F\u2028-\u202F\u205F-\u2064\u3000\uFEFF]';
+    infinite  CONSTANT jsonpath := '$.** ? (@.type() == "number" && (@ > 1.7976931348623158e308 || '
+                                   '@ < -1.7976931348623158e308))';
+    now_us    bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+    written   text;
+    apps      text[];
+    wrong     text;
+    version   bigint;
+    defined   jsonb;
+    required  text;
+    lane      integer;
+    policy    text;
+    max_depth bigint;
+    depth     bigint;
+    oldest    bigint;
+    after_s   numeric;
+    due_at    bigint;
+    deadline  bigint;
+    place     bigint;
+    hash      text;
+    holder    uuid;
+    known     text;
+    stored    text;
+    id        uuid;
+    overrides jsonb;
+BEGIN
+    -- What cannot be meant, in the words of the Python API.
+    IF enqueue.job IS NULL OR enqueue.namespace IS NULL THEN
+        RAISE 'the job and the namespace must be given' USING ERRCODE = 'RT003';
+    END IF;
+    IF enqueue.arguments IS NULL OR jsonb_typeof(enqueue.arguments) <> 'object' THEN
+        RAISE '%(): the arguments must be one JSON object, by parameter name', enqueue.job USING ERRCODE = 'RT002';
+    END IF;
+    IF enqueue.delay IS NOT NULL AND enqueue.run_at IS NOT NULL THEN
+        RAISE 'give delay or run_at, not both' USING ERRCODE = 'RT003';
+    END IF;
+    IF enqueue.start_by IS NOT NULL AND enqueue.start_within IS NOT NULL THEN
+        RAISE 'give start_by or start_within, not both' USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT extract(epoch FROM coalesce(enqueue.delay, '0'::interval)) BETWEEN 0 AND 3153600000 THEN
+        RAISE 'delay must be between 0 and 100 years, not %', enqueue.delay USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT extract(epoch FROM coalesce(enqueue.start_within, '1 s'::interval)) BETWEEN 0.000001 AND 3153600000 THEN
+        RAISE 'start_within must be longer than zero and at most 100 years, not %', enqueue.start_within
+            USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT (isfinite(coalesce(enqueue.run_at, now())) AND isfinite(coalesce(enqueue.start_by, now()))) THEN
+        RAISE 'run_at and start_by must be instants, not infinity' USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT (coalesce(enqueue.run_at, now()) BETWEEN '0001-01-01Z' AND '9999-12-31Z'
+            AND coalesce(enqueue.start_by, now()) BETWEEN '0001-01-01Z' AND '9999-12-31Z') THEN
+        RAISE 'run_at and start_by must be in the years 1 to 9999' USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT coalesce(enqueue.priority, 0) BETWEEN -100 AND 100 THEN
+        RAISE 'priority must be between -100 and 100, not %', enqueue.priority USING ERRCODE = 'RT003';
+    END IF;
+    IF enqueue.queue IS NOT NULL
+       AND (length(enqueue.queue) > 128 OR enqueue.queue !~ '^[A-Za-z_][A-Za-z0-9_.:-]*$' OR enqueue.queue ~ '\n') THEN
+        RAISE 'a queue''s name must start with a letter and have at most 128 letters, digits or _ . : -, not %',
+            quote_literal(left(enqueue.queue, 64)) USING ERRCODE = 'RT003';
+    END IF;
+    IF enqueue.key IS NOT NULL AND (length(enqueue.key) NOT BETWEEN 1 AND 512 OR enqueue.key ~ hidden) THEN
+        RAISE 'key must be 1 to 512 printable characters, not %', quote_literal(left(enqueue.key, 64))
+            USING ERRCODE = 'RT003';
+    END IF;
+    IF enqueue.tags IS NOT NULL THEN
+        IF array_ndims(enqueue.tags) > 1 THEN
+            RAISE 'tags must be one list of texts' USING ERRCODE = 'RT003';
+        END IF;
+        IF cardinality(enqueue.tags) > 50 THEN
+            RAISE 'an execution has at most 50 tags, not %', cardinality(enqueue.tags) USING ERRCODE = 'RT003';
+        END IF;
+        IF EXISTS (SELECT FROM unnest(enqueue.tags) t
+                   WHERE t IS NULL OR length(t) NOT BETWEEN 1 AND 512 OR t ~ hidden) THEN
+            RAISE 'a tag must be 1 to 512 printable characters' USING ERRCODE = 'RT003';
+        END IF;
+    END IF;
+    IF NOT extract(epoch FROM coalesce(enqueue.timeout, '1 s'::interval)) BETWEEN 0.000001 AND 3153600000 THEN
+        RAISE 'timeout must be longer than zero and at most 100 years, not %', enqueue.timeout USING ERRCODE = 'RT003';
+    END IF;
+    IF NOT coalesce(enqueue.retry, 1) BETWEEN 1 AND 1000 THEN
+        RAISE 'retry is the number of attempts, between 1 and 1000, not %', enqueue.retry USING ERRCODE = 'RT003';
+    END IF;
+    IF jsonb_typeof(enqueue.headers) <> 'object'
+       OR jsonb_path_exists(enqueue.headers, '$.* ? (@.type() != "string")') THEN
+        RAISE 'headers must be one JSON object of texts' USING ERRCODE = 'RT003';
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_object_keys(enqueue.headers) n
+               WHERE length(n) NOT BETWEEN 1 AND 512 OR n ~ hidden) THEN
+        RAISE 'a header''s name must be 1 to 512 printable characters' USING ERRCODE = 'RT003';
+    END IF;
+    IF octet_length(enqueue.headers::text) > 16384 THEN
+        RAISE 'headers take at most 16384 bytes of JSON, not %', octet_length(enqueue.headers::text)
+            USING ERRCODE = 'RT003';
+    END IF;
+    written := enqueue.arguments::text;
+    IF octet_length(written) > 1048576 THEN
+        RAISE '%(): the arguments are % bytes of JSON; at most 1048576 are stored. Keep large data elsewhere and pass a '
+              'reference.', enqueue.job, octet_length(written) USING ERRCODE = 'RT002';
+    END IF;
+    IF length(written) > 200 AND jsonb_path_exists(enqueue.arguments, 'strict $.**{201}') THEN
+        RAISE '%(): the arguments are nested deeper than 200 levels', enqueue.job USING ERRCODE = 'RT002';
+    END IF;
+
+    IF jsonb_path_exists(enqueue.arguments, infinite) THEN
+        RAISE '%(): a number in the arguments is too large', enqueue.job USING ERRCODE = 'RT002';
+    END IF;
+
+    -- The job as the definition says that is in force.
+    IF enqueue.app IS NULL THEN
+        SELECT array_agg(j.app ORDER BY j.app) INTO apps
+        FROM job j WHERE j.namespace = enqueue.namespace AND j.name = enqueue.job;
+        IF cardinality(apps) > 1 THEN
+            RAISE 'the apps % have a job %: say which with app => ...', array_to_string(apps, ', '),
+                quote_literal(enqueue.job) USING ERRCODE = 'RT001';
+        END IF;
+        enqueue.app := apps[1];
+    END IF;
+    SELECT j.version, v.definition::jsonb, j.requirements INTO version, defined, required
+    FROM job j JOIN job_version v
+        ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
+    WHERE j.namespace = enqueue.namespace AND j.app = enqueue.app AND j.name = enqueue.job;
+    IF version IS NULL THEN
+        RAISE '% has no job %: check the name, or start a worker of the app once so that its jobs are known',
+            coalesce('app ' || quote_literal(enqueue.app), 'the namespace ' || quote_literal(enqueue.namespace)),
+            quote_literal(enqueue.job) USING ERRCODE = 'RT001';
+    END IF;
+    enqueue.queue := coalesce(enqueue.queue, defined ->> 'queue');
+    enqueue.priority := coalesce(enqueue.priority, (defined ->> 'priority')::integer);
+
+    -- Arguments by name. Their types are checked when the function is called.
+    SELECT max(concat(CASE WHEN p.name IS NULL THEN 'there is no argument `' ELSE 'missing argument `' END,
+                      coalesce(a.name, p.name), '`')) INTO wrong
+    FROM jsonb_object_keys(enqueue.arguments) a (name)
+    FULL JOIN jsonb_each(defined -> 'parameters') p (name, about) ON p.name = a.name
+    WHERE (p.name IS NULL AND NOT jsonb_path_exists(defined, '$.parameters.*.others'))
+       OR (a.name IS NULL AND (p.about ->> 'required')::boolean);
+    IF wrong IS NOT NULL THEN
+        RAISE '%(): %; it takes (%)', enqueue.job, wrong, (
+            SELECT string_agg(p.name || CASE WHEN (p.about ->> 'required')::boolean THEN '' ELSE ' = ...' END, ', ')
+            FROM jsonb_each(defined -> 'parameters') p (name, about)) USING ERRCODE = 'RT002';
+    END IF;
+
+    -- Where it goes. The first enqueue to a queue that no definition names brings the queue into being.
+    FOR look IN 1..2 LOOP
+        SELECT l.id, q.policy, q.max_depth INTO lane, policy, max_depth
+        FROM lane l JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+        WHERE l.namespace = enqueue.namespace AND l.app = enqueue.app AND l.job = enqueue.job
+          AND l.queue = enqueue.queue AND l.requirements = required;
+        EXIT WHEN lane IS NOT NULL;
+        INSERT INTO queue (namespace, name) VALUES (enqueue.namespace, enqueue.queue) ON CONFLICT DO NOTHING;
+        INSERT INTO lane (namespace, app, job, queue, requirements)
+        VALUES (enqueue.namespace, enqueue.app, enqueue.job, enqueue.queue, required) ON CONFLICT DO NOTHING;
+    END LOOP;
+
+    -- When.
+    due_at := CASE WHEN enqueue.run_at IS NOT NULL
+                   THEN greatest(now_us, round(extract(epoch FROM enqueue.run_at) * 1000000))
+                   ELSE now_us + round(extract(epoch FROM coalesce(enqueue.delay, '0'::interval)) * 1000000) END;
+    deadline := CASE WHEN enqueue.start_by IS NOT NULL THEN round(extract(epoch FROM enqueue.start_by) * 1000000)
+                     ELSE due_at + round(1000000 * coalesce(extract(epoch FROM enqueue.start_within),
+                                                            (defined ->> 'start_within_s')::numeric)) END;
+
+    overrides := jsonb_strip_nulls(jsonb_build_object(
+        'timeout_s', extract(epoch FROM enqueue.timeout),
+        'retry', CASE WHEN enqueue.retry IS NOT NULL
+                      THEN jsonb_build_object('policy', 'Exponential', 'attempts', enqueue.retry) END));
+
+    -- Milliseconds, then the fraction of one, so that ids sort by the time they were made.
+    id := (lpad(to_hex(now_us / 1000), 12, '0') || '7' || lpad(to_hex(now_us % 1000 * 4096 / 1000), 3, '0')
+           || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid;
+
+    -- Until the commit, one caller at a time for each key.
+    IF enqueue.key IS NOT NULL THEN
+        PERFORM pg_advisory_xact_lock_shared(hashtextextended(
+            concat_ws(' ', current_schema(), enqueue.namespace, enqueue.app, enqueue.job), 0));
+        PERFORM pg_advisory_xact_lock(hashtextextended(concat_ws(
+            ' ', current_schema(), enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key), 0));
+        hash := encode(sha256(convert_to(written, 'UTF8')), 'hex');
+        SELECT k.holder, k.arguments_hash INTO holder, known FROM unique_key k
+        WHERE k.namespace = enqueue.namespace AND k.app = enqueue.app AND k.job = enqueue.job
+          AND k.kind = 'idempotency' AND k.key = enqueue.key;
+        IF known = hash THEN
+            RETURN holder;
+        ELSIF known IS NOT NULL THEN
+            SELECT x.arguments INTO stored FROM execution x WHERE x.id = holder;
+            -- A unique key may have answered the call that took the key, with an execution of other arguments.
+            RAISE 'the key % belongs to execution % of job % with the arguments %; this call has %. Use another key, or '
+                  'the same arguments.', quote_literal(enqueue.key), holder, quote_literal(enqueue.job),
+                  left(coalesce(stored, '(pruned)'), 200) ||
+                  CASE WHEN encode(sha256(convert_to(stored::jsonb::text, 'UTF8')), 'hex') <> known
+                       THEN ', which answered a call with others' ELSE '' END,
+                  left(written, 200) USING ERRCODE = 'RT004';
+        END IF;
+        INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
+        VALUES (enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key, id, hash, now_us)
+        -- Only where the transaction sees an older state than the key; and then this is refused as it should be.
+        ON CONFLICT ON CONSTRAINT unique_key_pkey DO UPDATE SET holder = excluded.holder;
+    END IF;
+
+    IF max_depth IS NOT NULL THEN
+        SELECT count(*) INTO depth FROM (
+            SELECT FROM lane l JOIN ready r ON r.lane = l.id
+            WHERE l.namespace = enqueue.namespace AND l.queue = enqueue.queue LIMIT max_depth + 1) counted;
+        IF depth >= max_depth THEN
+            SELECT min(x.run_at) INTO oldest FROM lane l
+            CROSS JOIN LATERAL (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) head
+            JOIN execution x ON x.id = head.id
+            WHERE l.namespace = enqueue.namespace AND l.queue = enqueue.queue;
+            after_s := least(60, greatest(1, round(coalesce(now_us - oldest, 0) / 20000000.0, 1)));
+            RAISE 'queue % is full (% of % queued): nothing was accepted, retry after % s', quote_literal(enqueue.queue),
+                depth, max_depth, trim_scale(after_s) USING ERRCODE = 'RT005';
+        END IF;
+    END IF;
+
+    INSERT INTO execution (
+        id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, key, created_at, run_at, deadline,
+        tags, headers, overrides)
+    VALUES (
+        id, enqueue.namespace, enqueue.app, enqueue.job, version, 'sql:' || session_user, enqueue.queue, lane,
+        enqueue.priority, written, enqueue.key, now_us, due_at, deadline,
+        array_to_json(enqueue.tags)::text, nullif(enqueue.headers, '{}')::text, nullif(overrides, '{}')::text);
+    IF deadline IS NOT NULL THEN
+        INSERT INTO expiry (deadline, id) VALUES (deadline, id);
+    END IF;
+    IF due_at <= now_us THEN
+        place := CASE policy WHEN 'fifo' THEN due_at ELSE due_at - enqueue.priority * 60000000::bigint END;
+        INSERT INTO ready (lane, rank, id, fence, attempts, crashes) VALUES (lane, place, id, 0, 0, 0);
+    ELSE
+        INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
+        VALUES (id, lane, enqueue.priority, due_at, 0, 0, 0);
+    END IF;
+    IF enqueue.notify THEN
+        PERFORM pg_notify(current_schema() || '_hints', CASE WHEN place IS NULL
+            THEN jsonb_build_array(jsonb_build_object('type', 'due', 'at', due_at))
+            ELSE jsonb_build_array(jsonb_build_object('type', 'ready', 'lanes', jsonb_build_object(lane, place)))
+            END::text);
+    END IF;
+    RETURN id;
+END
+$function$;
+
+COMMENT ON FUNCTION enqueue IS 'Accepts one execution of a job in the caller''s transaction and returns its id.';
+
+SELECT set_config('search_path', quote_ident(current_schema()), true);

@@ -1,4 +1,0 @@
--- Which supervisor a worker process belongs to, and how few and how many of its kind that may have.
-ALTER TABLE worker ADD COLUMN supervisor TEXT NOT NULL DEFAULT '';
-ALTER TABLE worker ADD COLUMN least INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE worker ADD COLUMN most INTEGER NOT NULL DEFAULT 1;

@@ -1,0 +1,1 @@
+"""PostgreSQL behind `rota.store.port`."""

@@ -1,0 +1,311 @@
+"""Hints through PostgreSQL: LISTEN and NOTIFY, on one connection for each process.
+
+A hint is sent after the commit, by a thread of its own that gathers what came meanwhile: NOTIFY in every transaction
+would cost a quarter of the speed, and a listener in every worker process nearly all of it. Ends are only told to those
+who said that they wait for them. Behind a pooler nobody can listen; then hints are sent and everybody polls, unless a
+direct URL is given for listening.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+import psycopg
+
+from rota.clock import MACHINE
+from rota.store.hints import Ended, Hint, HintDecoder, Listener, Wanted, merged
+from rota.store.postgres import watch
+from rota.store.postgres.errors import translated
+from rota.store.postgres.link import Link, checked
+from rota.store.postgres.url import Address
+
+log = logging.getLogger("rota.store")
+
+MOST_BYTES = 7000
+MOST_IDS = 150
+MOST_WANTED = 100_000
+WANTED_S = 30.0
+LATELY_S = 1.0
+GATHER_S = 0.003
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 0.5
+LONGEST_WAIT_S = 30.0
+ANSWER_S = 5.0
+PATIENCE = 5
+"""After so many vain tries in a row it is worth a word."""
+_encode = msgspec.json.Encoder().encode
+
+
+class PostgresBus:
+    """One thread and one connection, from the first use on."""
+
+    def __init__(self, address: Address, *, is_apart: bool = False) -> None:
+        """`is_apart` if this is not where the store is: then nobody else would say that it is away."""
+        self._address = address
+        self._is_apart = is_apart
+        self._channel = f"{address.schema}_hints"
+        self._decoder = HintDecoder(MACHINE, f"the channel {self._channel}")
+        self._lock = threading.Lock()
+        self._outbox: list[Hint] = []
+        self._listeners: list[_PipeListener] = []
+        self._wanted: dict[str, float] = {}
+        self._send_at = 0.0
+        self._ended: deque[tuple[float, Ended]] = deque()
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+        self._thread: threading.Thread | None = None
+        self._link: Link | None = None
+        self._is_closed = False
+        self.is_live = False
+        """Whether hints of others reach us now."""
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        if hints:
+            with self._lock:
+                is_first = not self._outbox
+                self._outbox.extend(hints)
+            self._deliver(hints)
+            if is_first:
+                self._start()
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        listener = _PipeListener(kinds, self._forget)
+        with self._lock:
+            self._listeners.append(listener)
+        self._start()
+        return listener
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._wake()
+        if self._thread is not None:
+            self._thread.join(timeout=5.0)
+        os.close(self._wake_in)
+        os.close(self._wake_out)
+
+    def abandon(self) -> None:
+        """This is a copy that came through a fork."""
+        self._is_closed = True
+
+    def _forget(self, listener: _PipeListener) -> None:
+        with self._lock:
+            self._listeners.remove(listener)
+
+    def _start(self) -> None:
+        with self._lock:
+            is_running = self._thread is not None and self._thread.is_alive()
+            if not is_running and not self._is_closed:
+                self._thread = threading.Thread(target=self._serve, name="rota-hints", daemon=True)
+                self._thread.start()
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._wake_in, b"!")
+
+    def _serve(self) -> None:
+        pause_s, failures = FIRST_PAUSE_S, 0
+        while not self._is_closed:
+            try:
+                self._work()
+                pause_s, failures = FIRST_PAUSE_S, 0
+            except BaseException as error:  # Without this thread a process gets no wake-ups until it is restarted.
+                failures += 1
+                self._complain(error, failures)
+                self._drop()
+                # Whoever missed hints meanwhile polls; what waits to be sent is sent when the server is back.
+                select.select([], [], [], pause_s)
+                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+        if pause_s == FIRST_PAUSE_S:
+            # The last words, also of a program that was over before there was a connection.
+            with contextlib.suppress(psycopg.Error):
+                self._flush()
+        self._drop()
+
+    def _complain(self, error: BaseException, failures: int) -> None:
+        if not isinstance(error, psycopg.Error):
+            if failures == 1:
+                log.error("the thread for wake-ups failed and connects again", exc_info=error)
+            return
+        if self._is_apart and failures == PATIENCE:
+            shown = translated(error, self._address.shown)
+            log.warning("no wake-ups come by listen_url, so work is found by polling only: %s", shown)
+        log.debug("hints: %s", error)
+
+    def _work(self) -> None:
+        link = self._open()
+        now = MACHINE.monotonic()
+        if now >= self._send_at:
+            self._flush()
+            self._receive(link)  # What came with the answer does not make the socket readable.
+        wait_s = max(0.0, self._send_at - now) if self._outbox else LONGEST_WAIT_S
+        # Not select.select, which refuses descriptors from 1024 on.
+        poll = select.poll()
+        for descriptor in (link.connection.pgconn.socket, self._wake_out):
+            poll.register(descriptor, select.POLLIN)
+        readable = poll.poll(math.ceil(wait_s * 1000))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_out, 4096)
+        if not readable and wait_s == LONGEST_WAIT_S:
+            # Silence may mean that nothing happens, or that nothing reaches us any more.
+            self._ask(link, b"SELECT 1")
+        self._receive(link)
+
+    def _ask(self, link: Link, query: bytes, *parameters: str) -> None:
+        """Hints are for now or never: a server that does not answer soon is left.
+
+        Through libpq, because a cursor would take the notifications that come along with the answer for itself.
+        """
+        link.give_up_at = watch.in_seconds(ANSWER_S)
+        checked(link.connection.pgconn.exec_params(query, [value.encode() for value in parameters]))
+        link.give_up_at = None
+
+    def _open(self) -> Link:
+        if self._link is None:
+            self._link = Link(self._address, "hints", planner=False)
+            if not self._link.is_pooled:
+                self._link.give_up_at = watch.in_seconds(ANSWER_S)
+                self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')).encode(), prepare=False)
+                # To send a hint is a commit, but nothing would be lost with it.
+                self._link.connection.execute("SET synchronous_commit = off", prepare=False)
+                self._link.give_up_at = None
+                self.is_live = True
+        return self._link
+
+    def _drop(self) -> None:
+        self.is_live = False
+        link, self._link = self._link, None
+        if link is not None:
+            with contextlib.suppress(OSError):
+                link.close()
+
+    def _receive(self, link: Link) -> None:
+        pgconn = link.connection.pgconn
+        pgconn.consume_input()
+        heard: list[Hint] = []
+        while (notify := pgconn.notifies()) is not None:
+            if notify.be_pid != pgconn.backend_pid:
+                heard.extend(self._decoder.decode(notify.extra))
+        if heard:
+            self._deliver(merged(heard))
+
+    def _deliver(self, hints: Sequence[Hint]) -> None:
+        """To those who listen in this process."""
+        with self._lock:
+            listeners = list(self._listeners)
+            for hint in hints:
+                if isinstance(hint, Wanted):
+                    self._remember(hint.ids)
+        for listener in listeners:
+            listener.put(hints)
+
+    def _remember(self, ids: Sequence[str]) -> None:
+        now = MACHINE.monotonic()
+        if len(self._wanted) > MOST_WANTED:
+            self._wanted = {id: until for id, until in self._wanted.items() if until > now}
+            if len(self._wanted) > MOST_WANTED:
+                return  # Callers that wait for an end also poll.
+        self._wanted.update(dict.fromkeys(ids, now + WANTED_S))
+        # Some may have ended while the wish was on its way.
+        lately = set(ids).intersection(id for _, hint in self._ended for id in hint.ids)
+        if lately:
+            self._outbox.append(Ended(tuple(lately)))
+
+    def _flush(self) -> None:
+        """Sends what has gathered, then nothing for a moment: one NOTIFY costs the same for all that comes then."""
+        with self._lock:
+            hints, self._outbox = self._outbox, []
+        hints = self._worth_telling(hints)
+        if not hints:
+            return
+        try:
+            link = self._open()
+            for payload in _payloads(merged(hints)):
+                self._ask(link, b"SELECT pg_notify($1, $2)", self._channel, payload)
+        except psycopg.Error:
+            with self._lock:
+                self._outbox = hints[-1000:] + self._outbox
+            raise
+        self._send_at = MACHINE.monotonic() + GATHER_S
+
+    def _worth_telling(self, hints: list[Hint]) -> list[Hint]:
+        wanted, now = self._wanted, MACHINE.monotonic()
+        while self._ended and self._ended[0][0] < now - LATELY_S:
+            self._ended.popleft()
+        kept: list[Hint] = []
+        for hint in hints:
+            if isinstance(hint, Ended):
+                self._ended.append((now, hint))
+                ids = tuple(id for id in hint.ids if id in wanted) if wanted else ()
+                if ids:
+                    kept.append(Ended(ids))
+            else:
+                kept.append(hint)
+        return kept
+
+
+class _PipeListener:
+    """A receiver in this process: hints in a list, and a pipe that becomes readable."""
+
+    def __init__(self, kinds: Sequence[type[Hint]], forget: object) -> None:
+        self._kinds = tuple(kinds)
+        self._forget = forget
+        self._lock = threading.Lock()
+        self._hints: list[Hint] = []
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._out, False)
+        os.set_blocking(self._in, False)
+        self._is_closed = False
+
+    def fileno(self) -> int:
+        return self._out
+
+    def put(self, hints: Sequence[Hint]) -> None:
+        news = [hint for hint in hints if isinstance(hint, self._kinds)]
+        if not news:
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            if not self._hints:
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._in, b"!")
+            self._hints = merged([*self._hints, *news]) if self._hints else news
+
+    def take(self) -> list[Hint]:
+        with self._lock:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._out, 4096)
+            hints, self._hints = self._hints, []
+        return merged(hints)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            os.close(self._out)
+            os.close(self._in)
+        self._forget(self)  # type: ignore[operator]
+
+
+def _payloads(hints: Sequence[Hint]) -> list[str]:
+    """Texts that NOTIFY can carry. Only lists of ids and of lanes grow, and what does not fit is left to polling."""
+    pieces: list[list[Hint]] = [[hint for hint in hints if not isinstance(hint, Ended | Wanted)]]
+    for kind in (Wanted, Ended):
+        ids = [id for hint in hints if isinstance(hint, kind) for id in hint.ids]
+        pieces += [[kind(tuple(ids[start : start + MOST_IDS]))] for start in range(0, len(ids), MOST_IDS)]
+    texts = [_encode(piece).decode() for piece in pieces if piece]
+    return [text for text in texts if len(text) <= MOST_BYTES]

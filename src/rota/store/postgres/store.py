@@ -1,0 +1,274 @@
+"""The cluster store: a PostgreSQL database that any number of processes and machines share.
+
+Whole operations are shipped to a few threads, each with a connection of its own. Those of one kind that wait together
+share one transaction; heartbeats have a connection to themselves. A future is done only after the commit, so what
+a caller was told is durable.
+
+`inline=True` runs everything in the calling thread instead: for tests and the simulator, which want no threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Concatenate, ParamSpec, TypeVar, cast
+
+import psycopg
+
+from rota.clock import Clock, SystemClock
+from rota.domain.errors import StoreUnavailable
+from rota.store.hints import Bus, Hint
+from rota.store.port import Submitted, Tx, View, declared
+from rota.store.postgres import migrate as postgres_migrate
+from rota.store.postgres import url as postgres_url
+from rota.store.postgres import watch
+from rota.store.postgres.bus import PostgresBus
+from rota.store.postgres.errors import Remedy, remedy, translated
+from rota.store.postgres.inbox import Inbox
+from rota.store.postgres.link import Link
+from rota.store.postgres.session import PostgresSession
+from rota.store.postgres.writer import Patience, Writer
+from rota.store.work import FIRST_PAUSE_S, Work
+
+log = logging.getLogger("rota.store")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+MOST_WRITERS = 4
+MOST_IDLE_READERS = 2
+APART_S = 3.0
+"""How long one try of a heartbeat may take: one that hangs would cost the lease, and a new connection may do."""
+
+
+class PostgresStore:
+    """Implements `rota.store.port.Store`."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        busy_s: float = 30.0,
+        inline: bool = False,
+        listen_url: str | None = None,
+        purpose: str = "",
+    ) -> None:
+        self._address = postgres_url.parse(url)
+        self.patience_s: float | None = None
+        self.clock = clock or SystemClock()
+        self._busy_s = busy_s
+        self._inline = inline
+        self._purpose = purpose or f"pid {os.getpid()}"
+        self._closing = threading.Event()
+        self._lock = threading.RLock()
+        self._alone = threading.Lock()
+        self._direct: Writer | None = None
+        self._writers: list[Writer] = []
+        self._threads: list[threading.Thread] = []
+        self._readers: queue.LifoQueue[tuple[Link, PostgresSession]] = queue.LifoQueue()
+        self._inbox = Inbox(lambda: self._hire(self._inbox, MOST_WRITERS))
+        self._apart = Inbox(lambda: self._hire(self._apart, 1))
+        self._staff: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
+        listening = postgres_url.parse(listen_url) if listen_url else self._address
+        self.bus: Bus = PostgresBus(listening, is_apart=listening != self._address)
+        self._prepare()
+        _open_stores.add(self)
+
+    def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
+        work = Work(op, args, kwargs, Submitted())
+        self._send(work)
+        assert work.future is not None
+        return work.future
+
+    def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        work = Work(op, args, kwargs)
+        if self._do_it_here(work):
+            return cast("T", work.answer())
+        self._send(work)
+        if not work.wait(self._busy_s):
+            raise self.too_busy()
+        return cast("T", work.answer())
+
+    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closing.is_set():
+            raise StoreUnavailable("the store is closed")
+        patience = Patience(self._busy_s, self._closing)
+        while True:
+            try:
+                with self._reader(patience.until, declared(query).is_repeatable) as session:
+                    return query(session, *args, **kwargs)
+            except psycopg.Error as error:
+                if remedy(error) is Remedy.NONE or not patience.lasts():
+                    raise translated(error, self._address.shown) from error
+            patience.pause()
+
+    def too_busy(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._address.shown} was busy for {self._busy_s:g} s; nothing was accepted: see `rota doctor`",
+            may_pass=True,
+        )
+
+    def blocker(self) -> int | None:
+        return None
+
+    def commits(self) -> int | None:
+        return None
+
+    def trouble(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        rest = [*self._inbox.close(), *self._apart.close()]
+        for work in rest:
+            if work.is_begun or work.begin():
+                work.error = StoreUnavailable("the store is closed")
+                work.end()
+        for writer in self._writers:
+            writer.closing.set()
+        until = watch.in_seconds(self._busy_s)
+        for thread in self._threads:
+            thread.join(max(0.0, until - watch.in_seconds(0)))
+        for writer in self._writers:
+            writer.let_go()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._readers.get_nowait()[0].close()
+        self.bus.close()
+        _open_stores.discard(self)
+
+    def abandon(self) -> None:
+        """This is a copy that came through a fork: threads and connections belong to the parent."""
+        self._closing.set()
+        cast("PostgresBus", self.bus).abandon()
+
+    def _do_it_here(self, work: Work) -> bool:
+        """In the caller's own thread, if nobody else wants anything: two hops between threads are a third of the way.
+
+        Several callers at once are better served together.
+        """
+        if self._inline or not self._inbox.is_empty or not self._alone.acquire(blocking=False):
+            return False
+        try:
+            if self._closing.is_set():
+                raise StoreUnavailable("the store is closed")
+            if self._direct is None:
+                self._direct = self._new_writer()
+                with self._lock:
+                    self._writers.append(self._direct)
+            return not self._direct.perform([work])
+        finally:
+            self._alone.release()
+
+    def _send(self, work: Work) -> None:
+        if self._closing.is_set():
+            raise StoreUnavailable("the store is closed")
+        if self._inline:
+            with self._lock:
+                while self._writer().perform([work]):
+                    self._closing.wait(FIRST_PAUSE_S)
+        elif not (self._apart if declared(work.op).is_urgent else self._inbox).put(work):
+            raise StoreUnavailable("the store is closed")
+
+    def _prepare(self) -> None:
+        patience = Patience(self._busy_s, self._closing)
+        is_told = False
+        while True:
+            try:
+                link = Link(self._address, self._purpose, planner=False)
+                try:
+                    postgres_migrate.apply(link, self._address.schema, self.clock)
+                finally:
+                    link.close()
+            except psycopg.Error as error:
+                if remedy(error) is Remedy.NONE or not patience.lasts():
+                    raise translated(error, self._address.shown) from error
+                if not is_told:
+                    log.warning("waiting for the database: %s", translated(error, self._address.shown))
+                    is_told = True
+                patience.pause()
+            else:
+                return
+
+    def _writer(self) -> Writer:
+        """The only one, for `inline`."""
+        if not self._writers:
+            self._writers.append(self._new_writer())
+        return self._writers[0]
+
+    def _new_writer(self, cut_s: float | None = None) -> Writer:
+        return Writer(self._address, self.clock, self._purpose, self._busy_s, self._tell, cut_s)
+
+    def _tell(self, hints: Sequence[Hint]) -> None:
+        self.bus.send(hints)
+
+    def _hire(self, inbox: Inbox, most: int) -> None:
+        with self._lock:
+            if self._staff[inbox] >= most or self._closing.is_set():
+                return
+            self._staff[inbox] += 1
+            writer = self._new_writer(cut_s=APART_S if inbox is self._apart else None)
+            self._writers.append(writer)
+            self._start(lambda: _serve(inbox, writer), "rota-writer")
+
+    def _start(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    @contextlib.contextmanager
+    def _reader(self, until: float, is_alone: bool) -> Iterator[View]:
+        link, session = self._idle_reader()
+        try:
+            link.give_up_at = until
+            if is_alone and not link.is_pooled:
+                session.begin_alone()
+                yield session
+            else:
+                session.begin(link.begin_reading())
+                yield session
+                link.rollback()
+            link.give_up_at = None
+        except BaseException:
+            link.close()
+            raise
+        if self._closing.is_set() or self._readers.qsize() >= MOST_IDLE_READERS:
+            link.close()
+        else:
+            self._readers.put((link, session))
+
+    def _idle_reader(self) -> tuple[Link, PostgresSession]:
+        with contextlib.suppress(queue.Empty):
+            return self._readers.get_nowait()
+        link = Link(self._address, self._purpose)
+        return link, PostgresSession(link, self._address.schema, self.clock)
+
+
+def _serve(inbox: Inbox, writer: Writer) -> None:
+    while group := inbox.take():
+        try:
+            postponed = writer.perform(group)
+        finally:
+            inbox.done(group)
+        for work in postponed:
+            if not inbox.put(work):
+                work.error = StoreUnavailable("the store is closed")
+                work.end()
+
+
+_open_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for store in list(_open_stores):
+        store.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

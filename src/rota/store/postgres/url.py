@@ -1,0 +1,97 @@
+"""From `postgresql://user:secret@host:5432/database?schema=rota` to what psycopg needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+import msgspec
+
+from rota.domain.errors import DefinitionError
+from rota.domain.url import Parts, masked, split
+
+SCHEMES = ("postgresql", "postgres")
+DEFAULT_SCHEMA = "rota"
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
+_SERVERS_OWN = re.compile(r"information_schema|pg_.*")
+_UTF8 = {"utf8", "unicode"}
+# A connection that hangs is noticed within seconds, also while nothing is being sent.
+_DEFAULTS = {
+    "connect_timeout": "5",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+    "target_session_attrs": "read-write",
+}
+# What we send is UTF-8, whatever the URL or the environment says.
+_ALWAYS = {"client_encoding": "utf8"}
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where the database is: for psycopg, and for people."""
+
+    conninfo: str
+    schema: str
+    shown: str
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r}, schema={self.schema!r})"
+
+
+def is_postgres(url: str) -> bool:
+    return url.split(":", 1)[0] in SCHEMES
+
+
+def parse(url: str) -> Address:
+    """Everything libpq understands may be in the URL, and reaches it as it was written; `schema` is ours.
+
+    The rules for other URLs do not fit: there may be several hosts or none, and a plus sign is a plus sign. A URL that
+    could be read in two ways, because something in it should have been encoded, is refused.
+    """
+    parts = _split(url)
+    pairs = dict(parts.pairs)
+    schema = pairs.pop("schema", f"schema={DEFAULT_SCHEMA}").partition("=")[2]
+    if not _SCHEMA.fullmatch(schema):
+        raise DefinitionError(f"schema={schema!r} in the URL: use small letters, digits and _")
+    if _SERVERS_OWN.fullmatch(schema):
+        raise DefinitionError(f"schema={schema!r} in the URL: that one is PostgreSQL's own; use another name")
+    _check_encoding(pairs.pop("client_encoding", ""))
+    defaults = {name: f"{name}={value}" for name, value in _DEFAULTS.items()}
+    always = {name: f"{name}={value}" for name, value in _ALWAYS.items()}
+    options = "&".join((defaults | pairs | always).values())
+    conninfo = f"postgresql://{parts.credentials}{parts.place}?{options}"
+    # A name that stands before an @ may be half of a password.
+    _check(conninfo, [name for name, pair in pairs.items() if "@" not in pair])
+    return Address(conninfo, schema, masked(url))
+
+
+def _split(url: str) -> Parts:
+    """Refuses without a word of the URL: any of it may be a password that should have been encoded."""
+    parts = split(url)
+    if parts is not None and parts.scheme in SCHEMES:
+        return parts
+    encode = ", with % codes for what is special in a user or a password (%40 for @, %2F for /, %3A for :, %3F for ?)"
+    raise DefinitionError(f"the PostgreSQL URL cannot be read: {_EXAMPLE}{encode if '://' in url else ''}")
+
+
+def _check_encoding(pair: str) -> None:
+    value = unquote(pair.partition("=")[2])
+    if pair and re.sub(r"[^a-z0-9]", "", value.lower()) not in _UTF8:
+        raise DefinitionError(f"client_encoding={value!r} in the URL: Rota speaks UTF-8 only; leave it out")
+
+
+def _check(conninfo: str, names: Sequence[str]) -> None:
+    from psycopg import ProgrammingError  # lazy: whoever only asks whether a URL is PostgreSQL's does not need it
+    from psycopg.conninfo import conninfo_to_dict  # lazy: as above
+
+    try:
+        conninfo_to_dict(conninfo)
+    except ProgrammingError as error:
+        # libpq quotes what it could not read, and that may be a password that should have been encoded.
+        said = re.sub(r'(?s)"(.*)"', lambda found: found[0] if found[1] in names else "…", str(error).strip())
+        raise DefinitionError(f"the PostgreSQL URL cannot be read ({said.rstrip(': …')}): {_EXAMPLE}") from None
+
+
+_EXAMPLE = "use postgresql://user:password@host:5432/database"

@@ -1,0 +1,1 @@
+"""SQLite behind `rota.store.port`."""

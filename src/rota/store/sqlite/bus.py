@@ -1,0 +1,172 @@
+"""Hints between the processes that share one SQLite file: datagrams to Unix sockets in a folder beside it.
+
+A listener is a socket file whose name says what it wants to hear. A sender looks the folder up again only when it has
+changed. A socket nobody reads any more refuses the datagram and is removed; a full one drops it, which is allowed.
+Other files in the folder are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.clock import Clock
+from rota.domain.errors import StoreUnavailable
+from rota.store.hints import Hint, HintDecoder, Listener, merged
+from rota.store.sqlite import side_files
+
+_LARGEST = 60_000
+_HAS_PROC = os.path.isdir("/proc/self/fd")  # noqa: PTH112
+_encode = msgspec.json.Encoder().encode
+
+
+class SqliteBus:
+    """The folder of sockets beside a database file, named without links."""
+
+    def __init__(self, database: str, clock: Clock) -> None:
+        self._database = database
+        self._folder = database + side_files.HINTS
+        self._clock = clock
+        self._socket: socket.socket | None = None
+        self._folder_fd = -1
+        self._seen: tuple[int, int, int] | None = None
+        self._names: dict[str, frozenset[str]] = {}
+        self._guard = threading.Lock()
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        if not hints:
+            return
+        # Callers that wait for results send hints beside the writer thread: both might close the folder.
+        with self._guard, contextlib.suppress(OSError, StoreUnavailable):  # `listen` reports a bad folder.
+            self._look()
+            wanted = merged(hints)
+            for name, kinds in list(self._names.items()):
+                news = [hint for hint in wanted if hint.__struct_config__.tag in kinds]
+                if news:
+                    self._send_to(name, news)
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        folder = side_files.open_folder(self._database, create=True)
+        tags = "+".join(str(kind.__struct_config__.tag) for kind in kinds)
+        name = f"{os.getpid()}-{self._clock.random_bits(32):08x}-{tags}"
+        return _SocketListener(self._folder, folder, name, HintDecoder(self._clock, self._folder))
+
+    def close(self) -> None:
+        with self._guard:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            self._leave()
+
+    def _look(self) -> None:
+        folder = os.lstat(self._folder)
+        seen = folder.st_dev, folder.st_ino, folder.st_mtime_ns
+        if seen != self._seen:
+            self._leave()
+            self._folder_fd = side_files.open_folder(self._database, create=False)
+            self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}
+            self._seen = seen
+
+    def _leave(self) -> None:
+        self._seen = None
+        self._names = {}
+        if self._folder_fd >= 0:
+            os.close(self._folder_fd)
+            self._folder_fd = -1
+
+    def _send_to(self, name: str, news: list[Hint]) -> None:
+        data = _encode(news)
+        if len(data) > _LARGEST:
+            # Only the list of ended ids grows so large; its readers poll as well.
+            return
+        try:
+            self._sender().sendto(data, _address(self._folder, self._folder_fd, name))
+        except (ConnectionRefusedError, FileNotFoundError):
+            self._names.pop(name, None)
+            _remove(self._folder_fd, name)
+        except OSError:
+            pass  # It is full, or another user's: that listener polls as well.
+
+    def _sender(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)
+        return self._socket
+
+
+class SilentBus:
+    """For a database that only this process can see, where nobody waits."""
+
+    def send(self, hints: Sequence[Hint]) -> None:
+        pass
+
+    def listen(self, *kinds: type[Hint]) -> Listener:
+        return _SilentListener()
+
+    def close(self) -> None:
+        pass
+
+
+class _SocketListener:
+    def __init__(self, folder: str, folder_fd: int, name: str, decoder: HintDecoder) -> None:
+        self._name = name
+        self._folder_fd = folder_fd
+        self._decoder = decoder
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        try:
+            self._socket.bind(_address(folder, folder_fd, name))
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def take(self) -> list[Hint]:
+        hints: list[Hint] = []
+        with contextlib.suppress(BlockingIOError, OSError):
+            for _ in range(1000):
+                hints.extend(self._decoder.decode(self._socket.recv(_LARGEST + 1)))
+        return merged(hints)
+
+    def close(self) -> None:
+        self._socket.close()
+        if self._folder_fd >= 0:
+            _remove(self._folder_fd, self._name)
+            os.close(self._folder_fd)
+            self._folder_fd = -1
+
+
+class _SilentListener:
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def fileno(self) -> int:
+        return self._read
+
+    def take(self) -> list[Hint]:
+        return []
+
+    def close(self) -> None:
+        for fd in (self._read, self._write):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _remove(folder_fd: int, name: str) -> None:
+    """Removes a socket from the folder, and nothing else."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISSOCK(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder_fd)
+
+
+def _address(folder: str, folder_fd: int, name: str) -> str:
+    """The socket's address through the open folder, which is also short enough however long the path is."""
+    return f"/proc/self/fd/{folder_fd}/{name}" if _HAS_PROC else f"{folder}/{name}"

@@ -1,0 +1,79 @@
+"""One SQLite connection as a `View` or a `Tx`.
+
+Python's sqlite3 gives up the interpreter lock at every step of a statement and must win it back from busy threads
+afterwards. So a batch goes in as one JSON value and comes out as one JSON value: a statement is one step, however many
+rows it moves.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.clock import Clock
+from rota.store import records, statements
+from rota.store.port import Row
+from rota.store.session import Session
+
+T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
+
+
+class SqliteSession(Session):
+    """Runs named statements on one connection; the owner opens and ends the transactions."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        super().__init__()
+        self._connection = connection
+        self._clock = clock
+        self._statements = statements.load("sqlite")
+        self._gathering: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """To be called once per operation: fixes its `now`."""
+        self.now = self._clock.now()
+        self.hints = []
+
+    def run(self, name: str, /, **params: Any) -> int:
+        bound = self._bound(params)
+        changed = 0
+        for text in self._statements[name]:
+            changed = self._connection.execute(text, bound).rowcount
+        return changed
+
+    def rows(self, name: str, /, **params: Any) -> list[Row]:
+        bound = self._bound(params)
+        first, *rest = self._statements[name]
+        found = self._connection.execute(first, bound).fetchall()
+        for text in rest:
+            self._connection.execute(text, bound)
+        return found
+
+    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
+        bound = self._bound(params)
+        first, *rest = self._statements[name]
+        text = self._gathering.get(name) or self._gather(name, first, bound)
+        (gathered,) = self._connection.execute(text, bound).fetchone()
+        found = records.decoder(kind).decode(gathered)
+        if rest:
+            bound["returned"] = _encode([row[0] for row in found]).decode()  # type: ignore[index]
+        for text in rest:
+            self._connection.execute(text, bound)
+        return found
+
+    def _bound(self, params: dict[str, Any]) -> dict[str, Any]:
+        for name, value in params.items():
+            if type(value) in (list, dict):
+                params[name] = _encode(value).decode()
+        params["now"] = self.now
+        return params
+
+    def _gather(self, name: str, text: str, bound: dict[str, Any]) -> str:
+        """`text` turned into a statement that returns all its rows as one JSON array of arrays."""
+        head = self._connection.execute(text, bound)
+        columns = ", ".join(f'"{column[0]}"' for column in head.description)
+        head.close()
+        self._gathering[name] = " ".join(("SELECT json_group_array(json_array(", columns, ")) FROM (", text, ")"))
+        return self._gathering[name]

@@ -1,0 +1,158 @@
+"""An execution: in a list, and in full with its attempts and why it is not running."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.domain.errors import UsageError
+from rota.domain.status import TERMINAL, Status
+from rota.store import notes, reader
+from rota.store.port import View
+from rota.store.reader import ExecutionRow, Filter
+from rota.views.attempt import Attempt, attempt
+from rota.views.progress import ProgressDetail, percent, progress_detail
+from rota.views.shape import Page, Shape, moment, moment_or_none, page, seconds, shaped
+from rota.views.stored_json import decoded, error_text
+from rota.views.why import Why, why
+
+
+class Execution(Shape, frozen=True):
+    """As a list has it. `attemptCount` counts towards the retries, `fence` all attempts, `crashes` the crashed ones."""
+
+    execution_id: str
+    status: Status
+    job_id: str | None
+    job: str
+    app: str
+    version: int
+    queue: str
+    priority: int
+    reason: str | None
+    retry_count: int
+    attempt_count: int
+    fence: int
+    crashes: int
+    error_message: str | None
+    worker_id: str | None
+    worker: str | None
+    created_at: datetime
+    run_at: datetime
+    start_by: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    cancel_requested_at: datetime | None
+    last_heartbeat: datetime | None
+    tags: Any
+    key: str | None
+    actor: str | None
+    parent_id: str | None
+    replay_of: str | None
+    arguments: Any
+
+
+class ExecutionDetail(Execution, frozen=True):
+    """With what takes further reads. `schedule`, `tick` and `catchUp` say which tick started it.
+
+    `timeout` (in seconds) and `retry` are null unless the execution has its own in place of its job's.
+    """
+
+    result: Any
+    error: Any
+    progress: int | None
+    progress_detail: ProgressDetail | None
+    why: Why | None
+    schedule: str | None
+    tick: datetime | None
+    catch_up: bool
+    late_by: float | None
+    headers: Any
+    timeout: float | None
+    retry: Any
+    attempts: list[Attempt]
+
+
+class Replayed(Shape, frozen=True):
+    """A new execution of an ended one."""
+
+    execution_id: str
+    replay_of: str
+
+
+class ExecutionStatus(Shape, frozen=True):
+    """An execution and the status that a request has led to."""
+
+    execution_id: str
+    status: Status
+
+
+def check(wanted: Filter) -> Filter:
+    """Refuses filters that contradict each other."""
+    if wanted.error and wanted.status not in (None, Status.FAILED):
+        raise UsageError(f"--error finds failed executions, so it does not go with --status {wanted.status}")
+    return wanted
+
+
+def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
+    """Newest first."""
+    rows = reader.executions(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
+    return page([shaped(Execution, row, **_members(row)) for row in rows], wanted.limit)
+
+
+def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
+    row = reader.execution(view, namespace, id)
+    usages = notes.usages(view, namespace, id)
+    attempts = [attempt(one, usages.get(one.fence)) for one in reader.attempts(view, namespace, id)]
+    last = attempts[-1] if attempts and row.status in TERMINAL else None
+    told = progress_detail(notes.state(view, namespace, id))
+    own = decoded(row.overrides)
+    own = own if isinstance(own, dict) else {}
+    return shaped(
+        ExecutionDetail,
+        row,
+        **_members(row),
+        result=last.result if last else None,
+        error=attempts[-1].error if attempts else None,
+        progress=percent(told, row.status),
+        progress_detail=told,
+        why=why(view, namespace, id),
+        tick=moment_or_none(row.tick),
+        catch_up=bool(row.catch_up),
+        late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
+        headers=decoded(row.headers),
+        timeout=own.get("timeout_s"),
+        retry=own.get("retry"),
+        attempts=attempts,
+    )
+
+
+def check_ended(view: View, namespace: str, ids: list[str]) -> None:
+    for id in ids:
+        status = reader.status(view, namespace, id)
+        if status not in TERMINAL:
+            raise UsageError(f"{id} is {status} and has not ended: wait for it, or `rota cancel` it first")
+
+
+def _members(row: ExecutionRow) -> dict[str, Any]:
+    """The members that the row has under another name or in another form."""
+    return {
+        "execution_id": row.id,
+        "version": row.job_version,
+        "reason": row.reason or None,
+        # A running attempt is not counted yet, so all counted ones are followed by a retry.
+        "retry_count": row.attempts if row.status is Status.RUNNING else max(0, row.attempts - 1),
+        "attempt_count": row.attempts,
+        "error_message": error_text(decoded(row.error)),
+        "worker_id": None if row.worker_id is None else str(row.worker_id),
+        "run_at": moment(row.run_at if row.due_at is None else row.due_at),
+        "start_by": moment_or_none(row.deadline),
+        "completed_at": moment_or_none(row.finished_at),
+        "cancel_requested_at": moment_or_none(row.cancel_at),
+        "last_heartbeat": moment_or_none(row.heartbeat_at) if row.status is Status.RUNNING else None,
+        "tags": decoded(row.tags),
+        "actor": row.actor or None,
+        "parent_id": row.parent,
+        "arguments": decoded(row.arguments),
+    }

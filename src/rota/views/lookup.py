@@ -1,0 +1,96 @@
+"""What a caller means: an execution by a part of its id, a job or a schedule by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
+from rota.store import reader, timetable
+from rota.store.port import View
+from rota.store.timetable import ScheduleRow
+
+MOST_NAMED = 5
+FOREVER = 2**62
+
+
+def execution_id(view: View, namespace: str, prefix: str) -> str:
+    """The id that starts with `prefix`, if there is exactly one."""
+    if not prefix:
+        raise UnknownExecution("an id cannot be empty; `rota executions` lists them")
+    return reader.resolve(view, namespace, prefix)
+
+
+def execution_ids(view: View, namespace: str, prefixes: Sequence[str]) -> list[str]:
+    """The ids that start with these, each once, in the order given."""
+    return list(dict.fromkeys([execution_id(view, namespace, prefix) for prefix in prefixes]))
+
+
+def app_of_job(view: View, namespace: str, job: str, app: str | None) -> str:
+    """The app that has the job: the only one, or the one that was named."""
+    apps = [app] if app else reader.apps_of_job(view, namespace, job)
+    if not apps:
+        raise UnknownJob(f"there is no job {job!r}; `rota jobs` lists them")
+    if len(apps) > 1:
+        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --app")
+    return apps[0]
+
+
+def schedule(view: View, namespace: str, name: str, app: str | None) -> ScheduleRow:
+    """The one schedule of that name, or of the job of that name. `app.name`, as the list shows it, works too."""
+    rows = schedules_called(view, namespace, name, app)
+    rows = [row for row in rows if row.name == name] or rows
+    if not rows:
+        raise UnknownSchedule(f"there is no schedule {name!r}; `rota schedules` lists them")
+    return _the_only(rows, name, "the schedule's own name")
+
+
+def schedule_of_job(view: View, namespace: str, job: str, name: str | None, app: str | None) -> ScheduleRow:
+    """The schedule of a job, by its own name if the job has several; instead of the job, a schedule may be named."""
+    rows = schedules_called(view, namespace, job, app)
+    rows = [row for row in rows if row.job == job] or rows
+    if not rows:
+        raise UnknownSchedule(f"there is no schedule of a job {job!r}; `rota schedules` lists them")
+    if name is not None:
+        known = ", ".join(sorted({row.name for row in rows})[:MOST_NAMED])
+        rows = [row for row in rows if row.name == name]
+        if not rows:
+            raise UnknownSchedule(f"--schedule: job {job!r} has no schedule {name!r}, but {known}")
+    return _the_only(rows, job, "--schedule")
+
+
+def schedules_called(view: View, namespace: str, name: str, app: str | None) -> list[ScheduleRow]:
+    """Those of that name and those of the job of that name, or else of `app.name`."""
+    rows = timetable.schedules(view, namespace, app, name)
+    if rows or app is not None:
+        return rows
+    # An app's name may have dots, too.
+    for at in [place for place, char in enumerate(name) if char == "."]:
+        rows = timetable.schedules(view, namespace, name[:at], name[at + 1 :])
+        if rows:
+            return [row for row in rows if row.name == name[at + 1 :]] or rows
+    return []
+
+
+def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[ScheduleRow | None, str, str, list[str]]:
+    """The schedule, its app and its name, and remarks on what was found; None for a removed one, whose ledger stays."""
+    try:
+        row = schedule(view, namespace, name, app)
+    except UnknownSchedule:
+        apps = [app] if app else sorted({job.app for job in reader.jobs(view, namespace)})
+        found = [one for one in apps if timetable.ticks(view, namespace, one, name, 0, FOREVER, 1)]
+        if not found:
+            raise
+        if len(found) > 1:
+            raise UsageError(f"several apps had a schedule {name!r}: say which with --app") from None
+        return None, found[0], name, [f"schedule {name} was removed"]
+    is_job = name not in (row.name, f"{row.app}.{row.name}")
+    return row, row.app, row.name, [f"{name} is a job; this is its schedule {row.name}"] if is_job else []
+
+
+def _the_only(rows: Sequence[ScheduleRow], name: str, otherwise: str) -> ScheduleRow:
+    if len(rows) == 1:
+        return rows[0]
+    more = ", …" if len(rows) > MOST_NAMED else ""
+    known = ", ".join(f"{row.app}.{row.name}" for row in rows[:MOST_NAMED]) + more
+    how = "--app" if len({row.app for row in rows}) > 1 else otherwise
+    raise UsageError(f"{name!r} may be any of {known}: say which with {how}")

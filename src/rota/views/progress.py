@@ -1,0 +1,51 @@
+"""How far an execution says that it is."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from rota.domain.note import State
+from rota.domain.status import Status
+from rota.views.shape import Shape, moment, shaped
+from rota.views.stored_json import decoded
+
+
+class ProgressDetail(Shape, frozen=True):
+    """The last report of an attempt, with its checkpoint."""
+
+    done: float | None
+    total: float | None
+    note: str | None
+    at: datetime
+    attempt: int
+    checkpoint: Any
+
+
+def progress_detail(told: State | None) -> ProgressDetail | None:
+    if told is None:
+        return None
+    return shaped(
+        ProgressDetail,
+        told,
+        done=_finite(told.done),
+        total=_finite(told.total),
+        at=moment(told.at),
+        attempt=told.fence,
+        checkpoint=decoded(told.checkpoint),
+    )
+
+
+def percent(told: ProgressDetail | None, status: Status) -> int | None:
+    """Rounded down; 100 only for a success, None if nothing was reported."""
+    if status is Status.SUCCESS:
+        return 100
+    if told is None or not told.total or told.total < 0:
+        return None
+    return min(99, max(0, math.floor(100 * (told.done or 0.0) / told.total)))
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,198 @@
+"""A schedule: when it fires, in words and as it was declared, and what became of its last tick."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.domain import timetable_lint, wording
+from rota.domain import trigger as triggers
+from rota.domain.errors import UnknownExecution
+from rota.domain.instant import MICROSECONDS
+from rota.domain.schedule import CatchUp, Spec
+from rota.domain.ticks import Gap, Overlap
+from rota.domain.trigger import After, At, Cron, Every
+from rota.store import reader, timetable
+from rota.store.port import View
+from rota.store.timetable import ScheduleRow
+from rota.views.shape import Page, Paused, Shape, moment, moment_or_none, page, paused, rfc3339, seconds, shaped
+from rota.views.stored_json import decoded
+
+OVERDUE_S = 10
+USUAL_CATCH_UP = 100
+_held = msgspec.json.Decoder(list[int])
+
+
+class LastTick(Shape, frozen=True):
+    """The newest tick that was decided. `lateBy` is in seconds; `status` is that of its execution, if still kept."""
+
+    at: datetime
+    outcome: str | None
+    late_by: float | None
+    execution_id: str | None
+    status: str | None
+
+
+class Schedule(Shape, frozen=True):
+    """A schedule and how it stands. `nextAt` is null if it is paused, over, or waits for its last execution.
+
+    From `cron` on its options, named as `@app.job(…)` names them; durations are seconds.
+    """
+
+    schedule_id: str
+    name: str
+    app: str
+    job: str
+    origin: str
+    words: str
+    next_at: datetime | None
+    is_overdue: bool
+    paused: Paused | None
+    last_tick: LastTick | None
+    waits_for: str | None
+    held: list[datetime]
+    decided_until: datetime
+    created_at: datetime
+    updated_at: datetime
+    arguments: Any
+    queue: str
+    priority: int
+    start_within: float | None
+    cron: str | None
+    every: float | None
+    after: float | None
+    at: list[datetime] | None
+    phase: float | None
+    dst_gap: Gap | None
+    dst_overlap: Overlap | None
+    tz: str
+    start: datetime | None
+    end: datetime | None
+    exclude: list[str]
+    calendars: list[str]
+    catch_up: str | int
+    window: float
+    overlap: str
+    jitter: float
+
+
+def schedules(view: View, namespace: str, app: str | None, limit: int) -> Page[Schedule]:
+    """By app and name."""
+    rows = timetable.schedules(view, namespace, app, None, limit + 1)
+    return page([_schedule(view, row) for row in rows], limit)
+
+
+class LintResult(Shape, frozen=True):
+    """Remarks on the schedules that are not paused, and how many those are."""
+
+    schedules: int
+    findings: list[timetable_lint.Finding]
+
+
+def lint(view: View, namespace: str, app: str | None) -> LintResult:
+    rows = [row for row in timetable.schedules(view, namespace, app) if row.paused_at is None]
+    took = timetable.run_times(view, namespace, sorted({(row.app, row.job) for row in rows}))
+    specs = {f"{row.app}.{row.name}": row.spec for row in rows}
+    times = {f"{row.app}.{row.name}": took[row.app, row.job] for row in rows if (row.app, row.job) in took}
+    return LintResult(schedules=len(rows), findings=timetable_lint.lint(specs, view.now, times))
+
+
+def not_in_ledger(row: ScheduleRow, low: int, high: int, now: int) -> list[str]:
+    """Remarks on a time for which the ledger cannot have all ticks."""
+    words = undecided(row, high, now)
+    if 0 < low < row.created_at:
+        made = _to_the_second(row.created_at)
+        words.append(f"schedule {row.name} was made at {made}: before that it has no ticks but backfilled ones")
+    return words
+
+
+def undecided(row: ScheduleRow, high: int, now: int) -> list[str]:
+    """A remark on the ticks up to `high` that are not decided yet, because of a pause or because no worker runs."""
+    low, end = max(row.cursor, (row.spec.start or 0) - 1), now if row.spec.end is None else min(now, row.spec.end)
+    number = triggers.count(row.spec.trigger, low, min(high, end))
+    ticks, since = f"{number:,} {'tick' if number == 1 else 'ticks'}", _to_the_second(row.cursor)
+    if number and row.paused_at is not None:
+        return [f"paused since {since}, which leaves out {ticks} so far"]
+    if number and _is_overdue(row, now):
+        return [f"{ticks} since {since} not looked at yet: is a worker running?"]
+    return []
+
+
+def _to_the_second(instant: int) -> str:
+    return rfc3339(moment(instant // MICROSECONDS * MICROSECONDS))
+
+
+def _schedule(view: View, row: ScheduleRow) -> Schedule:
+    spec = row.spec
+    return shaped(
+        Schedule,
+        row,
+        schedule_id=str(row.id),
+        words=wording.explain(spec.trigger),
+        is_overdue=_is_overdue(row, view.now),
+        paused=paused(row),
+        last_tick=_last_tick(view, row),
+        held=[moment(at) for at in _held.decode(row.held)],
+        decided_until=moment(row.cursor),
+        arguments=decoded(spec.arguments),
+        queue=spec.queue,
+        priority=spec.priority,
+        start_within=spec.start_within_s,
+        **_when(spec),
+    )
+
+
+def _when(spec: Spec) -> dict[str, Any]:
+    cron = spec.trigger if isinstance(spec.trigger, Cron) else None
+    every = spec.trigger if isinstance(spec.trigger, Every) else None
+    return {
+        "cron": cron.expression if cron else None,
+        "every": seconds(every.period) if every else None,
+        "after": seconds(spec.trigger.delay) if isinstance(spec.trigger, After) else None,
+        "at": [moment(at) for at in spec.trigger.instants] if isinstance(spec.trigger, At) else None,
+        "phase": seconds(every.phase) if every else None,
+        "dst_gap": cron.gap if cron else None,
+        "dst_overlap": cron.repeat if cron else None,
+        "tz": spec.tz,
+        "start": moment_or_none(spec.start),
+        "end": moment_or_none(spec.end),
+        "exclude": list(spec.excluded),
+        "calendars": list(spec.calendars),
+        "catch_up": _catch_up(spec),
+        "window": spec.reach_s,
+        "overlap": spec.overlap.value,
+        "jitter": spec.jitter_s,
+    }
+
+
+def _catch_up(spec: Spec) -> str | int:
+    is_number = spec.catch_up is CatchUp.ALL and spec.catch_up_most != USUAL_CATCH_UP
+    return spec.catch_up_most if is_number else spec.catch_up.value
+
+
+def _last_tick(view: View, row: ScheduleRow) -> LastTick | None:
+    if row.last_at is None:
+        return None
+    return LastTick(
+        at=moment(row.last_at),
+        outcome=row.last_outcome,
+        late_by=seconds(row.last_late),
+        execution_id=row.last_execution,
+        status=_status(view, row),
+    )
+
+
+def _status(view: View, row: ScheduleRow) -> str | None:
+    """None if the execution is no longer kept."""
+    if row.last_execution is None:
+        return None
+    try:
+        return reader.status(view, row.namespace, row.last_execution).value
+    except UnknownExecution:
+        return None
+
+
+def _is_overdue(row: ScheduleRow, now: int) -> bool:
+    return row.next_at is not None and row.next_at < now - OVERDUE_S * MICROSECONDS

@@ -1,0 +1,83 @@
+"""The ledger of a schedule: what became of every tick."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from rota.store import timetable
+from rota.store.port import View
+from rota.store.timetable import TickRow
+from rota.views.shape import Shape, moment, shaped
+
+PAGE, MOST_ROWS = 10_000, 1_000_000
+
+
+class Tick(Shape, frozen=True):
+    """A tick, or `count` ticks in a row with one outcome, from `at` to `until`."""
+
+    at: datetime
+    until: datetime
+    count: int
+    outcome: str
+    execution_id: str | None
+    status: str | None
+    reason: str | None
+    decided_at: datetime
+    schedule_id: str
+
+
+class Ledger(Shape, frozen=True):
+    """Ticks to show, newest first, and the sums of all ticks of that time, shown or not.
+
+    `started` counts the ticks that have an execution, by its status; it has only the newest rows if `isCapped`.
+    """
+
+    items: list[Tick]
+    has_more: bool
+    outcomes: dict[str, int]
+    started: dict[str, int]
+    is_capped: bool
+
+
+def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int, missed: bool, limit: int) -> Ledger:
+    """Between two instants; at most `limit` ticks to show, if `missed` only those that started nothing."""
+    shown: list[Tick] = []
+    rows = shown_rows = 0
+    outcomes: Counter[str] = Counter()
+    started: Counter[str] = Counter()
+    for row in _rows(view, namespace, app, name, low, high):
+        rows += 1
+        outcomes[row.outcome] += row.count
+        if row.execution is not None:
+            started[row.status or "without a recorded end"] += row.count
+        if missed and (row.execution is not None or row.outcome == "queued"):
+            continue
+        shown_rows += 1
+        if shown_rows <= limit:
+            shown.append(_tick(row))
+    return Ledger(
+        items=shown,
+        has_more=shown_rows > limit,
+        outcomes=dict(outcomes),
+        started=dict(started),
+        is_capped=rows >= MOST_ROWS,
+    )
+
+
+def _rows(view: View, namespace: str, app: str, name: str, low: int, high: int) -> Iterator[TickRow]:
+    seen: set[int] = set()
+    for _ in range(MOST_ROWS // PAGE):
+        page = timetable.ticks(view, namespace, app, name, low, high, PAGE)
+        yield from (tick for tick in page if tick.at < high or tick.schedule not in seen)
+        if len(page) < PAGE:
+            return
+        # Schedules of one name, removed and made again, may have ticks of one instant on both pages.
+        seen = {tick.schedule for tick in page if tick.at == page[-1].at} | (seen if page[-1].at == high else set())
+        high = page[-1].at
+
+
+def _tick(row: TickRow) -> Tick:
+    at, until = moment(row.at), moment(row.until)
+    return shaped(Tick, row, at=at, until=until, execution_id=row.execution, schedule_id=str(row.schedule))

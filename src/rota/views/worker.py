@@ -1,0 +1,78 @@
+"""A worker process: what it serves, how busy it is, and whether it is live."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.domain import requirement
+from rota.store import reader
+from rota.store.port import View
+from rota.store.reader import WorkerRow
+from rota.views.shape import Shape, moment, shaped
+from rota.views.stored_json import decoded
+
+NEVER = 2**62
+
+
+class Processes(Shape, frozen=True):
+    """Of a supervisor: how many live processes it has, and how many it may have."""
+
+    live: int
+    least: int
+    most: int
+
+
+class Worker(Shape, frozen=True):
+    """`queues` is null if it serves all of its app. `isLost` says that its lease ran out."""
+
+    worker_id: str
+    name: str
+    app: str
+    state: str
+    is_lost: bool
+    slots: int
+    busy: int
+    queues: list[str] | None
+    jobs: list[str]
+    offers: dict[str, Any]
+    trouble: Any
+    supervisor: str | None
+    processes: Processes | None
+    host: str
+    pid: int
+    version: str
+    deploy: int | None
+    started_at: datetime
+    last_heartbeat: datetime
+    lease_until: datetime
+    stopped_at: datetime | None
+
+
+def workers(view: View, namespace: str, stopped_since: int = NEVER) -> list[Worker]:
+    """Those that have not stopped, and those that stopped at or after `stopped_since`."""
+    rows = reader.workers(view, namespace, stopped_since)
+    live = Counter(row.supervisor for row in rows if row.stopped_at is None and row.lease_until > view.now)
+    return [_worker(row, live, view.now) for row in rows]
+
+
+def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
+    return shaped(
+        Worker,
+        row,
+        worker_id=str(row.id),
+        is_lost=row.stopped_at is None and row.lease_until <= now,
+        slots=row.concurrency,
+        busy=row.running,
+        queues=decoded(row.queues),
+        jobs=decoded(row.jobs),
+        offers=msgspec.structs.asdict(requirement.decode_offers(row.offers)),
+        trouble=decoded(row.trouble),
+        supervisor=row.supervisor or None,
+        processes=Processes(live=live[row.supervisor], least=row.least, most=row.most) if row.supervisor else None,
+        last_heartbeat=moment(row.heartbeat_at),
+        lease_until=moment(row.lease_until),
+    )

@@ -1,0 +1,111 @@
+"""Why an execution is not running: every check that a claim makes, in order, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.domain.errors import UnknownExecution
+from rota.domain.job import Definition
+from rota.domain.requirement import Needs
+from rota.ops import define, job_pauses
+from rota.views.why import Check, Why, why
+from tests.conformance.test_blockers import EVENT, block
+from tests.support.world import APP, NAMESPACE, World
+
+CODES = [
+    "due",
+    "blocked",
+    "job_paused",
+    "queue_paused",
+    "breaker",
+    "worker",
+    "worker_has_job",
+    "worker_fits",
+    "worker_starts",
+    "slot",
+    "place",
+]
+
+
+def explained(world: World, id: str) -> Why:
+    found = world.store.read(why, NAMESPACE, id)
+    assert found is not None
+    return found
+
+
+def failing(world: World, id: str) -> dict[str, Check]:
+    return {check.code: check for check in explained(world, id).checks if check.holds is False}
+
+
+def test_every_check_has_a_code_an_answer_and_a_sentence(world: World) -> None:
+    found = explained(world, world.enqueue())
+    assert [check.code for check in found.checks] == CODES
+    assert all(check.text for check in found.checks)
+    answers = {check.code: check.holds for check in found.checks}
+    assert (answers["due"], answers["worker"], answers["worker_has_job"], answers["place"]) == (True, False, None, True)
+
+
+def test_an_execution_in_line_waits_only_for_a_slot(world: World) -> None:
+    first, second = world.enqueue(), world.enqueue()
+    assert not explained(world, first).is_in_line, "there is no worker"
+    world.join()
+    assert failing(world, first) == {}
+    assert list(failing(world, second)) == ["place"]
+    assert explained(world, second).is_in_line
+    assert world.why(second) == "queued behind 1; waits for a free slot of a worker"
+
+
+def test_all_that_stands_in_the_way_is_told_and_the_first_makes_the_sentence(world: World) -> None:
+    x = world.enqueue()
+    world.store.transact(define.pause_queue, NAMESPACE, "default", "ann", "full")
+    world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "bob", "broken")
+    found = failing(world, x)
+    assert list(found) == ["job_paused", "queue_paused", "worker"]
+    assert found["queue_paused"].subject == "default"
+    assert found["queue_paused"].remedy is not None
+    assert found["queue_paused"].remedy.command == "rota queues resume default"
+    assert world.why(x) == "job shop.send is paused by bob (broken): `rota jobs resume send`; next in line"
+
+
+def test_a_blocker_is_named(world: World) -> None:
+    x = world.enqueue()
+    block(world, [x], EVENT)
+    found = failing(world, x)
+    assert (found["blocked"].text, found["blocked"].subject) == ("waits for event arrived", "arrived")
+
+
+def test_a_scheduled_execution_says_until_when(world: World) -> None:
+    x = world.enqueue(delay_s=60)
+    due = failing(world, x)["due"]
+    assert due.until is not None
+    assert due.until.timestamp() * 1_000_000 == world.clock.now() + 60_000_000
+    assert world.why(x) == "scheduled to start in 1m"
+    world.clock.advance(61)
+    assert world.why(x).startswith("due 1.0s ago; no live worker of app shop serves queue default")
+
+
+def test_a_worker_must_have_what_the_job_needs(world: World) -> None:
+    needs = Needs(resources={"gpu": 1.0})
+    world.store.transact(define.register, NAMESPACE, APP, [Definition(name="train", needs=needs)], ())
+    x = world.enqueue("train")
+    world.join(jobs=["train"])
+    assert list(failing(world, x)) == ["worker_fits"]
+    assert "1 gpu" in failing(world, x)["worker_fits"].text
+
+
+def test_a_running_execution_is_explained_only_if_something_is_wrong(world: World) -> None:
+    x = world.enqueue()
+    world.claim(world.join())
+    assert world.store.read(why, NAMESPACE, x) is None
+    world.cancel(x)
+    assert list(failing(world, x)) == ["cancel_requested"]
+    world.clock.advance(11)
+    assert "the lease of its worker ran out 1.0s ago" in world.why(x)
+
+
+def test_an_ended_execution_has_nothing_to_explain(world: World) -> None:
+    x = world.enqueue()
+    world.cancel(x)
+    assert world.store.read(why, NAMESPACE, x) is None
+    with pytest.raises(UnknownExecution):
+        world.store.read(why, "other", x)

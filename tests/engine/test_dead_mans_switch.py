@@ -1,0 +1,118 @@
+"""The dead man's switch: a worker process that outlives its lease is killed, also if its supervisor stands still."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from rota.executors.process.spawner import Spawner
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site, is_alive
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*argv: str) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+async def switch() -> AsyncIterator[Spawner]:
+    switch = Spawner()
+    yield switch
+    switch.close()
+    await switch.closed()
+
+
+def killed(process: subprocess.Popen[bytes]) -> bool:
+    return process.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+async def test_a_process_is_killed_when_its_time_is_over_and_not_before(start: Start, switch: Spawner) -> None:
+    kept, late = start("sleep", "1000"), start("sleep", "1000")
+    now = time.monotonic()
+    switch.hold(kept.pid, now + 0.2)
+    switch.hold(late.pid, now + 0.4)
+    switch.hold(kept.pid, now + 1000)
+    assert killed(late)
+    assert time.monotonic() > now + 0.4
+    assert kept.poll() is None
+
+
+async def test_what_it_started_in_its_group_ends_with_it(start: Start, switch: Spawner) -> None:
+    shell = start("sh", "-c", "sleep 1000 & echo $!; wait")
+    assert shell.stdout is not None
+    child = int(shell.stdout.readline())
+    os.kill(shell.pid, signal.SIGSTOP)
+    switch.hold(shell.pid, time.monotonic())
+    assert killed(shell)
+    eventually(lambda: not is_alive(child))
+
+
+async def test_processes_that_have_ended_are_forgotten(start: Start, switch: Spawner) -> None:
+    short, gone, late = start("true"), start("true"), start("sleep", "1000")
+    gone.wait()
+    for process in (short, gone, late):
+        switch.hold(process.pid, time.monotonic() + 0.1)
+    assert killed(late)
+    assert short.wait(PATIENCE_S) == 0
+
+
+async def test_a_spawner_that_was_stopped_hears_of_a_longer_lease_before_it_kills(
+    start: Start, switch: Spawner
+) -> None:
+    kept, late = start("sleep", "1000"), start("sleep", "1000")
+    until = time.monotonic() + 0.2
+    switch.hold(kept.pid, until)
+    pid = switch.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    while time.monotonic() < until:
+        pass
+    switch._post = lambda *_: None  # type: ignore[method-assign]
+    assert switch._line is not None
+    switch._line.post({"do": "hold", "pid": kept.pid, "until": until + 1000})
+    switch._line.post({"do": "hold", "pid": late.pid, "until": until})
+    os.kill(pid, signal.SIGCONT)
+    assert killed(late)
+    assert kept.poll() is None
+
+
+async def test_a_spawner_that_was_killed_is_replaced(start: Start, switch: Spawner) -> None:
+    process = start("sleep", "1000")
+    switch.hold(process.pid, time.monotonic() + 1000)
+    first = switch.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    assert switch._line is not None
+    await switch._line.gone
+    switch.hold(process.pid, time.monotonic())
+    assert killed(process)
+    assert switch.pid != first
+
+
+def test_a_job_that_holds_the_interpreter_ends_though_its_supervisor_stands_still(file_site: Site) -> None:
+    """The lease is not renewed, and nothing in the worker process can run to notice that."""
+    worker = file_site.worker(lease_s=1)
+    x = file_site.enqueue("hold_interpreter", int(3 * PATIENCE_S))
+    child = file_site.wait_started(x)
+    worker.signal(signal.SIGSTOP)
+    eventually(lambda: not is_alive(child), what="the end of the child")
+    worker.signal(signal.SIGCONT)
+    assert worker.check()
+    x.cancel()

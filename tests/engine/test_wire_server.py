@@ -1,0 +1,89 @@
+"""What job code can do with the socket of its process: nothing to executions and workers that are not its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from rota.clock import ManualClock
+from rota.domain.note import Piece, State
+from rota.domain.outcome import Succeeded
+from rota.domain.requirement import UNBOUNDED
+from rota.domain.status import Status
+from rota.engine import wire
+from rota.engine.async_store import WorkerCalls
+from rota.engine.calls import StoreCalls
+from rota.engine.wire_client import WireClient
+from rota.engine.wire_server import WireServer
+from rota.ops.finish import Finished
+from rota.store import reader
+from rota.store.sqlite.store import SqliteStore
+from tests.support.world import NAMESPACE, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    clock = ManualClock()
+    store = SqliteStore(f"sqlite:///{tmp_path}/rota.db", clock)
+    yield World(store, clock)
+    store.close()
+
+
+@contextlib.asynccontextmanager
+async def child(world: World, worker: int) -> AsyncIterator[WireClient]:
+    """The way to the store that a child has, once it has said that it is this worker."""
+    ours, theirs = socket.socketpair()
+    calls = StoreCalls(world.store)
+    stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
+    serving = asyncio.create_task(WireServer(WorkerCalls(calls, worker), *stream).serve())
+    client = await WireClient.over(theirs)
+    try:
+        yield client
+    finally:
+        client.close()
+        await serving
+        calls.close()
+
+
+async def test_a_forged_report_does_not_end_the_execution_of_another_worker(world: World) -> None:
+    _, attempt = world.start()
+    forger = world.join(name="forger")
+    report = [Finished(attempt.id, attempt.fence, Succeeded('"forged"'))]
+    piece, state = Piece(attempt.id, attempt.fence, 1, 1, '[[0,"log",["forged"]]]'), State(attempt.id, attempt.fence, 1)
+    async with child(world, forger) as store:
+        assert await store.finish(report) == [attempt.id]
+        assert (await store.finish_and_claim(report, world.served(), 1, [], UNBOUNDED)).stale == [attempt.id]
+        assert await store.write_notes([piece], [state]) == [attempt.id]
+    assert world.status(attempt.id) is Status.RUNNING
+
+
+async def test_no_verb_of_a_child_touches_another_worker(world: World) -> None:
+    victim, attempt = world.start()
+    forger = world.join(name="forger")
+    async with child(world, forger) as store:
+        assert (await store.claim(world.served(), 1, [], UNBOUNDED)).claims == []
+        assert await store.reconcile([], [(attempt.id, attempt.fence)]) == []
+        assert await store.cancels() == []
+        assert not await store.holds_more([])
+        await store.drain()
+    states = {row.id: row.state for row in world.store.read(reader.workers, NAMESPACE, 0)}
+    assert (states[forger], states[victim]) == ("draining", "live")
+    assert world.status(attempt.id) is Status.RUNNING
+
+
+async def test_a_call_with_more_arguments_than_its_verb_has_is_not_carried_out(world: World) -> None:
+    victim, _ = world.start()
+    forger = world.join(name="forger")
+    ours, theirs = socket.socketpair()
+    stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
+    serving = asyncio.create_task(WireServer(WorkerCalls(StoreCalls(world.store), forger), *stream).serve())
+    theirs.sendall(wire.call(1, "drain", (victim,)))
+    theirs.setblocking(False)
+    assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b"", "the supervisor hangs up"
+    theirs.close()
+    await serving

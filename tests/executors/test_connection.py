@@ -1,0 +1,113 @@
+"""Messages between a worker and its processes: whole ones, however they come, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+
+from rota.executors.process import connection
+from rota.executors.process.connection import Channel, Inbox, Message, Ready, Stop, Wrote
+from tests.support.waiting import PATIENCE_S
+
+MESSAGES: list[Message] = [Wrote("log", "x" * size) for size in (0, 1, 30, 300, 3)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 64, 10_000])
+def test_messages_are_whole_in_whatever_pieces_they_come(size: int) -> None:
+    data, inbox = b"".join(map(connection.encode, MESSAGES)), Inbox()
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    assert [message for piece in pieces for message in inbox.completed(piece)] == MESSAGES
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\0\0\0\1\xc1", b"\0\0\0\0"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        Inbox().completed(data)
+
+
+class Ear:
+    """Hears a channel."""
+
+    def __init__(self) -> None:
+        self.heard: list[Message] = []
+        self.ends = 0
+        self.ended = asyncio.Event()
+
+    def end(self) -> None:
+        self.ends += 1
+        self.ended.set()
+
+
+async def test_a_channel_tells_what_came_and_then_its_end_once() -> None:
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    channel = Channel(ours, ear.heard.append, ear.end)
+    for message in MESSAGES:
+        connection.send(theirs, message)
+    theirs.close()
+    await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    channel.send(Ready())
+    channel.close()
+    assert (ear.heard, ear.ends, channel.is_open) == (MESSAGES, 1, False)
+
+
+@pytest.mark.parametrize("rubbish", [b"\xff", b"hello", connection.encode(Ready("?")).replace(b"?", b"\xff")])
+async def test_rubbish_ends_a_channel(rubbish: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    channel = Channel(ours, ear.heard.append, ear.end)
+    with theirs:
+        theirs.sendall(connection.encode(MESSAGES[0]) + rubbish)
+        await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    assert ear.ends == 1
+    assert channel.problem
+
+
+async def test_what_cannot_be_acted_upon_ends_a_channel() -> None:
+    def fail(message: Message) -> None:
+        raise KeyError(message)
+
+    ours, theirs = socket.socketpair()
+    ear = Ear()
+    Channel(ours, fail, ear.end)
+    with theirs:
+        connection.send(theirs, MESSAGES[0])
+        await asyncio.wait_for(ear.ended.wait(), PATIENCE_S)
+    assert ear.ends == 1
+
+
+def test_who_is_called_can_tell_whether_to_stop_while_it_is_busy() -> None:
+    ours, theirs = socket.socketpair()
+    caller, call = connection.Caller(theirs), connection.encode(Wrote("log", "for a call"))
+    with theirs:
+        assert not caller.is_told_to_stop()
+        ours.sendall(call)
+        assert not caller.is_told_to_stop(), "what is to be done is no request to stop"
+        assert caller.next() is not None
+        connection.send(ours, Stop())
+        assert caller.is_told_to_stop()
+        assert caller.is_told_to_stop(), "it takes nothing away"
+        assert caller.next() == Stop()
+        ours.sendall(call + connection.encode(Stop()))
+        assert caller.next() is not None
+        assert caller.is_told_to_stop(), "also of what has come with the call"
+        assert caller.next() == Stop()
+        ours.close()
+        assert caller.is_told_to_stop(), "nobody is there"
+
+
+async def test_a_channel_sends_more_than_the_socket_takes_without_waiting() -> None:
+    ours, theirs = socket.socketpair()
+    sent = [Wrote("log", letter * 3_000_000) for letter in "abc"]
+    channel = Channel(ours, lambda _: None, lambda: None)
+    for message in sent:
+        channel.send(message)
+    with theirs:
+        caller = connection.Caller(theirs)
+        heard = [await asyncio.to_thread(caller.next) for _ in sent]
+        channel.close()
+        assert heard == sent
+        assert caller.next() is None

@@ -1,0 +1,123 @@
+"""What a job can do to its process, to the connection of that, and to the next job there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.domain.lifecycle import Rules
+from rota.domain.note import State
+from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
+from rota.domain.status import Reason
+from rota.executors.context import Context
+from rota.executors.process.pool import Pool, ProcessExecutor
+from tests.executors.programs.rude import RUBBISH
+from tests.executors.test_pool import Heard, begin, begun, job, result
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.usefixtures("closed")
+
+ARGV = [sys.executable, "-m", "rota.cli.job_process", "tests.executors.programs.rude:app"]
+
+
+class Listener(Heard):
+    """Also to what is told of the state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[State] = []
+
+    def state(self, state: State) -> None:
+        self.states.append(state)
+
+
+async def attempt(name: str, memory_bytes: int | None = None, **arguments: Any) -> tuple[Outcome, Listener]:
+    claim, heard = job(name, **arguments), Listener()
+    context = Context(claim, None)
+    context.notes = heard
+    executor = ProcessExecutor(Pool(ARGV, most=1), Rules(), memory_bytes=memory_bytes)
+    async with asyncio.timeout(PATIENCE_S):
+        return await executor.run(claim, context), heard
+
+
+@pytest.mark.parametrize("what", RUBBISH)
+async def test_what_is_no_message_ends_the_process_and_the_attempt(what: str) -> None:
+    outcome, _ = await attempt("write_rubbish", what=what)
+    assert isinstance(outcome, Lost)
+    assert outcome.error.type == "Garbled"
+    assert "wrote to its descriptor 3 what is no message" in outcome.error.message
+
+
+async def test_a_job_that_closes_its_connection_has_crashed_and_is_told_so() -> None:
+    outcome, _ = await attempt("hang_up")
+    assert isinstance(outcome, Lost)
+    assert "closed its connection to the worker" in outcome.error.message
+
+
+async def test_what_copies_of_a_job_log_comes_and_garbles_nothing_of_what_it_tells() -> None:
+    outcome, heard = await attempt("all_talk", size=3000, times=100)
+    assert isinstance(outcome, Succeeded), outcome
+    assert [msgspec.json.decode(state.checkpoint or "")[0] for state in heard.states] == list(range(100))
+    assert heard.told == [("stderr", "x" * 3000)] * 400
+
+
+async def test_a_copy_of_a_job_cannot_keep_a_checkpoint_and_is_told_so(tmp_path: Path) -> None:
+    outcome, heard = await attempt("copy_keeps", written=str(tmp_path / "said"))
+    assert isinstance(outcome, Succeeded), outcome
+    assert "a process that a job has forked cannot" in outcome.result
+    assert heard.states == []
+
+
+async def test_a_copy_of_a_job_writes_nothing_to_what_has_the_number_of_the_connection(tmp_path: Path) -> None:
+    outcome, heard = await attempt("copy_speaks", written=str(tmp_path / "file"))
+    assert outcome == Succeeded('"mine"')
+    assert heard.told == [("stderr", "from the copy")]
+
+
+async def test_a_copy_of_a_job_ends_as_any_process_does() -> None:
+    assert await result(Pool(ARGV, most=1), "end_copy") == signal.SIGTERM
+
+
+@pytest.mark.parametrize("kind", ["thread", "raw", "timer", "busy executor"])
+async def test_a_process_in_which_a_thread_goes_on_is_not_used_again(kind: str) -> None:
+    pool = Pool(ARGV, most=1)
+    assert await result(pool, "leave_thread", kind=kind) != await result(pool, "pid")
+
+
+@pytest.mark.parametrize("kind", ["executor", "to_thread", "queue", "ended"])
+async def test_a_process_in_which_threads_wait_for_work_is_used_again(kind: str) -> None:
+    pool = Pool(ARGV, most=1)
+    processes = [await result(pool, "leave_thread", kind=kind) for _ in range(6)]
+    # On a busy machine a thread may take so long to begin its wait that it seems to be at work.
+    assert len(set(processes)) < len(processes)
+
+
+async def test_a_job_whose_app_alone_is_too_large_is_out_of_memory() -> None:
+    outcome, _ = await attempt("pid", memory_bytes=8 * 2**20)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason is Reason.OUT_OF_MEMORY
+    assert "to load the app alone took" in outcome.error.message
+    assert "8 MB are allowed" in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [("tests.executors.programs.isolated:app", "wait_for"), (ARGV[-1], "wait_async")]
+)
+async def test_a_signal_that_the_worker_has_not_sent_stops_no_job_and_no_process(
+    tmp_path: Path, program: str, name: str
+) -> None:
+    pool, gate = Pool([*ARGV[:-1], program], most=1), tmp_path / "gate"
+    running = begin(pool, name, began=str(tmp_path / "began"), gate=str(gate))
+    process = await begun(tmp_path / "began")
+    os.kill(process, signal.SIGTERM)
+    gate.touch()
+    assert await running == process
+    os.kill(process, signal.SIGTERM)
+    assert await result(pool, "pid") == process

@@ -1,0 +1,50 @@
+"""What a job leaves in its process, as the process itself finds out. Each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+BEFORE = """
+import os, resource, signal, subprocess
+from rota.executors.process.process_baseline import ProcessBaseline
+baseline, kept, said = ProcessBaseline(), [], os.dup(1)
+first = signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(resource.RLIMIT_NOFILE)
+assert not baseline.restored()
+"""
+AFTER = """
+found = baseline.restored()
+assert found or (signal.pthread_sigmask(signal.SIG_BLOCK, []), resource.getrlimit(resource.RLIMIT_NOFILE)) == first
+os.write(said, found.encode())
+[one.kill() for one in kept]
+"""
+LOWER = "resource.setrlimit(resource.RLIMIT_NOFILE, (16, {hard}))"
+
+
+def found(leaves: str) -> str:
+    program = BEFORE + leaves + AFTER
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("leaves", "what"),
+    [
+        ("kept.append(subprocess.Popen(['sleep', '600']))", "processes"),
+        ("kept.append(subprocess.Popen(['true']))", "processes"),
+        ("subprocess.run(['sh', '-c', 'sleep 5 > /dev/null 2>&1 &'])", "processes"),
+        ("subprocess.run(['true'])", ""),
+        ("os.chdir('/'); os.umask(0)", ""),
+        ("os.close(1); os.open(os.devnull, os.O_WRONLY)", "another standard output or error"),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])", ""),
+        (LOWER.format(hard="first[1][1]"), ""),
+    ],
+)
+def test_what_jobs_leave_behind_is_put_back_or_noticed(leaves: str, what: str) -> None:
+    assert found(leaves) == what
+
+
+def test_a_limit_that_nobody_can_lift_again_is_noticed() -> None:
+    assert found(LOWER.format(hard=16)) in ("lower limits", ""), "whoever has the right to has lifted it"

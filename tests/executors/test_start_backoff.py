@@ -1,0 +1,221 @@
+"""What a worker does that cannot start processes: it rests, tries one, and goes on as soon as that works."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.clock import ManualClock, SystemClock
+from rota.domain.claim import Claim
+from rota.domain.lifecycle import Rules
+from rota.domain.outcome import GivenBack, Outcome, Succeeded
+from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
+from rota.domain.status import Reason
+from rota.engine.process_capacity import ProcessCapacity
+from rota.executors.context import Context
+from rota.executors.port import Processes
+from rota.executors.process.command import Command, CommandExecutor
+from rota.executors.process.pool import Pool, ProcessExecutor
+from rota.executors.process.start_backoff import FIRST_REST_S, LONGEST_REST_S, StartBackoff
+from tests.executors.test_command import claim_of
+from tests.executors.test_pool import ARGV, begin, begun, job
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.usefixtures("closed")
+
+
+class Machine:
+    """Programs that cannot be started while it is sick."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        script = f'test -e {path}/sick && exit 3; exec "$0" "$@"'
+        self.pool = Pool(["sh", "-c", script, *ARGV], most=2)
+        # On a clock that stands still, a rest ends when the test says so.
+        self.clock = ManualClock()
+        self.pool.starts = StartBackoff("isolated jobs", self.clock.monotonic)
+
+    def fall_sick(self) -> None:
+        (self.path / "sick").touch()
+
+    def recover(self) -> None:
+        (self.path / "sick").unlink()
+
+    async def run(self, name: str = "pid", memory_bytes: int | None = None, **arguments: Any) -> Outcome:
+        claim = job(name, **arguments)
+        executor = ProcessExecutor(self.pool, Rules(), memory_bytes=memory_bytes)
+        async with asyncio.timeout(PATIENCE_S):
+            return await executor.run(claim, Context(claim, None))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def starts() -> tuple[StartBackoff, ManualClock]:
+    clock = ManualClock()
+    return StartBackoff("tests", clock.monotonic), clock
+
+
+def test_each_rest_is_longer_up_to_a_limit_and_ends_with_one_try() -> None:
+    known, clock = starts()
+    assert known.room is None
+    rest_s = FIRST_REST_S
+    for _ in range(8):
+        start = known.begin()
+        start.failed("no memory")
+        assert known.why == "no memory"
+        assert known.room == 0
+        clock.advance(rest_s - 0.01)
+        assert known.room == 0
+        clock.advance(0.01)
+        assert known.room == 1
+        rest_s = min(LONGEST_REST_S, 2 * rest_s)
+    tried = known.begin()
+    assert known.room == 0, "one at a time"
+    tried.worked()
+    assert known.room is None
+    assert known.why == ""
+    known.begin().failed("again")
+    clock.advance(FIRST_REST_S)
+    assert known.room == 1, "it begins anew"
+
+
+def test_what_fails_together_is_one_failure() -> None:
+    known, clock = starts()
+    together = [known.begin() for _ in range(5)]
+    clock.advance(0.5)
+    together[0].failed("no memory")
+    clock.advance(0.5)
+    for start in together[1:-1]:
+        start.failed("no memory")
+    clock.advance(FIRST_REST_S / 2)
+    assert known.room == 0, "one is still under way"
+    together[-1].worked()
+    assert known.room == 1, "the rest counts from the first failure, and what began before that does not end it"
+
+
+def test_only_the_first_word_on_a_start_counts() -> None:
+    known, _ = starts()
+    start = known.begin()
+    start.dropped()
+    start.failed("too late")
+    assert known.room is None
+    start = known.begin()
+    start.failed("no memory")
+    start.dropped()
+    start.worked()
+    assert known.why == "no memory"
+
+
+def given_back(outcome: Outcome) -> GivenBack:
+    assert isinstance(outcome, GivenBack), outcome
+    assert outcome.reason is Reason.NOT_BEGUN
+    assert outcome.error is not None
+    assert outcome.error.type == "NotStarted"
+    return outcome
+
+
+async def test_a_pool_that_cannot_start_processes_turns_away_what_comes_until_one_starts(machine: Machine) -> None:
+    machine.fall_sick()
+    assert given_back(await machine.run()).delay_s > 0
+    machine.recover()
+    turned_away = given_back(await machine.run())
+    assert turned_away.delay_s == 0, "nothing was tried: somebody else may have it at once"
+    assert turned_away.error is not None
+    assert "exit code 3" in turned_away.error.message, "it says what the last try has met"
+    machine.clock.advance(FIRST_REST_S)
+    assert isinstance(await machine.run(), Succeeded)
+    assert machine.pool.starts.room is None
+
+
+async def test_what_waits_for_a_process_is_turned_away_with_the_first_that_gets_none(machine: Machine) -> None:
+    machine.fall_sick()
+    outcomes = [given_back(one) for one in await asyncio.gather(*(machine.run() for _ in range(20)))]
+    assert sum(one.delay_s > 0 for one in outcomes) <= machine.pool.most
+    machine.recover()
+    machine.clock.advance(FIRST_REST_S)
+    assert isinstance(await machine.run(), Succeeded), "all places are free again"
+    assert all(isinstance(one, Succeeded) for one in await asyncio.gather(*(machine.run() for _ in range(4))))
+
+
+async def test_processes_that_there_are_go_on_while_no_other_can_be_started(machine: Machine, tmp_path: Path) -> None:
+    capacity = ProcessCapacity({"pid": ProcessExecutor(machine.pool, Rules())}, SystemClock())
+    assert isinstance(await machine.run(), Succeeded)
+    machine.fall_sick()
+    gate = tmp_path / "gate"
+    busy = begin(machine.pool, "wait_for", began=str(tmp_path / "began"), gate=str(gate))
+    await begun(tmp_path / "began")
+    given_back(await machine.run())
+    assert capacity.room().isolated == 0
+    gate.touch()
+    await busy
+    assert capacity.room().isolated == 1
+    assert isinstance(await machine.run(), Succeeded)
+    assert capacity.room().isolated == 1
+    assert given_back(await machine.run(memory_bytes=2**30)).delay_s == 0
+    assert capacity.room().isolated == 0, "what comes needs another: to claim it would be a waste"
+    machine.clock.advance(FIRST_REST_S)
+    assert capacity.room().isolated == 1
+    machine.recover()
+    assert isinstance(await machine.run(memory_bytes=2**30), Succeeded)
+    assert capacity.room().isolated == machine.pool.most
+
+
+async def test_a_suspect_is_always_tried_for_its_claims_are_not_bounded(machine: Machine) -> None:
+    machine.pool.is_apart = True
+    machine.fall_sick()
+    for _ in range(2):
+        assert given_back(await machine.run()).delay_s > 0
+
+
+async def run_command(executor: CommandExecutor) -> Outcome:
+    claim: Claim = msgspec.structs.replace(claim_of({}), job="print")
+    async with asyncio.timeout(PATIENCE_S):
+        return await executor.run(claim, Context(claim, None))
+
+
+async def test_commands_of_a_worker_rest_together_and_go_on_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(flags: int) -> tuple[int, int]:
+        raise OSError(24, "Too many open files")
+
+    clock = ManualClock()
+    shared = Processes(StartBackoff(COMMANDS, clock.monotonic))
+    programs = ("true", "no-such-program")
+    one, other = (CommandExecutor(Command(argv=[program]), processes=shared) for program in programs)
+    capacity = ProcessCapacity({"one": one, "other": other}, clock)
+    assert capacity.room() == UNBOUNDED
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pipe2", fail)
+        assert given_back(await run_command(one)).delay_s > 0
+    assert capacity.room() == Room(None, 0)
+    assert given_back(await run_command(other)).delay_s == 0
+    clock.advance(FIRST_REST_S)
+    assert capacity.room() == Room(None, 1)
+    assert not isinstance(await run_command(other), GivenBack)
+    assert capacity.room() == Room(None, 1), "a program that is not there says nothing of the machine"
+    assert isinstance(await run_command(one), Succeeded)
+    assert capacity.room() == UNBOUNDED
+
+
+async def test_commands_go_on_as_soon_as_one_has_started_not_when_it_has_ended(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"while ! test -e {gate}; do sleep 0.02; done"
+    clock = ManualClock()
+    shared = Processes(StartBackoff(COMMANDS, clock.monotonic))
+    executor = CommandExecutor(Command(argv=["sh", "-c", script]), processes=shared)
+    capacity = ProcessCapacity({"one": executor}, clock)
+    executor.starts.begin().failed("no memory")
+    clock.advance(FIRST_REST_S)
+    running = asyncio.ensure_future(run_command(executor))
+    async with asyncio.timeout(PATIENCE_S):
+        while capacity.room() != UNBOUNDED:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # sleep: between two looks
+    gate.touch()
+    assert isinstance(await running, Succeeded)

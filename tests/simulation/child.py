@@ -1,0 +1,208 @@
+"""A child of a simulated machine: the real node, at the end of the real wire, without a process.
+
+Whatever travels between a child and its supervisor takes a moment, arrives in order, and waits while the receiver is
+stopped. The tether and the dead man's switch have no place here: they are about real processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from rota.clock import Clock
+from rota.domain.errors import LeaseLost, StoreError
+from rota.domain.outcome import Succeeded
+from rota.engine import tether
+from rota.engine.host import DRAIN, FINISH, Ending, Hello
+from rota.engine.node import Node, Place
+from rota.engine.port import WorkerStore
+from rota.engine.wire_client import WireClient
+from rota.engine.wire_server import Saw, WireServer
+from rota.ops.finish import Finished
+from rota.store.hints import Hint, Ready
+from tests.simulation.bodies import Bodies, Outside
+from tests.simulation.history import Heard, Incarnation, Row
+from tests.simulation.loop import Process, VirtualLoop
+
+NAMESPACE, APP = "default", "sim"
+TRAVEL_S = 0.0005
+IMPORT_S = 0.05
+"""How long a child takes from its start to its hello."""
+KILLED = -9
+_place = msgspec.json.Decoder(Place).decode
+
+
+class Surroundings(Protocol):
+    """What a child needs of the world."""
+
+    loop: VirtualLoop
+    outside: Outside
+    incarnations: list[Incarnation]
+    heard: list[Heard]
+    errors: list[str]
+
+
+class Pipe:
+    """One direction of a connection; has what the wire uses of `asyncio.StreamWriter`."""
+
+    def __init__(self, receiver: Process) -> None:
+        self._receiver = receiver
+        self.reader = asyncio.StreamReader()
+
+    def write(self, data: bytes) -> None:
+        self._receiver.call(TRAVEL_S, self._feed, data)
+
+    def close(self) -> None:
+        self._receiver.call(TRAVEL_S, self.reader.feed_eof)
+
+    def _feed(self, data: bytes) -> None:
+        if not self.reader._eof:  # type: ignore[attr-defined]
+            self.reader.feed_data(data)
+
+
+class SimChild:
+    """Implements `rota.engine.host.Child`."""
+
+    def __init__(
+        self,
+        world: Surroundings,
+        clock: Clock,
+        supervisor: Process,
+        pid: int,
+        missing: frozenset[str],
+        stop_grace_s: float,
+    ) -> None:
+        self.pid = pid
+        self.blocked: Finished | None = None
+        self.process = Process(world.loop, f"{supervisor.name} child {pid}")
+        self.life: Incarnation | None = None
+        self._world = world
+        self._clock = clock
+        self._supervisor = supervisor
+        self._missing = missing
+        self._stop_grace_s = stop_grace_s
+        self._up, self._down = Pipe(supervisor), Pipe(self.process)
+        self._server: WireServer | None = None
+        self._store: WireClient | None = None
+        self._node: Node | None = None
+        self._announced: int | None = None
+        self._greeted, self._leaving, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.process.mourn(self._mourn)
+        self.process.call(IMPORT_S, self._greeted.set)
+
+    async def hello(self) -> Hello | None:
+        await self._greeted.wait()
+        jobs = sorted(Bodies(self._world.outside, self.process, 0).targets().keys() - self._missing)
+        return None if self._ended.is_set() else Hello(APP, NAMESPACE, "sim", jobs)
+
+    def send(self, line: bytes) -> None:
+        self.process.call(TRAVEL_S, self._obey, line)
+
+    def hold_until(self, until: float) -> None:
+        """The real child ends itself then, so that a supervisor that stands still does no harm."""
+
+    async def serve_store(self, store: WorkerStore, saw: Saw) -> None:
+        self._server = WireServer(store, self._up.reader, cast("asyncio.StreamWriter", self._down), saw)
+        await self._server.serve()
+
+    def tell(self, hints: Sequence[Hint]) -> None:
+        if self._server is not None:
+            self._server.tell(hints)
+
+    async def leaving(self) -> None:
+        await self._leaving.wait()
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return KILLED if self._announced is None else self._announced
+
+    async def ended(self, code: int) -> Ending:
+        return Ending(code, self._announced is not None)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def close(self) -> None:
+        """There are no descriptors."""
+
+    def forge(self, row: Row) -> None:
+        """A job writes to the socket of its process: the execution of another worker has succeeded, it says."""
+        if self._store is not None and self.process.died_at is None:
+            self.process.spawn(self._forge(self._store, row), "forger")
+
+    async def _forge(self, store: WireClient, row: Row) -> None:
+        with contextlib.suppress(StoreError, LeaseLost):
+            await store.finish([Finished(row["id"], row["fence"], Succeeded('{"fence": 0}'))])
+
+    def _obey(self, line: bytes) -> None:
+        if self._world.outside.is_over:
+            return  # It was killed before it could read this; now the world only unwinds.
+        if self._node is None:
+            self._begin(_place(line))
+        elif line in (DRAIN, FINISH):
+            self._claims_no_more()
+            (self._node.drain if line == DRAIN else self._node.finish)()
+
+    def _begin(self, place: Place) -> None:
+        world, worker = self._world, place.worker
+        self.life = Incarnation(
+            worker,
+            self._supervisor.name,
+            world.loop.time(),
+            concurrency=place.concurrency,
+            queues=None if place.queues is None else list(place.queues),
+            missing=self._missing,
+        )
+        world.incarnations.append(self.life)
+        targets = Bodies(world.outside, self.process, worker).targets()
+        targets = {name: target for name, target in targets.items() if name not in self._missing}
+        stream: tuple[Any, Any] = (self._down.reader, self._up)
+        self._store = WireClient(*stream, orphaned=self.process.kill)
+        place = msgspec.structs.replace(place, stop_grace_s=self._stop_grace_s)
+        self._node = Node(self._store, self._clock, place, targets, leaving=self._leave)
+        self._store.hear = self._hear
+        self.process.spawn(self._work(self._node, self.life), "node")
+
+    async def _work(self, node: Node, life: Incarnation) -> None:
+        try:
+            await node.run()
+        except LeaseLost:
+            life.ending, self._announced = "lost its lease", tether.LEASE_LOST
+        except Exception as error:
+            life.ending = "died of an error"
+            self._world.errors.append(f"worker {life.worker} died of {error!r}")
+        else:
+            life.ending = "recycled" if node.worker.is_tainted else "drained"
+            self._announced = tether.RECYCLE if node.worker.is_tainted else tether.DRAINED
+        self.process.kill()
+
+    def _claims_no_more(self) -> None:
+        assert self.life is not None, "a child that was not told its place claims nothing"
+        self.life.draining_at = min(self.life.draining_at, self._world.loop.time())
+
+    def _leave(self) -> None:
+        self._claims_no_more()
+        self._leaving.set()
+
+    def _hear(self, hints: list[Hint]) -> None:
+        assert self._node is not None, "hints come after the place"
+        assert self.life is not None
+        now = self._world.loop.time()
+        for hint in hints:
+            if isinstance(hint, Ready):
+                self._world.heard += [Heard(self.life.worker, lane, rank, now) for lane, rank in hint.lanes.items()]
+        self._node.hear(hints)
+
+    def _mourn(self) -> None:
+        """Outside of any process: what the kernel and the simulation know of the dead."""
+        if self.life is not None:
+            self.life.ending = self.life.ending or "killed"
+            self.life.ended_at = self.process.died_at
+            self.life.stops = self.process.stops() + self._supervisor.stops()
+        self._ended.set()
+        self._greeted.set()
+        self._up.close()
