@@ -231,13 +231,14 @@ def test_a_removal_and_a_new_one_of_that_name_while_all_fire(arena: Arena, table
 
 
 def test_ten_nodes_declare_at_once(arena: Arena, table: Timetable) -> None:
-    wanted = [(name, spec(MINUTELY)) for name in names(30)]
+    wanted = [(name, spec(MINUTELY)) for name in names(1000)]
     calls = [
         partial(arena.store().transact, schedule.declare, NAMESPACE, APP, wanted if place % 2 else wanted[::-1])
         for place in range(10)
     ]
     arena.all_at_once(calls)
-    assert table.names() == names(30)
+    assert arena.deadlocks() == 0
+    assert table.names() == names(1000)
     assert table.declare(**dict(wanted)) == []
     table.go_to(60)
     assert all(table.ledger(name) == [Entry(60, "fired")] for name in names(30))

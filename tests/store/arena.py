@@ -97,6 +97,12 @@ class Arena:
 
         eventually(are_blocked, what="calls that wait for a lock")
 
+    def deadlocks(self) -> int:
+        """How many transactions the server has ended because they waited for each other."""
+        query = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        (count,) = self._watch.execute(query).fetchone() or (0,)
+        return int(count)
+
     def place(self, id: str) -> list[str]:
         """Every table that says where an execution stands; there must be one."""
         found = []

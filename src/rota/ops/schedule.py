@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from operator import itemgetter
 
 import msgspec
 
@@ -164,7 +165,8 @@ def _refuse_what_is_over(spec: Spec, now: int) -> None:
 def _put(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], origin: str) -> None:
     before = {known.name: known for known in _all_named(tx, namespace, app, [name for name, _ in wanted])}
     rows = []
-    for name, spec in wanted:
+    # In the order of names: two transactions that add the same names in different orders would deadlock.
+    for name, spec in sorted(wanted, key=itemgetter(0)):
         delay = spec.trigger.delay if isinstance(spec.trigger, After) else None
         shard = schedules.shard(namespace, spec.job)
         cursor = _close(tx, before[name]) if name in before else tx.now
