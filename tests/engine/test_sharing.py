@@ -19,7 +19,9 @@ def test_two_workers_on_one_database_share_the_work_and_each_execution_runs_once
     assert [handle.result(PATIENCE_S) for handle in handles] == list(range(2_000))
     ran = site.journal("ran")
     assert sorted(id for id, _, _ in ran) == sorted(handle.id for handle in handles)
-    assert {fence for _, fence, _ in ran} == {1}
+    again = [handle for handle, (_, fence, _) in zip(handles, sorted(ran), strict=True) if fence > 1]
+    # A busy machine may not get to an execution that was claimed ahead: then it goes back unbegun.
+    assert {attempt.reason for handle in again for attempt in handle.attempts()[:-1]} <= {"not_begun"}
     assert len({pid for _, _, pid in ran}) == 2
 
 

@@ -100,7 +100,7 @@ def test_whoever_loses_a_deadlock_tries_again(url: str) -> None:
         waiting.join(20)
         other.rollback()
         future.result(20)
-    assert len(tries) == 2
+    assert len(tries) >= 2
     store.close()
 
 
