@@ -8,17 +8,12 @@ from itertools import pairwise
 
 from rota.domain import cron
 from rota.domain.cron import Cron as Expression
-from rota.domain.cron_field import Field
+from rota.domain.cron_field import DAYS, MONTHS, Field
 from rota.domain.instant import MICROSECONDS
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 
 MOST_TIMES = 6
 SHORTEST_ROW = 5
-_MONTHS = [
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-]
-_DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 
@@ -50,18 +45,18 @@ def _cron(expression: Expression) -> str:
 
 
 def _time(expression: Expression) -> str:
-    hours, minutes, seconds = (_numbers(field) for field in (expression.hour, expression.minute, expression.second))
+    hours, minutes, seconds = expression.hour.numbers, expression.minute.numbers, expression.second.numbers
     if len(hours) * len(minutes) * len(seconds) <= MOST_TIMES:
-        shown = "%02d:%02d" if seconds == [0] else "%02d:%02d:%02d"
-        width = 2 if seconds == [0] else 3
+        shown = "%02d:%02d" if seconds == (0,) else "%02d:%02d:%02d"
+        width = 2 if seconds == (0,) else 3
         times = [shown % (hour, minute, second)[:width] for hour in hours for minute in minutes for second in seconds]
         return f"at {_list(times)}"
-    if seconds == minutes == [0] and (step := _step(hours)):
+    if seconds == minutes == (0,) and (step := _step(hours)):
         often = "every hour" if step == 1 else f"every {step} hours"
         is_whole_day = hours[0] == 0 and len(hours) * step == 24
         return often if is_whole_day else f"{often} from {hours[0]:02d}:00 to {hours[-1]:02d}:00"
     units = [(minutes, 60, "minute"), (hours, 24, "hour")]
-    if seconds != [0]:
+    if seconds != (0,):
         units.insert(0, (seconds, 60, "second"))
     said = [_rhythm(*units[0]), *(_place(*unit) for unit in units[1:])]
     while len(said) > 1 and said[-1] in ("every hour", "every minute") and _is_even(said[-2]):
@@ -117,7 +112,7 @@ def _days(expression: Expression) -> str:
 
 def _month_days(field: Field) -> str:
     """Nothing if it is every day."""
-    numbers = _numbers(field)
+    numbers = field.numbers
     if len(numbers) == 31:
         return ""
     parts = [_place(numbers, 31, "day")] if numbers else []
@@ -136,24 +131,20 @@ def _from_last(offset: int) -> str:
 
 def _weekdays(field: Field, word: str) -> str:
     """Nothing if it is every day."""
-    numbers = _numbers(field)
+    numbers = field.numbers
     if len(numbers) == 7:
         return ""
     if 0 in numbers and 6 in numbers:  # Then Sunday ends the week.
-        numbers = [*numbers[1:], 7]
-    parts = _runs(numbers, _DAYS)
-    special = [f"the {_ORDINALS[place - 1]} {_DAYS[day]}" for day, place in sorted(field.nth)]
-    special += [f"the last {_DAYS[day]}" for day in sorted(field.last)]
+        numbers = (*numbers[1:], 7)
+    parts = _runs(numbers, (*DAYS, DAYS[0]))
+    special = [f"the {_ORDINALS[place - 1]} {DAYS[day]}" for day, place in sorted(field.nth)]
+    special += [f"the last {DAYS[day]}" for day in sorted(field.last)]
     return _list([*([f"{_list(special, word)} of the month"] if special else []), *parts], word)
 
 
 def _months(expression: Expression) -> str:
-    numbers = _numbers(expression.month)
-    return "" if len(numbers) == 12 else _list(_runs(numbers, ["", *_MONTHS]))
-
-
-def _numbers(field: Field) -> list[int]:
-    return [number for number in range(field.numbers.bit_length()) if field.numbers >> number & 1]
+    numbers = expression.month.numbers
+    return "" if len(numbers) == 12 else _list(_runs(numbers, ("", *MONTHS)))
 
 
 def _runs(numbers: Sequence[int], names: Sequence[str] | None = None) -> list[str]:
