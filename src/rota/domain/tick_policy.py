@@ -1,7 +1,7 @@
-"""What becomes of the ticks that have come since a schedule was last looked at: pure decisions.
+"""The outcome of every tick that came since a schedule was last decided: fired, caught up, queued or left out.
 
-A tick that is at most `GRACE_S` late is on time, whoever was away meanwhile. What is older was missed, and the catch-up
-policy decides; of many that are missed together only ranges are kept, which are counted, not made one by one.
+A tick that is at most `GRACE_S` late is on time. An older tick was missed, and the catch-up policy decides about it.
+Missed ticks are kept as ranges, which are counted and not made one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from enum import StrEnum
 
 import msgspec
 
-from rota.domain import ticks
 from rota.domain import trigger as triggers
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Busy, CatchUp, Spec
@@ -27,7 +26,7 @@ MOST_LOOKS = 400
 
 
 class Outcome(StrEnum):
-    """What became of a nominal tick; stable codes."""
+    """The outcome of a nominal tick; stable codes."""
 
     FIRED = "fired"
     CAUGHT_UP = "caught_up"
@@ -52,7 +51,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """An execution to be."""
+    """An execution to create."""
 
     at: int
     outcome: Outcome
@@ -61,7 +60,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What to write."""
+    """The decisions about one schedule, to be written in one transaction."""
 
     marks: list[Mark]
     starts: list[Start]
@@ -69,13 +68,13 @@ class Round(msgspec.Struct, frozen=True):
     cursor: int
     next_at: int | None
     waits: bool = False
-    """Whether to look again when the execution that goes on has ended."""
+    """Whether the schedule is decided again when the running execution ends."""
 
 
 def decide(
     spec: Spec, cursor: int, held: Sequence[int], now: int, is_busy: bool, holidays: frozenset[date] = frozenset()
 ) -> Round:
-    """Decides every tick in (cursor, now]. `is_busy` tells whether the execution of the last one goes on."""
+    """Decides every tick in (cursor, now]. `is_busy`: the execution of the tick before has not ended."""
     low, high = bounds(spec, cursor, now)
     marks: list[Mark] = []
     due: list[tuple[int, Outcome]] = []
@@ -92,12 +91,12 @@ def decide(
 def decide_delay(
     spec: Spec, cursor: int, at: int, now: int, is_busy: bool, holidays: frozenset[date] = frozenset()
 ) -> Round:
-    """The same for a fixed delay, which was over `at`. It is due again when what starts now has ended."""
+    """The same for a fixed delay that was over `at`. The next delay begins when the execution that starts now ends."""
     decided = max(cursor, now)
     if spec.end is not None and at > spec.end:
         return Round([], [], (), decided, None)
     if is_busy:
-        # It was changed or resumed meanwhile, and has begun anew.
+        # The schedule was changed or resumed while an execution was running.
         return Round([], [], (), decided, None, waits=True)
     day = today = day_of(spec.tz, now // MICROSECONDS)
     while day in holidays:
@@ -109,22 +108,15 @@ def decide_delay(
 
 
 def next_at(spec: Spec, cursor: int) -> int | None:
-    """When the schedule is due again if all up to `cursor` is decided."""
-    low = cursor if spec.start is None else max(cursor, spec.start - 1)
-    found = triggers.first(spec.trigger, low, spec.end)
+    """When the schedule is due again after all ticks up to `cursor` are decided."""
+    found = triggers.first(spec.trigger, bounds(spec, cursor, cursor)[0], spec.end)
     return None if found is None else found.at
 
 
 def outcome_of(start: Start, came_at: int | None) -> Outcome:
-    """`came_at` is when one that was held came: what was missed by then is caught up."""
+    """`came_at` is when a held tick was first decided: if it was already missed then, it is caught up."""
     is_missed = start.was_held and came_at is not None and came_at - start.at > GRACE_S * MICROSECONDS
     return Outcome.CAUGHT_UP if is_missed else start.outcome
-
-
-def left(spec: Spec, cursor: int, now: int, outcome: Outcome) -> list[Mark]:
-    """The ledger of a time in which nothing was started: the schedule was paused, or is no longer the same."""
-    low, high = bounds(spec, cursor, now)
-    return stretch(spec, low, high, outcome)
 
 
 def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
@@ -135,54 +127,57 @@ def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
     )
 
 
-def is_excluded(spec: Spec, at: int, holidays: frozenset[date]) -> bool:
-    return bool(holidays) and day_of(spec.tz, at // MICROSECONDS) in holidays
-
-
 def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: list[Mark]) -> Iterator[int]:
-    """Those of the few ticks in (low, high] that may run; the others are marked."""
-    tick = triggers.first(spec.trigger, low, high)
-    while tick is not None:
+    """The ticks in (low, high] that may run; the others are marked."""
+    while (tick := triggers.first(spec.trigger, low, high)) is not None:
         if (reason := reason_against(spec, tick, holidays)) is None:
             yield tick.at
         else:
             marks.append(Mark(tick.at, tick.at, 1, reason))
-        tick = triggers.first(spec.trigger, tick.at, high)
+        low = tick.at
 
 
 def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> Outcome | None:
-    """Why a tick never runs, if that is so."""
+    """Why a tick never runs; None if it may."""
     if tick.in_gap and isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
         return Outcome.DST_GAP
-    return Outcome.EXCLUDED if is_excluded(spec, tick.at, holidays) else None
+    is_excluded = holidays and day_of(spec.tz, tick.at // MICROSECONDS) in holidays
+    return Outcome.EXCLUDED if is_excluded else None
 
 
 def _missed(
     spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], marks: list[Mark]
 ) -> list[tuple[int, Outcome]]:
-    """What is caught up of the ticks in (low, high]; all others are marked, by the range."""
-    if high <= low or triggers.count(spec.trigger, low, high) == 0:
+    """The ticks in (low, high] that are caught up; all others are marked, by the range."""
+    if triggers.count(spec.trigger, low, high) == 0:
         return []
-    reach = max(low, now - round(spec.reach_s * MICROSECONDS) - 1)
-    if spec.catch_up is CatchUp.NONE:
-        reach = low
-    chosen = _latest(spec, reach, high, _most(spec, has_recent), holidays)
-    edges = sorted({low, *chosen, high, min(reach, high)})
-    for start, end in itertools.pairwise(edges):
-        outcome = Outcome.OUTSIDE_WINDOW if end <= reach else Outcome.MISSED
-        # A chosen tick ends its piece, but does not belong to it.
-        marks += _split(spec, start, end - 1 if end in chosen else end, outcome, holidays)
+    is_none = spec.catch_up is CatchUp.NONE
+    reach = low if is_none else max(low, now - round(spec.reach_s * MICROSECONDS) - 1)
+    most = {CatchUp.NONE: 0, CatchUp.LAST: 0 if has_recent else 1, CatchUp.ALL: spec.catch_up_most}
+    chosen = _latest(spec, reach, high, most[spec.catch_up], holidays)
+    edges, caught_up = {reach, *_edges_around(chosen), *_edges(spec, low, high, holidays)}, set(chosen)
+    for start, end in itertools.pairwise(sorted({low, high, *(edge for edge in edges if low < edge < high)})):
+        tick = triggers.first(spec.trigger, start, end)
+        if tick is not None and tick.at not in caught_up:
+            missed = Outcome.OUTSIDE_WINDOW if end <= reach else Outcome.MISSED
+            marks += stretch(spec, start, end, reason_against(spec, tick, holidays) or missed)
     return [(at, Outcome.CAUGHT_UP) for at in chosen]
 
 
-def _most(spec: Spec, has_recent: bool) -> int:
-    match spec.catch_up:
-        case CatchUp.NONE:
-            return 0
-        case CatchUp.LAST:
-            return 0 if has_recent else 1
-        case CatchUp.ALL:
-            return spec.catch_up_most
+def _edges(spec: Spec, low: int, high: int, holidays: frozenset[date]) -> Iterator[int]:
+    """Where ranges in (low, high] are cut, so that one reason holds for all ticks of a range."""
+    if isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
+        yield from _edges_around([tick.at for tick in triggers.gaps(spec.trigger, low, high)])
+    first, last = (day_of(spec.tz, instant // MICROSECONDS) for instant in (low, high))
+    for day in holidays:
+        if first <= day <= last:
+            yield start_of_day(spec.tz, day) * MICROSECONDS - 1
+            yield start_of_day(spec.tz, day + timedelta(days=1)) * MICROSECONDS - 1
+
+
+def _edges_around(instants: Sequence[int]) -> list[int]:
+    """Edges that put each instant into a range of its own."""
+    return [edge for at in instants for edge in (at - 1, at)]
 
 
 def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date]) -> list[int]:
@@ -194,64 +189,26 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
         reason = reason_against(spec, tick, holidays)
         if reason is None:
             found.append(tick.at)
-        # A day that is left out has no tick to look at, however many it would have had.
-        high = _day_before(spec, tick.at) if reason is Outcome.EXCLUDED else tick.at - 1
+        high = tick.at - 1
+        if reason is Outcome.EXCLUDED:  # No tick of an excluded day can be chosen, however many it has.
+            high = min(high, start_of_day(spec.tz, day_of(spec.tz, tick.at // MICROSECONDS)) * MICROSECONDS - 1)
     return found[::-1]
-
-
-def _day_before(spec: Spec, at: int) -> int:
-    """The last instant before the local day of `at`."""
-    begin = start_of_day(spec.tz, day_of(spec.tz, at // MICROSECONDS)) * MICROSECONDS
-    return min(begin, at) - 1
-
-
-def _split(spec: Spec, low: int, high: int, outcome: Outcome, holidays: frozenset[date]) -> list[Mark]:
-    """Ranges in (low, high], with excluded days apart."""
-    marks: list[Mark] = []
-    for day in _between(spec, low, high, holidays):
-        begin = start_of_day(spec.tz, day) * MICROSECONDS - 1
-        end = start_of_day(spec.tz, day + timedelta(days=1)) * MICROSECONDS - 1
-        marks += _around_gaps(spec, low, min(high, max(low, begin)), outcome)
-        marks += stretch(spec, max(low, begin), min(high, end), Outcome.EXCLUDED)
-        low = max(low, end)
-    return marks + _around_gaps(spec, low, high, outcome)
-
-
-def _around_gaps(spec: Spec, low: int, high: int, outcome: Outcome) -> list[Mark]:
-    """Ranges in (low, high], with times apart that did not exist, if the schedule leaves them out."""
-    marks: list[Mark] = []
-    if isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
-        span = (low // MICROSECONDS, high // MICROSECONDS)
-        for tick in ticks.gaps(*triggers.parts(spec.trigger), *span, spec.trigger.repeat):
-            at = tick.at * MICROSECONDS
-            marks += [*stretch(spec, low, at - 1, outcome), Mark(at, at, 1, Outcome.DST_GAP)]
-            low = at
-    return marks + stretch(spec, low, high, outcome)
-
-
-def _between(spec: Spec, low: int, high: int, holidays: frozenset[date]) -> list[date]:
-    if not holidays or high <= low:
-        return []
-    first, last = (day_of(spec.tz, instant // MICROSECONDS) for instant in (low, high))
-    return sorted(day for day in holidays if first <= day <= last)
 
 
 def stretch(spec: Spec, low: int, high: int, outcome: Outcome) -> list[Mark]:
     """All ticks in (low, high] as one entry of the ledger; nothing if there are none."""
-    number = triggers.count(spec.trigger, low, high)
-    if not number:
-        return []
     first, last = triggers.first(spec.trigger, low, high), triggers.last(spec.trigger, low, high)
-    assert first is not None
-    assert last is not None
-    return [Mark(first.at, last.at, number, outcome)]
+    if first is None or last is None:
+        return []
+    return [Mark(first.at, last.at, triggers.count(spec.trigger, low, high), outcome)]
 
 
 def _starts(
     spec: Spec, due: Sequence[tuple[int, Outcome]], held: tuple[int, ...], is_busy: bool, marks: list[Mark]
 ) -> tuple[list[Start], tuple[int, ...]]:
-    """Which of those that are due start now, and which are held until the one before has ended."""
+    """Which of the due ticks start now, and which are held until the execution before them has ended."""
     starts: list[Start] = []
+    room = {Busy.QUEUE_ONE: 1, Busy.QUEUE_ALL: MOST_HELD}.get(spec.overlap, 0)
     if held and not is_busy:
         starts.append(Start(held[0], Outcome.FIRED, was_held=True))
         held, is_busy = held[1:], True
@@ -260,7 +217,7 @@ def _starts(
             starts.append(Start(at, outcome))
         elif spec.overlap is Busy.CANCEL_PREVIOUS:
             starts.append(Start(at, outcome, cancels_previous=True))
-        elif len(held) < _room(spec):
+        elif len(held) < room:
             held = (*held, at)
             marks.append(Mark(at, at, 1, Outcome.QUEUED))
             continue
@@ -269,13 +226,3 @@ def _starts(
             continue
         is_busy = True
     return starts, held
-
-
-def _room(spec: Spec) -> int:
-    match spec.overlap:
-        case Busy.QUEUE_ONE:
-            return 1
-        case Busy.QUEUE_ALL:
-            return MOST_HELD
-        case _:
-            return 0
