@@ -83,8 +83,10 @@ def parse(text: str, kind: Kind, seed: str) -> Field:
     for item in text.split(","):
         if not item:
             raise _wrong(kind, f"{text!r} has an empty place between commas")
-        if found := _special(item, kind):
-            special[found[0]].add(found[1])
+        is_special = {Kind.DAY: _special_day, Kind.WEEKDAY: _special_weekday}.get(kind)
+        if is_special and (found := is_special(item)):
+            attribute, value = found
+            special[attribute].add(value)
         else:
             numbers.update(_numbers(item, kind, seed))
     return Field(
@@ -95,19 +97,8 @@ def parse(text: str, kind: Kind, seed: str) -> Field:
     )
 
 
-def _special(item: str, kind: Kind) -> tuple[str, Any] | None:
-    """The attribute of `Field` for an item that is more than numbers, and what to add to it."""
-    match kind:
-        case Kind.DAY:
-            return _special_day(item)
-        case Kind.WEEKDAY:
-            return _special_weekday(item)
-        case _:
-            return None
-
-
-def _special_day(item: str) -> tuple[str, int] | None:
-    """`L`, `L-3`, `LW`, `L-3W` and `15W`."""
+def _special_day(item: str) -> tuple[str, Any] | None:
+    """`L`, `L-3`, `LW`, `L-3W` and `15W`: the attribute of `Field`, and what to add to it."""
     text = item.upper()
     if found := _FROM_LAST.fullmatch(text):
         offset = int(found[1] or 0)
@@ -120,7 +111,7 @@ def _special_day(item: str) -> tuple[str, int] | None:
 
 
 def _special_weekday(item: str) -> tuple[str, Any] | None:
-    """`5#2`, `5L` and `5#L`, also with names."""
+    """`5#2`, `5L` and `5#L`, also with names: the attribute of `Field`, and what to add to it."""
     day, mark, place = item.partition("#")
     if not mark and item[-1] in "lL":
         if len(item) == 1:
