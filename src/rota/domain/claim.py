@@ -41,14 +41,4 @@ class Claim(Taken, frozen=True, array_like=True):
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""
-        return Held(
-            self.id,
-            self.lane,
-            self.rank,
-            worker,
-            self.fence,
-            self.attempts,
-            self.crashes,
-            self.first_start_at,
-            self.started_at,
-        )
+        return Held(worker=worker, **{name: getattr(self, name) for name in Taken.__struct_fields__})

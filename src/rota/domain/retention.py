@@ -16,7 +16,7 @@ FOREVER = 0
 DAY_S = 86_400
 DAY = DAY_S * MICROSECONDS
 DAYS_AHEAD = 7
-REACH = DAY
+MOST_ID_SKEW = DAY
 """How far the time in an id may be from the database's time: `ops/enqueue.py` refuses other ids."""
 GRACE = DAY
 """How much longer a whole day is kept, so that the executions of that day have ended and go with it."""
@@ -65,7 +65,7 @@ class Retention(msgspec.Struct, frozen=True):
         return [(name, now - kept_s * MICROSECONDS) for name, kept_s in kept if kept_s != FOREVER]
 
     def hasty_cutoffs(self, now: int) -> list[tuple[str, int]]:
-        """The cutoffs of namespaces with a shorter retention than whole days are dropped by."""
+        """The cutoffs of namespaces whose retention is shorter than the longest, by which whole days are dropped."""
         longest = self.longest_s
         return [(name, cutoff) for name, cutoff in self.cutoffs(now) if longest is None or self.of(name) < longest]
 
@@ -155,9 +155,9 @@ def days_wanted(now: int) -> list[int]:
     return [today + offset * DAY for offset in range(-1, DAYS_AHEAD + 1)]
 
 
-def is_out_of_reach(day: int, now: int) -> bool:
+def is_closed(day: int, now: int) -> bool:
     """Whether ids of this day are no longer accepted."""
-    return day + DAY + REACH + REACH // 24 <= now
+    return day + DAY + MOST_ID_SKEW + MOST_ID_SKEW // 24 <= now
 
 
 def days_to_drop(days: Iterable[int], retention: Retention, now: int) -> list[int]:
@@ -166,4 +166,4 @@ def days_to_drop(days: Iterable[int], retention: Retention, now: int) -> list[in
     if longest is None:
         return []
     oldest_kept = now - longest * MICROSECONDS - GRACE
-    return sorted(day for day in days if day + DAY <= oldest_kept and is_out_of_reach(day, now))
+    return sorted(day for day in days if day + DAY <= oldest_kept and is_closed(day, now))

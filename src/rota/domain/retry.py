@@ -15,7 +15,7 @@ from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 
 MOST_ATTEMPTS = 1000
-_LENGTHS = {"delay", "step", "base", "cap"}
+_LENGTHS = ("delay", "step", "base", "cap")
 Errors = tuple[type[BaseException], ...] | type[BaseException]
 
 
@@ -38,7 +38,7 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise DefinitionError(f"attempts must be a number between 1 and {MOST_ATTEMPTS}, not {self.attempts!r}")
         for name in ("only", "never"):
             msgspec.structs.force_setattr(self, name, _classes(getattr(self, name), name))
-        for name in _LENGTHS & set(self.__struct_fields__):
+        for name in (field for field in self.__struct_fields__ if field in _LENGTHS):
             msgspec.structs.force_setattr(self, name, seconds(getattr(self, name), f"retry {name}"))
         if isinstance(self, Exponential) and not 1 <= self.factor <= 100:
             raise DefinitionError(f"retry factor must be between 1 and 100, not {self.factor}")
@@ -52,8 +52,8 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> dict[str, Any]:
         """The policy as plain data, for the job's definition."""
         names = {
-            "only": [_name(kind) for kind in _classes(self.only, "only")],
-            "never": [_name(kind) for kind in _classes(self.never, "never")],
+            name: [f"{kind.__module__}.{kind.__qualname__}" for kind in _classes(getattr(self, name), name)]
+            for name in ("only", "never")
         }
         fields = {f: getattr(self, f) for f in self.__struct_fields__ if f not in ("only", "never", "delay_for")}
         return {"policy": type(self).__name__, **fields, **names}
@@ -140,7 +140,3 @@ def delay_s(policy: Policy, attempt: int, jitter: float) -> float:
     if isinstance(policy, Exponential) and policy.jitter:
         return bound * jitter
     return bound
-
-
-def _name(kind: type[BaseException]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

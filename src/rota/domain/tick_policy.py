@@ -98,12 +98,11 @@ def decide_delay(
     if is_busy:
         # The schedule was changed or resumed while an execution was running.
         return Round([], [], (), decided, None, waits=True)
-    day = today = day_of(spec.tz, now // MICROSECONDS)
+    day = today = day_of(spec.tz, now)
     while day in holidays:
         day += timedelta(days=1)
     if day != today:
-        following = start_of_day(spec.tz, day) * MICROSECONDS
-        return Round([Mark(at, at, 1, Outcome.EXCLUDED)], [], (), decided, following)
+        return Round([Mark(at, at, 1, Outcome.EXCLUDED)], [], (), decided, start_of_day(spec.tz, day))
     return Round([], [Start(at, Outcome.FIRED)], (), decided, None)
 
 
@@ -141,7 +140,7 @@ def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> Outcome
     """Why a tick never runs; None if it may."""
     if tick.in_gap and isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
         return Outcome.DST_GAP
-    is_excluded = holidays and day_of(spec.tz, tick.at // MICROSECONDS) in holidays
+    is_excluded = holidays and day_of(spec.tz, tick.at) in holidays
     return Outcome.EXCLUDED if is_excluded else None
 
 
@@ -168,11 +167,11 @@ def _edges(spec: Spec, low: int, high: int, holidays: frozenset[date]) -> Iterat
     """Where ranges in (low, high] are cut, so that one reason holds for all ticks of a range."""
     if isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
         yield from _edges_around([tick.at for tick in triggers.gaps(spec.trigger, low, high)])
-    first, last = (day_of(spec.tz, instant // MICROSECONDS) for instant in (low, high))
+    first, last = day_of(spec.tz, low), day_of(spec.tz, high)
     for day in holidays:
         if first <= day <= last:
-            yield start_of_day(spec.tz, day) * MICROSECONDS - 1
-            yield start_of_day(spec.tz, day + timedelta(days=1)) * MICROSECONDS - 1
+            yield start_of_day(spec.tz, day) - 1
+            yield start_of_day(spec.tz, day + timedelta(days=1)) - 1
 
 
 def _edges_around(instants: Sequence[int]) -> list[int]:
@@ -191,7 +190,7 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
             found.append(tick.at)
         high = tick.at - 1
         if reason is Outcome.EXCLUDED:  # No tick of an excluded day can be chosen, however many it has.
-            high = min(high, start_of_day(spec.tz, day_of(spec.tz, tick.at // MICROSECONDS)) * MICROSECONDS - 1)
+            high = min(high, start_of_day(spec.tz, day_of(spec.tz, tick.at)) - 1)
     return found[::-1]
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 
 DAY_S = 86_400
 LAST_SECOND = int(datetime(9990, 1, 1, tzinfo=UTC).timestamp())
@@ -105,16 +106,17 @@ class Zone:
         return [high]
 
 
-def day_of(name: str, instant: int) -> date:
-    """The local date that a UTC second falls on."""
+def day_of(name: str, at: int) -> date:
+    """The local date of an instant in microseconds."""
+    instant = at // MICROSECONDS
     return date.fromordinal(_EPOCH + (instant + zone(name).offset(instant)) // DAY_S)
 
 
 def start_of_day(name: str, day: date) -> int:
-    """The first UTC second of a local date; also if a clock change leaves the date out, or lets it begin twice."""
+    """The first instant of a local date in microseconds; also if a clock change leaves it out or begins it twice."""
     where = zone(name)
     local = (day.toordinal() - _EPOCH) * DAY_S
     first = local - DAY_S
     while (span := where.span(first)).end + span.offset <= local:
         first = span.end
-    return max(span.start, local - span.offset)
+    return max(span.start, local - span.offset) * MICROSECONDS
