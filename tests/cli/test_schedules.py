@@ -18,7 +18,7 @@ import examples.schedules
 from rota import App
 from rota.domain.outcome import Error, Failed, Succeeded
 from rota.domain.schedule import Busy, Spec
-from rota.domain.ticking import Mark, Outcome
+from rota.domain.tick_policy import Mark, Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import firing, schedule, upkeep

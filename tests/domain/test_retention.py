@@ -55,7 +55,7 @@ def test_days_have_names_that_lead_back() -> None:
 
 def test_wanted_days_cover_every_id_that_is_accepted() -> None:
     days = retention.days_wanted(NOW)
-    assert days[0] <= NOW - retention.REACH
+    assert days[0] <= NOW - retention.MOST_ID_SKEW
     assert days[-1] == retention.day_of(NOW) + 7 * DAY
     assert all(later - earlier == DAY for earlier, later in itertools.pairwise(days))
 
@@ -66,7 +66,7 @@ def test_a_day_goes_only_when_all_that_ended_in_it_is_old_enough(days: int, offs
     policy = kept(days)
     if retention.days_to_drop([day], policy, NOW):
         assert day + DAY <= NOW - days * DAY
-        assert retention.is_out_of_reach(day, NOW)
+        assert retention.is_closed(day, NOW)
 
 
 def test_days_go_oldest_first_and_never_if_something_is_kept_for_ever() -> None:

@@ -85,18 +85,28 @@ def test_what_retry_may_be() -> None:
         "5",
         1.5,
         [3],
-        Fixed(delay=-1),
-        Fixed(delay="soon"),
-        Linear(step=math.nan),
-        Exponential(cap=math.inf),
-        Exponential(factor=0.5),
-        Exponential(factor=math.nan),
-        Exponential(factor=1000),
     ],
 )
 def test_what_retry_may_not_be(value: Any) -> None:
     with pytest.raises(DefinitionError):
         retry.policy(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (Fixed, {"delay": -1}),
+        (Fixed, {"delay": "soon"}),
+        (Linear, {"step": math.nan}),
+        (Exponential, {"cap": math.inf}),
+        (Exponential, {"factor": 0.5}),
+        (Exponential, {"factor": math.nan}),
+        (Exponential, {"factor": 1000}),
+    ],
+)
+def test_a_policy_with_a_wrong_delay_is_refused_where_it_is_written(kind: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError, match=f"retry {next(iter(options))}"):
+        kind(**options)
 
 
 @pytest.mark.parametrize("attempts", [0, -5, MOST_ATTEMPTS + 1, "3", 2.5, None])

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota.domain.schedule import Busy, Spec
-from rota.domain.ticking import Outcome
+from rota.domain.tick_policy import Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import Cron
 from rota.store.timetable import TickRow

@@ -1,7 +1,7 @@
 """Affinity: an execution prefers the worker that last ran one with the same value of an argument, for a bounded time.
 
-That worker has loaded what belongs to the customer, the model or the file already. It is a preference and no more: who
-has waited long enough, or whose worker is gone, is anybody's.
+That worker has already loaded the data of the customer, the model or the file. It is only a preference: any worker may
+take an execution that has waited long enough, or whose preferred worker is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_KEY = 200
 
 
 class Candidate(msgspec.Struct, frozen=True, array_like=True):
-    """One that is ready; `value` is that of the argument, as JSON."""
+    """A ready execution; `value` is the value of the argument, as JSON."""
 
     id: str
     rank: int
@@ -32,7 +32,7 @@ class Candidate(msgspec.Struct, frozen=True, array_like=True):
 
 
 def key(argument: str, value: str | None) -> str | None:
-    """What the last worker is remembered by; None if there is nothing to remember."""
+    """The key under which the last worker is kept; None if the argument has no value."""
     if value is None or value == "null":
         return None
     known = value if len(value) <= MOST_KEY else hashlib.sha256(value.encode()).hexdigest()
@@ -42,7 +42,7 @@ def key(argument: str, value: str | None) -> str | None:
 def takeable(
     candidates: Iterable[Candidate], argument: str, wait_s: float, holders: Mapping[str, int], worker: int, now: int
 ) -> list[Candidate]:
-    """Those that this worker may take now. `holders` are the live workers that last ran each key."""
+    """The candidates that this worker may take now. `holders` are the live workers that last ran each key."""
     patience = round(wait_s * MICROSECONDS)
     return [
         one

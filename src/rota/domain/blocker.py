@@ -1,4 +1,4 @@
-"""What a waiting execution may wait for: the one list of the kinds of blockers.
+"""Blockers: the one list of the kinds of things that a waiting execution waits for.
 
 An execution waits as long as it has at least one blocker. A blocker is a kind and a key. The key names the job, the
 run, the event or the limit, and is unique within the kind over all namespaces.
@@ -7,7 +7,6 @@ run, the event or the limit, and is unique within the kind over all namespaces.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import assert_never
 
 
 class Kind(StrEnum):
@@ -25,6 +24,19 @@ class Kind(StrEnum):
     RATE = "rate"
 
 
+_WORDS = {
+    Kind.JOB_PAUSED: "older executions of job {1}.{2}, which was resumed",
+    Kind.RUN: "the steps of its run",
+    Kind.RUN_PAUSED: "run {key}, which is paused",
+    Kind.MAP: "earlier items of its map",
+    Kind.DEPENDENCY: "execution {key}",
+    Kind.EVENT: "event {key}",
+    Kind.APPROVAL: "approval {key}",
+    Kind.LIMIT: "a free place under limit {key}",
+    Kind.RATE: "rate limit {key}",
+}
+
+
 def job_key(namespace: str, app: str, job: str) -> str:
     """The key of a job's blocker. No name contains a slash."""
     return f"{namespace}/{app}/{job}"
@@ -32,25 +44,4 @@ def job_key(namespace: str, app: str, job: str) -> str:
 
 def words(kind: Kind, key: str) -> str:
     """What an execution behind this blocker waits for; the end of a sentence."""
-    match kind:
-        case Kind.JOB_PAUSED:
-            _, app, job = key.split("/")
-            return f"older executions of job {app}.{job}, which was resumed"
-        case Kind.RUN:
-            return "the steps of its run"
-        case Kind.RUN_PAUSED:
-            return f"run {key}, which is paused"
-        case Kind.MAP:
-            return "earlier items of its map"
-        case Kind.DEPENDENCY:
-            return f"execution {key}"
-        case Kind.EVENT:
-            return f"event {key}"
-        case Kind.APPROVAL:
-            return f"approval {key}"
-        case Kind.LIMIT:
-            return f"a free place under limit {key}"
-        case Kind.RATE:
-            return f"rate limit {key}"
-        case _:
-            assert_never(kind)
+    return _WORDS[kind].format(*key.split("/"), key=key)

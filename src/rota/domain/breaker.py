@@ -1,6 +1,7 @@
-"""A circuit breaker: when what a job relies on has failed several times in a row, nothing that relies on it starts.
+"""A circuit breaker: after several failures in a row of a service, the jobs that rely on it do not start.
 
-After a while one execution tries. If that goes well, all go on; if not, the next try is after twice the time.
+After a wait one execution may start as a probe. If it succeeds, the breaker closes; if not, the next wait is twice as
+long.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ DEFAULT_WAIT = "30s"
 MOST_FAILURES = 10_000
 MOST_WAIT_S = 86_400.0
 DOUBLINGS = 16
-"""The wait between tries becomes so many times as long, at the most."""
+"""The wait between probes grows to at most so many times the first wait."""
 
 
 class Breaker(msgspec.Struct, frozen=True, array_like=True):
-    """Of something that jobs rely on: after how many failures in a row, and for how long at first."""
+    """Opens after `failures` in a row, for `wait_s` at first."""
 
     name: str
     failures: int = DEFAULT_FAILURES
@@ -34,7 +35,7 @@ class Breaker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Circuit(msgspec.Struct, frozen=True, array_like=True):
-    """How it stands with one breaker; it is open if `opened_at` is there."""
+    """The state of one breaker; it is closed if `opened_at` is None."""
 
     name: str
     failures: int = 0
@@ -42,25 +43,25 @@ class Circuit(msgspec.Struct, frozen=True, array_like=True):
     retry_at: int | None = None
     wait: int = 0
     probe_until: int | None = None
-    """Until when the one that tries is waited for."""
+    """While a probe runs: when another one may start in its place."""
 
     @property
     def is_troubled(self) -> bool:
         return self.failures > 0 or self.opened_at is not None
 
     def is_open(self, now: int) -> bool:
-        """Whether nothing may start, not even the one that tries."""
+        """Whether no execution may start, not even a probe."""
         return self.opened_at is not None and (
             now < (self.retry_at or 0) or (self.probe_until is not None and now < self.probe_until)
         )
 
     def tries(self, now: int) -> bool:
-        """Whether the next one to start is the one that tries."""
+        """Whether the next execution to start is a probe."""
         return self.opened_at is not None and not self.is_open(now)
 
 
 def breaker(name: str, failures: int, wait: Duration) -> Breaker:
-    """As an app declares it; refuses what cannot be meant."""
+    """The checked breaker that an app declares."""
     names.check(name, "a breaker's name")
     if isinstance(failures, bool) or not isinstance(failures, int) or not 0 < failures <= MOST_FAILURES:
         raise DefinitionError(f"breaker {name!r}: failures must be a number from 1 to {MOST_FAILURES}")
@@ -71,9 +72,9 @@ def breaker(name: str, failures: int, wait: Duration) -> Breaker:
 
 
 def after(circuit: Circuit, policy: Breaker, went_well: bool | None, now: int) -> Circuit:
-    """How it stands after one more attempt, which may have shown nothing: then the next one tries.
+    """The state after one more attempt. If the attempt says nothing about the service, the next one is a probe.
 
-    Attempts that began before it opened still end while it is open: they say nothing new.
+    Attempts that started before the breaker opened may end while it is open: they do not count.
     """
     if circuit.opened_at is not None and now < (circuit.retry_at or 0):
         return circuit
@@ -99,13 +100,13 @@ def shown(outcome: Outcome) -> bool | None:
         case TimedOut():
             return False
         case Failed(reason=Reason.ERROR, permanent=permanent):
-            return permanent  # The service has answered, although with an error that no retry mends.
+            return permanent  # The service answered, although with an error that no retry mends.
         case _:
             return None
 
 
 def gate(wanted: Sequence[str], circuits: Mapping[str, Circuit], now: int) -> list[str] | None:
-    """The breakers for which the next execution would be the one that tries; None if one of them forbids it."""
+    """The breakers for which the next execution would be the probe; None if one of them is open."""
     known = [circuits[name] for name in wanted if name in circuits]
     if any(circuit.is_open(now) for circuit in known):
         return None

@@ -21,7 +21,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Claim(Taken, frozen=True, array_like=True):
-    """What a worker is told of the attempt that it may run."""
+    """One attempt, as its worker receives it."""
 
     job: str
     arguments: str
@@ -35,20 +35,10 @@ class Claim(Taken, frozen=True, array_like=True):
     overrides: str | None = None
     """The execution's own timeout and retry policy, as `domain/overrides.py` reads them."""
     checkpoint: str | None = None
-    """What an earlier attempt kept for this one."""
+    """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False
-    """Whether it may have killed a worker process that ran others too: it runs alone."""
+    """Whether it may have killed a worker process that ran several executions: it runs alone."""
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""
-        return Held(
-            self.id,
-            self.lane,
-            self.rank,
-            worker,
-            self.fence,
-            self.attempts,
-            self.crashes,
-            self.first_start_at,
-            self.started_at,
-        )
+        return Held(worker=worker, **{name: getattr(self, name) for name in Taken.__struct_fields__})

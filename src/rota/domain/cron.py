@@ -1,11 +1,18 @@
-"""Cron expressions: which local days and times they mean. Zones and changed clocks are for `ticks`.
+"""Cron expressions: which local days and times they match. Zones and clock changes are the business of `ticks`.
 
 Five fields, or six with seconds first; names, ranges (also past the end, such as `22-2`), steps, lists, `L`, `W`, `#`,
 `?`, `H` and aliases. If a day of month and a day of week are both given, either of them will do, as in Vixie's cron.
+
+The matching times of a month are the combinations of its matching days with the hours, minutes and seconds. In order of
+time they are numbered like the digits of a clock, so that the place of a time and the time at a place are arithmetic.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from calendar import monthrange
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 
@@ -16,7 +23,7 @@ from rota.domain.cron_field import parse as parse_field
 from rota.domain.errors import DefinitionError
 
 LONGEST = 512
-DAY_S, HOUR_S, MINUTE_S = 86_400, 3_600, 60
+DAY_S = 86_400
 ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -27,14 +34,44 @@ ALIASES = {
     "@hourly": "0 * * * *",
 }
 _EPOCH = date(1970, 1, 1).toordinal()
-_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_FARTHEST_MONTHS = 12 * 41  # The 29th of February falls on each day of the week within 40 years.
+_UNITS_S = (DAY_S, 3_600, 60, 1)
+_ALL_CALENDARS_S = 28 * 1461 // 4 * DAY_S
+"""Within 28 years every month has begun on each day of the week, with each length that it can have."""
+
+
+class _Month(msgspec.Struct):
+    """The matching local times of one month."""
+
+    day_zero: int
+    """The local second at which the day before the first begins."""
+    columns: tuple[tuple[int, ...], ...]
+    """The matching days, hours, minutes and seconds."""
+
+    def size(self) -> int:
+        return math.prod(map(len, self.columns))
+
+    def before(self, local: int) -> int:
+        """How many of the times are earlier than `local`, which may be in another month."""
+        place, rest, is_equal = 0, local - self.day_zero, True
+        for numbers, unit in zip(self.columns, _UNITS_S, strict=True):
+            digit, rest = divmod(rest, unit)
+            index = bisect_left(numbers, digit) if is_equal else 0
+            place = place * len(numbers) + index
+            is_equal = is_equal and index < len(numbers) and numbers[index] == digit
+        return place
+
+    def at(self, place: int) -> int:
+        """The time before which there are `place` others."""
+        local = self.day_zero
+        for numbers, unit in zip(reversed(self.columns), reversed(_UNITS_S), strict=True):
+            place, index = divmod(place, len(numbers))
+            local += numbers[index] * unit
+        return local
 
 
 class Cron(msgspec.Struct, frozen=True):
-    """An expression that was understood, and fires."""
+    """An expression that was parsed, and that fires."""
 
-    text: str
     second: Field
     minute: Field
     hour: Field
@@ -49,132 +86,32 @@ class Cron(msgspec.Struct, frozen=True):
 
     def first(self, start: int, end: int) -> int | None:
         """The first matching local time in [start, end), both in seconds since 1970 on the local clock."""
-        ordinal, time = divmod(start, DAY_S)
-        found = self._in_day(ordinal, time)
-        if found is None:
-            found = self._in_later_day(ordinal + 1, end)
-        return found if found is not None and found < end else None
+        for month in self._in(_months(start, end)):
+            place = month.before(start)
+            if place < month.size():
+                found = month.at(place)
+                return found if found < end else None
+        return None
 
     def last(self, start: int, end: int) -> int | None:
         """The last matching local time in [start, end)."""
-        day, time = divmod(end, DAY_S)
-        found = self._time_before(time) if self._has_day(day) else None
-        if found is not None:
-            return self._if_not_before(start, day * DAY_S + found)
-        latest = self._time_before(DAY_S)
-        assert latest is not None
-        local = date.fromordinal(_EPOCH + day)
-        year, month, end_day = local.year, local.month, local.day
-        while (date(year, month, 1).toordinal() - _EPOCH + 31) * DAY_S >= start:
-            if self.month.numbers >> month & 1:
-                days = self._days(year, month) & ((1 << end_day) - 1)
-                if days:
-                    found_day = date(year, month, days.bit_length() - 1).toordinal() - _EPOCH
-                    return self._if_not_before(start, found_day * DAY_S + latest)
-            end_day, month = 32, month - 1
-            if month < 1:
-                year, month = year - 1, 12
+        for month in self._in(reversed(_months(start, end))):
+            if place := month.before(end):
+                found = month.at(place - 1)
+                return found if found >= start else None
         return None
 
     def count(self, start: int, end: int) -> int:
         """How many local times match in [start, end): by the month, not one by one."""
-        return self._count_before(end) - self._count_before(start) + self._count_days(start // DAY_S, end // DAY_S)
+        return sum(month.before(end) - month.before(start) for month in self._in(_months(start, end)))
 
-    def _count_before(self, local: int) -> int:
-        """Matches in the day of `local` that are earlier than it."""
-        day, time = divmod(local, DAY_S)
-        if not self._has_day(day):
-            return 0
-        hour, rest = divmod(time, HOUR_S)
-        minute, second = divmod(rest, MINUTE_S)
-        hours, minutes, seconds = self.hour.numbers, self.minute.numbers, self.second.numbers
-        found = _below(hours, hour) * minutes.bit_count() * seconds.bit_count()
-        if hours >> hour & 1:
-            found += _below(minutes, minute) * seconds.bit_count()
-            if minutes >> minute & 1:
-                found += _below(seconds, second)
-        return found
-
-    def _count_days(self, start: int, end: int) -> int:
-        """Matches in the whole days [start, end)."""
-        a_day = self.hour.numbers.bit_count() * self.minute.numbers.bit_count() * self.second.numbers.bit_count()
-        days = 0
-        while start < end:
-            local = date.fromordinal(_EPOCH + start)
-            length = _length(local.year, local.month)
-            last = min(length, local.day + end - start - 1)
-            if self.month.numbers >> local.month & 1:
-                within = (1 << last + 1) - (1 << local.day)
-                days += (self._days(local.year, local.month) & within).bit_count()
-            start += last - local.day + 1
-        return days * a_day
-
-    @staticmethod
-    def _if_not_before(start: int, found: int) -> int | None:
-        return found if found >= start else None
-
-    def _has_day(self, day: int) -> bool:
-        local = date.fromordinal(_EPOCH + day)
-        return bool(self.month.numbers >> local.month & 1 and self._days(local.year, local.month) >> local.day & 1)
-
-    def _in_day(self, day: int, time: int) -> int | None:
-        of_day = self._time(time) if self._has_day(day) else None
-        return None if of_day is None else day * DAY_S + of_day
-
-    def _in_later_day(self, day: int, end: int) -> int | None:
-        local = date.fromordinal(_EPOCH + day)
-        year, month, first_day = local.year, local.month, local.day
-        earliest = self._time(0)
-        assert earliest is not None
-        for _ in range(_FARTHEST_MONTHS):
-            if self.month.numbers >> month & 1:
-                days = self._days(year, month) >> first_day
-                if days:
-                    found = date(year, month, first_day + _lowest(days)).toordinal() - _EPOCH
-                    return found * DAY_S + earliest
-            first_day, month = 1, month + 1
-            if month > 12:
-                year, month = year + 1, 1
-            if (date(year, month, 1).toordinal() - _EPOCH) * DAY_S >= end:
-                return None
-        return None
-
-    def _days(self, year: int, month: int) -> int:
-        first = date(year, month, 1)
-        return _days_of(self.day, self.weekday, first.isoweekday() % 7, _length(year, month))
-
-    def _time(self, start: int) -> int | None:
-        """The first matching time of day from `start` on, in seconds."""
-        hour, rest = divmod(start, HOUR_S)
-        minute, second = divmod(rest, MINUTE_S)
-        hours, minutes, seconds = self.hour.numbers, self.minute.numbers, self.second.numbers
-        if hours >> hour & 1:
-            if minutes >> minute & 1 and seconds >> second:
-                return hour * HOUR_S + minute * MINUTE_S + second + _lowest(seconds >> second)
-            if minutes >> minute + 1:
-                minute += 1 + _lowest(minutes >> minute + 1)
-                return hour * HOUR_S + minute * MINUTE_S + _lowest(seconds)
-        if hours >> hour + 1:
-            hour += 1 + _lowest(hours >> hour + 1)
-            return hour * HOUR_S + _lowest(minutes) * MINUTE_S + _lowest(seconds)
-        return None
-
-    def _time_before(self, end: int) -> int | None:
-        """The last matching time of day before `end`, in seconds."""
-        hour, rest = divmod(end - 1, HOUR_S) if end else (-1, 0)
-        if hour < 0:
-            return None
-        minute, second = divmod(rest, MINUTE_S)
-        hours, minutes, seconds = (field.numbers for field in (self.hour, self.minute, self.second))
-        if hours >> hour & 1:
-            if minutes >> minute & 1 and (left := _up_to(seconds, second)):
-                return hour * HOUR_S + minute * MINUTE_S + left.bit_length() - 1
-            if minute and (left := _up_to(minutes, minute - 1)):
-                return hour * HOUR_S + (left.bit_length() - 1) * MINUTE_S + seconds.bit_length() - 1
-        if hour and (left := _up_to(hours, hour - 1)):
-            latest = (minutes.bit_length() - 1) * MINUTE_S + seconds.bit_length() - 1
-            return (left.bit_length() - 1) * HOUR_S + latest
-        return None
+    def _in(self, months: Iterable[int]) -> Iterator[_Month]:
+        """The months that the expression allows."""
+        for year, index in (divmod(month, 12) for month in months):
+            if index + 1 in self.month.numbers:
+                days = _days(self.day, self.weekday, *monthrange(year, index + 1))
+                day_zero = (date(year, index + 1, 1).toordinal() - _EPOCH - 1) * DAY_S
+                yield _Month(day_zero, (days, self.hour.numbers, self.minute.numbers, self.second.numbers))
 
 
 def parse(text: str, seed: str = "") -> Cron:
@@ -194,9 +131,8 @@ def parse(text: str, seed: str = "") -> Cron:
         )
     if len(words) == 5:
         words = ["0", *words]
-    fields = [parse_field(word, kind, seed) for word, kind in zip(words, Kind, strict=True)]
-    cron = Cron(" ".join(text.split()), *fields)
-    if not _fires(cron):
+    cron = Cron(*(parse_field(word, kind, seed) for word, kind in zip(words, Kind, strict=True)))
+    if cron.first(0, _ALL_CALENDARS_S) is None:
         raise DefinitionError(f"day of month: {text!r} never fires, no such day comes in its months")
     return cron
 
@@ -214,75 +150,39 @@ def _refuse_other_dialects(words: list[str]) -> None:
         raise DefinitionError(f"cron: the zone is an option: leave out {name}= and write tz={example!r} beside it")
 
 
-def _fires(cron: Cron) -> bool:
-    """Every month has begun and will begin on each day of the week, with each length that it can have."""
-    return any(
-        _days_of(cron.day, cron.weekday, first, length)
-        for month in range(1, 13)
-        if cron.month.numbers >> month & 1
-        for length in ((28, 29) if month == 2 else (_LENGTHS[month - 1],))
-        for first in range(7)
-    )
+def _months(start: int, end: int) -> range:
+    """The months of the local times from `start` to `end`, counted from the year 0."""
+    first, last = (date.fromordinal(_EPOCH + local // DAY_S) for local in (start, end))
+    return range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
 
 
 @lru_cache(maxsize=4096)
-def _days_of(day: Field, weekday: Field, first: int, length: int) -> int:
-    """The matching days of a month that begins on weekday `first` and has `length` days, as bits."""
-    all_days = (1 << length + 1) - 2
-    by_day = _by_day(day, first, length) & all_days
-    by_weekday = _by_weekday(weekday, first, length) & all_days
-    if day.starts_with_star or weekday.starts_with_star:
-        return by_day & by_weekday
-    return by_day | by_weekday
+def _days(day: Field, weekday: Field, first: int, length: int) -> tuple[int, ...]:
+    """The matching days of a month that begins on weekday `first` (0 is Monday) and has `length` days."""
+    weekdays = {number: (first + number) % 7 for number in range(1, length + 1)}  # 0 is Sunday, as in cron.
+    by_day = _by_day(day, weekdays)
+    by_weekday = {
+        number
+        for number, name in weekdays.items()
+        if name in weekday.numbers
+        or (name, (number + 6) // 7) in weekday.nth
+        or (name in weekday.last and number + 7 > length)
+    }
+    must_fit_both = day.starts_with_star or weekday.starts_with_star
+    return tuple(sorted(by_day & by_weekday if must_fit_both else by_day | by_weekday))
 
 
-def _by_day(day: Field, first: int, length: int) -> int:
-    days = day.numbers
-    for offset in day.from_last:
-        if offset < length:
-            days |= 1 << length - offset
-    for target in day.nearest:
-        if target <= length:
-            days |= 1 << _nearest_weekday(target, first, length)
-    for offset in day.nearest_from_last:
-        if offset < length:
-            days |= 1 << _nearest_weekday(length - offset, first, length)
-    return days
-
-
-def _nearest_weekday(day: int, first: int, length: int) -> int:
-    """Saturday moves to Friday and Sunday to Monday, unless that is in another month."""
-    match (first + day - 1) % 7:
-        case 6:
-            return day - 1 if day > 1 else day + 2
-        case 0:
-            return day + 1 if day < length else day - 2
-        case _:
-            return day
-
-
-def _by_weekday(weekday: Field, first: int, length: int) -> int:
-    days = 0
-    for day in range(1, length + 1):
-        name = (first + day - 1) % 7
-        is_last = day + 7 > length and name in weekday.last
-        if weekday.numbers >> name & 1 or is_last or (name, (day + 6) // 7) in weekday.nth:
-            days |= 1 << day
-    return days
-
-
-def _length(year: int, month: int) -> int:
-    is_leap = month == 2 and (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
-    return _LENGTHS[month - 1] + is_leap
-
-
-def _lowest(bits: int) -> int:
-    return (bits & -bits).bit_length() - 1
-
-
-def _up_to(bits: int, number: int) -> int:
-    return bits & ((1 << number + 1) - 1)
-
-
-def _below(bits: int, number: int) -> int:
-    return (bits & ((1 << number) - 1)).bit_count()
+def _by_day(day: Field, weekdays: dict[int, int]) -> set[int]:
+    length = len(weekdays)
+    found = {*day.numbers, *(length - offset for offset in day.from_last)}
+    for target in (*day.nearest, *(length - offset for offset in day.nearest_from_last)):
+        match weekdays.get(target):
+            case None:
+                continue  # The month has no such day.
+            case 6:  # Saturday moves to Friday and Sunday to Monday, unless that is in another month.
+                found.add(target - 1 if target > 1 else target + 2)
+            case 0:
+                found.add(target + 1 if target < length else target - 2)
+            case _:
+                found.add(target)
+    return found & weekdays.keys()

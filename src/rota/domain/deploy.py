@@ -33,7 +33,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     schedules: dict[str, Spec]
 
 
-_decode = msgspec.json.Decoder(Declared).decode
+decode = msgspec.json.Decoder(Declared).decode
 
 
 class Deploy(msgspec.Struct, frozen=True, array_like=True):
@@ -59,31 +59,24 @@ def encode(found: Declared) -> str:
     return msgspec.json.encode(found, order="sorted").decode()
 
 
-def decode(text: str) -> Declared:
-    return _decode(text)
-
-
 def digest(text: str) -> str:
     """The identity of a deploy."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def in_force(deploys: Sequence[Deploy], applied: int | None, now: int, grace: int) -> int | None:
-    """The number of the deploy that should be in force. `applied` is the one that is.
+    """The number of the deploy that should be in force. `applied` is the deploy that is in force now.
 
     The live deploy with the highest precedence wins at once. The applied one still counts as live for `grace` after its
     last worker has stopped, and stays in force for as long as no deploy has a live worker.
     """
     if not any(deploy.workers for deploy in deploys):
         return applied
+    # `abs`, because the clock may have been set back since.
     candidates = [
         deploy
         for deploy in deploys
-        if deploy.workers or (deploy.number == applied and _left_lately(deploy, now, grace))
+        if deploy.workers
+        or (deploy.number == applied and deploy.left_at is not None and abs(now - deploy.left_at) < grace)
     ]
     return max(candidates, key=lambda deploy: deploy.precedence).number
-
-
-def _left_lately(deploy: Deploy, now: int, grace: int) -> bool:
-    """`abs`, because the clock may have been set back since."""
-    return deploy.left_at is not None and abs(now - deploy.left_at) < grace

@@ -17,7 +17,7 @@ LONGEST_S = 100 * 365 * 86400.0
 
 
 def seconds(value: Duration, what: str = "duration") -> float:
-    """The number of seconds that `value` stands for; refuses negative, endless and malformed ones."""
+    """The duration in seconds; refuses negative, infinite and malformed values."""
     try:
         result = _seconds(value, what)
     except OverflowError:

@@ -12,15 +12,15 @@
         NotUnique                   a unique key is held and the action is to reject
         QueueFull                   back-pressure; carries retry_after_s
         ClockSkew                   this machine's clock is far off the database's
-        NotFinished                 result() ran out of patience
+        NotFinished                 result() reached its timeout
       ExecutionError                the execution itself ended without a result
         ExecutionFailed
         ExecutionCancelled
         ExecutionSkipped
       StoreError                    the database
-        StoreUnavailable            could not be reached or was busy past the patience; nothing was committed
+        StoreUnavailable            could not be reached, or was busy for too long; nothing was committed
           StoreFull                 its disk has no room left
-          CommitUnknown             the connection broke during the commit, and nobody could be asked how it ended
+          CommitUnknown             the connection broke during the commit, and its outcome could not be found out
         StoreMismatch               a schema this version cannot serve
       LeaseLost                     this worker may no longer hold what it claimed
 
@@ -125,7 +125,7 @@ class StoreError(RotaError):
 
 
 class StoreUnavailable(StoreError):
-    """With `may_pass`, the same call may succeed later without anybody's help; without, an operator is needed."""
+    """With `may_pass`, the same call may succeed later by itself; without, an operator is needed."""
 
     code = "store_unavailable"
     may_pass = False
@@ -157,7 +157,7 @@ class LeaseLost(RotaError):
 
 
 class Signal(Exception):
-    """Base of what user code raises to say how its execution should go on."""
+    """Base of the exceptions by which user code decides how its own execution continues."""
 
 
 class RetryIn(Signal):

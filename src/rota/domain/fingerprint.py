@@ -1,7 +1,7 @@
-"""The fingerprint of an error: equal for failures that have one cause, although their messages name different things.
+"""The fingerprint of an error: equal for failures with the same cause, although their messages name other values.
 
-It is a hash of the type, of the function that raised, and of the message without what varies from one execution to the
-next: numbers, ids, addresses, and everything in quotes. Line numbers are left out, so that it survives a deploy.
+It is a hash of the type, of the function that raised, and of the message without the parts that differ between
+executions: numbers, ids, addresses, and everything in quotes. Line numbers are left out, so that it survives a deploy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many processes a worker may have: a number, or from a few to many, as the load asks for."""
+"""How many processes a worker may have: a number, or a range within which the worker scales."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORM = re.compile(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?")
 
 
 class Headcount(msgspec.Struct, frozen=True):
-    """At least so many processes, and at most so many; the same for a worker that does not change."""
+    """The least and the greatest number of processes; equal for a worker that does not scale."""
 
     least: int
     most: int
@@ -24,7 +24,7 @@ class Headcount(msgspec.Struct, frozen=True):
 
     @property
     def without_one(self) -> Headcount:
-        """After one was let go of whose place nobody is to take."""
+        """After one process was removed without a replacement."""
         return Headcount(max(LEAST, self.least - 1), max(LEAST, self.most - 1))
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Headcount(msgspec.Struct, frozen=True):
 
 
 def parse(value: int | str, what: str = "processes") -> Headcount:
-    """2, "2" or "2-8". A worker without a process could not see that there is work: one is the least."""
+    """2, "2" or "2-8". At least one process is needed to notice new work."""
     found = _FORM.fullmatch(str(value)) if not isinstance(value, bool) else None
     if found is None:
         raise DefinitionError(f"{what} must be a number or a range such as 2-8, not {str(value)[:64]!r}")
@@ -40,5 +40,5 @@ def parse(value: int | str, what: str = "processes") -> Headcount:
     if not LEAST <= least <= MOST or not LEAST <= most <= MOST:
         raise DefinitionError(f"{what} must be between {LEAST} and {MOST}, not {value}")
     if least > most:
-        raise DefinitionError(f"{what} must be from few to many, such as {most}-{least}, not {value}")
+        raise DefinitionError(f"{what} must be a range from few to many, such as {most}-{least}, not {value}")
     return Headcount(least, most)

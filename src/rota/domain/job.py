@@ -27,9 +27,9 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     needs: Needs = Needs()
     pause_after: int | None = None
-    """After so many executions in a row that have failed the job is paused."""
+    """The job is paused after so many failed executions in a row."""
     target: dict[str, Any] = {}
-    """What runs it, by `kind`, if that is not the function in the worker's own process."""
+    """The target by `kind` (a command, an HTTP request …); empty for a function."""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,16 +40,12 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: int | None = None
 
 
-_decode = msgspec.json.Decoder(Definition).decode
+decode = msgspec.json.Decoder(Definition).decode
 
 
 def content(definition: Definition) -> str:
     """The definition as canonical JSON."""
     return msgspec.json.encode(definition, order="sorted").decode()
-
-
-def decode(text: str) -> Definition:
-    return _decode(text)
 
 
 def digest(content: str) -> str:

@@ -1,4 +1,4 @@
-"""What follows from an outcome: the one place that decides where an execution goes after an attempt.
+"""The lifecycle: the one place that decides where an execution goes after an attempt.
 
 An attempt ends in an `Outcome`; `decide` turns it, together with what the running row carries, into a `Move`:
 
@@ -36,7 +36,7 @@ CRASH_CAP = 3
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
-    """A row of `running`: one attempt and what it carries from move to move."""
+    """A row of `running`: one attempt, and the counters that an execution carries from move to move."""
 
     id: str
     lane: int
@@ -52,17 +52,17 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What a job's definition says about its ends."""
+    """The part of a job's definition that decides how its attempts end."""
 
     retry: retry.Policy = retry.DEFAULT
     timeout_s: float | None = None
     total_timeout_s: float | None = None
     progress_timeout_s: float | None = None
-    """How long an attempt may say nothing of its progress."""
+    """How long an attempt may run without reporting progress."""
     slice_s: float | None = None
-    """After so long, an attempt lets others have a turn when it has kept a checkpoint."""
+    """After so long, an attempt that has saved a checkpoint gives up its slot to others."""
     breakers: tuple[Breaker, ...] = ()
-    """What it relies on."""
+    """The breakers of the services that the job relies on."""
     pauses: bool = False
     """Whether the job pauses itself after failures in a row, so that its successes count."""
 
@@ -87,7 +87,7 @@ Move = Final | Later | Back
 
 
 def decide(held: Held, outcome: Outcome, rules: Rules, now: int, jitter: float) -> Move:
-    """Where the execution goes from here."""
+    """The next move of the execution."""
     if isinstance(outcome, Succeeded):
         return Final(Status.SUCCESS, Reason.COMPLETED)
     if held.cancel_at is not None or isinstance(outcome, Cancelled):

@@ -1,17 +1,17 @@
-"""How much there is to do, how many slots there are for it, and how many there should be.
+"""The load: ready and running executions, the slots of the live workers, and a suggested number of slots.
 
     keeping up     max(running, arrivals per second x seconds per run)    slots that the steady flow needs
     catching up    ready x seconds per run / target                       slots more, to work off what waits in time
     suggested      keeping up + catching up
 
-Catching up needs one slot at least if anything waits, and never more than one for each that waits. What the flow needs
-is known from two sides: what runs at this moment, and Little's law; the larger one counts.
+Catching up needs at least one slot if anything is ready, and never more slots than ready executions. The steady flow is
+the larger of two estimates: the executions that run now, and Little's law.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
@@ -20,14 +20,14 @@ from rota.domain import requirement
 from rota.domain.instant import MICROSECONDS
 
 WINDOW_S = 300.0
-"""Rates are those of so long."""
+"""Rates are measured over so many seconds."""
 SOON_S = 60.0
 ASSUMED_RUN_S = 1.0
-"""Where nothing has run yet, nobody knows how long it takes."""
+"""The assumed duration of an execution before any has run."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted in one lane. Times are in microseconds."""
+    """The counts of one lane. Times are in microseconds."""
 
     app: str
     job: str
@@ -35,18 +35,18 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     requirements: str = ""
     is_paused: bool = False
     may_start: bool = True
-    """False if the queue is paused, or what its jobs rely on is known not to work."""
+    """False if the queue is paused or a breaker of the job is open."""
     ready: int = 0
     oldest_at: int | None = None
     due_soon: int = 0
     running: int = 0
     running_for: int = 0
-    """How long all that runs has run so far, added up."""
+    """How long the running executions have run so far, added up."""
     arrivals_per_s: float = 0.0
     ended_per_s: float = 0.0
     ended: int = 0
     took: int = 0
-    """How many attempts are known that have ended, and how long they took together."""
+    """How many ended attempts were read, and how long they took together."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What somebody needs to know who adds and removes workers."""
+    """The figures for an autoscaler or an operator who adds and removes workers."""
 
     ready: int
     oldest_ready_s: float | None
@@ -107,29 +107,26 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(measured: Measured, target_s: float, slots_of_a_worker: int) -> Report:
-    """The figures of everything that was measured, with a suggestion that works off what waits within `target_s`."""
+    """All figures, with a suggestion that works off the ready executions within `target_s`."""
 
-    def figures(lanes: Sequence[Lane], slots: int) -> Figures:
-        return _figures(measured, lanes, slots, slots_of_a_worker)
+    def group_of(lane: Lane) -> tuple[str, str, str]:
+        return lane.app, lane.queue, pool_of(lane)
 
-    groups = [
-        Group(
-            app=app,
-            queue=queue,
-            pool=pool,
-            paused=lanes[0].is_paused,
-            **msgspec.structs.asdict(figures(lanes, suggested_slots(lanes, target_s))),
-        )
-        for (app, queue, pool), lanes in _by(measured.lanes, lambda lane: (lane.app, lane.queue, pool_of(lane)))
-    ]
+    groups = []
+    for (app, queue, pool), members in groupby(sorted(measured.lanes, key=group_of), group_of):
+        lanes = list(members)
+        figures = _figures(measured, lanes, suggested_slots(lanes, target_s), slots_of_a_worker)
+        is_paused = lanes[0].is_paused
+        groups.append(Group(app=app, queue=queue, pool=pool, paused=is_paused, **msgspec.structs.asdict(figures)))
     wanted = sum(group.suggested_slots for group in groups)
-    return Report(slots_of_a_worker=slots_of_a_worker, total=figures(measured.lanes, wanted), groups=groups)
+    total = _figures(measured, measured.lanes, wanted, slots_of_a_worker)
+    return Report(slots_of_a_worker=slots_of_a_worker, total=total, groups=groups)
 
 
 def suggested_slots(lanes: Sequence[Lane], target_s: float) -> int:
-    """How many slots work off what waits within `target_s`, and keep up with what comes meanwhile.
+    """How many slots work off the ready executions within `target_s`, and keep up with new ones meanwhile.
 
-    Where nothing may start, only what runs needs a slot.
+    In a lane that is paused, or whose breaker is open, only running executions need a slot.
     """
     running, open_lanes = sum(lane.running for lane in lanes), [lane for lane in lanes if lane.may_start]
     known_s, ready = _run_s(open_lanes), sum(lane.ready for lane in open_lanes)
@@ -139,12 +136,12 @@ def suggested_slots(lanes: Sequence[Lane], target_s: float) -> int:
 
 
 def usual_slots(measured: Measured, otherwise: int) -> int:
-    """How many slots a worker process has: as many as the largest that is live."""
+    """The slots of the largest live worker process; `otherwise` if none is live."""
     return max((worker.slots for worker in measured.workers), default=otherwise)
 
 
 def pool_of(lane: Lane) -> str:
-    return requirement.pool(lane.requirements)
+    return requirement.decode(lane.requirements).pool
 
 
 def _figures(measured: Measured, lanes: Sequence[Lane], wanted: int, slots_of_a_worker: int) -> Figures:
@@ -169,17 +166,11 @@ def _figures(measured: Measured, lanes: Sequence[Lane], wanted: int, slots_of_a_
 
 
 def _run_s(lanes: Sequence[Lane]) -> float | None:
-    """The mean of what has ended; if nothing has, what runs has taken so long at least."""
+    """The mean duration of ended attempts; if none has ended, the mean so far of the running ones."""
     ended, running = sum(lane.ended for lane in lanes), sum(lane.running for lane in lanes)
     if ended:
         return _seconds(sum(lane.took for lane in lanes) / ended)
     return _seconds(sum(lane.running_for for lane in lanes) / running) if running else None
-
-
-def _by(
-    lanes: Sequence[Lane], key: Callable[[Lane], tuple[str, str, str]]
-) -> list[tuple[tuple[str, str, str], list[Lane]]]:
-    return [(name, list(found)) for name, found in groupby(sorted(lanes, key=key), key)]
 
 
 def _seconds(microseconds: float) -> float:
@@ -187,5 +178,5 @@ def _seconds(microseconds: float) -> float:
 
 
 def _up(value: float) -> int:
-    """The next whole number; one that was reached by division is not taken for a little more."""
+    """The next whole number, without the rounding errors of a division."""
     return math.ceil(round(value, 6))

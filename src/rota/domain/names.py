@@ -1,4 +1,4 @@
-"""What may be called what: names of namespaces, apps, jobs and queues."""
+"""The form of names: of namespaces, apps, jobs, queues and so on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an attempt tells while it runs: lines of its log, how far it is, and the state from which another can go on.
+"""Notes of a running attempt: the lines of its log, its progress, and the checkpoint for the next attempt.
 
-A log is kept in pieces. What an attempt writes to one stream within a millisecond or so is a run of lines, and the runs
-of a moment are one piece, or a few if they are long.
+A log is stored in pieces. The lines that an attempt writes to one stream within a millisecond or so are a run, and the
+runs that are stored together are one piece, or a few if they are long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     number: int
     at: int
     stream: str
-    """`stdout`, `stderr`, `log` for what was logged, or `rota` for what we have to say about it."""
+    """`stdout`, `stderr`, `log` for the logging module, or `rota` for remarks by Rota itself."""
     text: str
 
 
@@ -42,7 +42,7 @@ class Run(msgspec.Struct):
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Lines of one attempt as they are stored, without a gap between their numbers."""
+    """Lines of one attempt in one row, without a gap between their numbers."""
 
     id: str
     fence: int
@@ -53,7 +53,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
-    """How an attempt stands. What is None is left as it was."""
+    """Progress and checkpoint of an attempt. A field that is None leaves the stored value unchanged."""
 
     id: str
     fence: int

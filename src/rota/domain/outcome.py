@@ -1,4 +1,4 @@
-"""What became of one attempt, as a value. Executors make these; the lifecycle decides what follows."""
+"""The outcome of one attempt, as a value. Executors make these; the lifecycle decides what follows."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The body asked to run again later, without burning an attempt."""
+    """The body asked to run again later; no attempt is counted."""
 
     delay_s: float
 
 
 class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The worker did not carry the attempt through, by no fault of the job; no attempt is burned."""
+    """The worker returned the attempt unfinished, by no fault of the job; no attempt is counted."""
 
     reason: Reason
     delay_s: float = 0.0
     error: Error | None = None
-    """What was in the way, if there is more to say of it."""
+    """Why the attempt could not be carried through, if there is more to say than the reason."""
 
 
 class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The worker died. If it ran others too (`shared`), nobody knows whose fault that was, and nobody is charged."""
+    """The worker died. If it ran several executions (`shared`), the guilty one is unknown and none is charged."""
 
     error: Error
     shared: bool = False

@@ -1,4 +1,4 @@
-"""What one execution has in place of its job's own rules: a timeout, a retry policy."""
+"""Overrides: a timeout and a retry policy that one execution has instead of those of its job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.domain.lifecycle import Rules
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
-    """None stands for what the job says. `retry` is a policy as `retry.describe` gives it."""
+    """None keeps the job's own rule. `retry` is a policy as `retry.describe` gives it."""
 
     timeout_s: float | None = None
     retry: dict[str, Any] | None = None
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder(Overrides).decode
 
 
 def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
-    """As they are stored; None if there are none."""
+    """The stored JSON; None without overrides."""
     if timeout_s is None and policy is None:
         return None
     return msgspec.json.encode(Overrides(timeout_s, None if policy is None else _described(policy))).decode()

@@ -1,4 +1,4 @@
-"""The one validator in front of every database: what may be stored as JSON, and how text is made safe.
+"""The one validator in front of every database: it refuses JSON that cannot be stored, and cleans text.
 
 Arguments and results are refused if they hold what a database or a reader of JSON cannot carry faithfully: NaN and
 infinities, NUL characters, lone surrogates, values that are not JSON, or too many bytes. Text that Rota writes by
@@ -37,8 +37,8 @@ _REFUSED = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgspe
 def encode(value: Any, what: str, most_bytes: int = MOST_BYTES, *, is_read_next: bool = False) -> str:
     """`value` as JSON text, or an ArgumentsError that says what cannot be stored and where.
 
-    A msgspec.Raw goes into the text as it is, so what was written may be anything: it must also be readable, and that
-    is tried unless the caller is going to.
+    A msgspec.Raw is copied into the text unchecked, so the text is decoded once to prove that it is JSON, unless the
+    caller is going to decode it anyway (`is_read_next`).
     """
     try:
         data = _encoder.encode(value)
@@ -94,7 +94,7 @@ def digest(text: str) -> str:
 
 
 def clean(text: str, most: int = MOST_MESSAGE) -> str:
-    """`text` without what no database stores, and not longer than `most` characters; keeps both ends."""
+    """`text` without characters that no database stores, and at most `most` characters long; keeps both ends."""
     if "\x00" in text:
         text = text.replace("\x00", "␀")
     if type(text) is not str or not text.isascii():
@@ -108,10 +108,10 @@ def clean(text: str, most: int = MOST_MESSAGE) -> str:
 
 
 def clean_all(texts: list[str], most: int) -> list[str]:
-    """`clean` of each. Mostly there is nothing to do, which is seen at a glance at all of them."""
+    """`clean` of each. Usually none needs it, and one look at all of them together shows that."""
     together = "\n".join(texts)
     is_short = len(together) <= most or max(map(len, texts)) <= most
-    if is_short and "\x00" not in together and (together.isascii() or _is_unicode(together)):
+    if is_short and "\x00" not in together and (together.isascii() or is_unicode(together)):
         return texts
     return [clean(text, most) for text in texts]
 
@@ -121,8 +121,8 @@ def error(kind: str, message: str, traceback: str = "") -> Error:
     return Error(clean(kind, 200), clean(message), clean(traceback, MOST_TRACEBACK))
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether there is no lone surrogate in it."""
+def is_unicode(text: str) -> bool:
+    """Whether the text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -145,7 +145,7 @@ def _check(value: Any, what: str) -> None:
 
 
 def _flaw(value: Any, depth: int) -> tuple[str, list[str]] | None:
-    """What cannot be stored, and the steps that lead to it, innermost first.
+    """A message about the first value that cannot be stored, and the path to it, innermost step first.
 
     The path is built only once a flaw is found. Building it for every value would cost the length of a name times the
     number of values below it.
@@ -183,7 +183,7 @@ def _check_exponents(text: str, what: str) -> None:
 
 
 class _Number(str):
-    """A number by its digits, which a float could not keep."""
+    """A number kept as its digits, because a float would lose some."""
 
     __slots__ = ()
 

@@ -19,7 +19,7 @@ HEAD_START = 60 * MICROSECONDS
 
 
 class Policy(StrEnum):
-    """How a queue orders what is ready."""
+    """How a queue orders its ready executions."""
 
     FIFO = "fifo"
     PRIORITY = "priority"

@@ -69,15 +69,15 @@ def _bound(head: Head, highest: int) -> int:
 
 
 def beyond(head: Head, highest: int) -> Head | None:
-    """What is known of a lane after everything up to the highest rank was taken; None if it has nothing more."""
+    """The known rest of a lane after all rows up to the highest rank were taken; None if the lane is empty."""
     left = [rank for rank in head.ranks if rank > highest]
     return Head(left, head.is_cut) if left or head.is_cut else None
 
 
 def near(starts: Mapping[int, tuple[int, str]], count: int) -> tuple[list[int], int]:
-    """So many lanes with the lowest starts, and the highest rank that may be taken from them whatever others have.
+    """The `count` lanes with the lowest starts, and the highest rank to take from them without reading other lanes.
 
-    No lanes if there are not more than these, or if their starts lie so far apart that they are likely to bring little.
+    No lanes if there are at most `count`, or if their starts lie so far apart that these are likely to have few rows.
     """
     if len(starts) <= count:
         return [], LAST_RANK

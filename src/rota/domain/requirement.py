@@ -1,7 +1,8 @@
-"""What a job needs of the worker that runs it, and what a worker offers. What does not fit is never taken.
+"""The needs of a job and the offers of a worker. A worker takes only executions whose needs fit its offers.
 
-A pool divides workers: one without pools serves the pool `default`, and so does a job that names none. Tags are all to
-be there. Resources are amounts, such as one of two graphics cards: what runs at once in a process stays within them.
+Pools divide the workers: a worker serves the pool `default` unless it names others, and a job belongs to `default`
+unless it names another. A worker must have all tags of a job. Resources are amounts, such as one of two graphics cards:
+the executions that a process runs at once stay within them.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from rota.domain.size import size
 DEFAULT_POOL = "default"
 MOST = 20
 ISOLATED, COMMANDS = "isolated jobs", "commands"
-"""What processes are started for."""
+"""The two purposes for which a worker starts processes; also keys in its `trouble`."""
 STANDS_STILL = "stands still"
-"""The key in a worker's `trouble`, beside ISOLATED and COMMANDS, for a process that the kernel does not run."""
+"""The key in a worker's `trouble` for a process that the kernel does not run."""
 AFFINITY_WAIT_S = 5.0
 MOST_AFFINITY_WAIT_S = 3600.0
 
 
 class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a job. Its text, which is empty for one that needs nothing, is part of the identity of a lane."""
+    """Of a job. The text, which is empty for a job without needs, is part of the identity of a lane."""
 
     pool: str = DEFAULT_POOL
     tags: list[str] = []
     resources: dict[str, float] = {}
     breakers: list[str] = []
-    """What it relies on: nothing starts while that is known not to work."""
+    """The job does not start while one of these is open."""
     affinity: str = ""
-    """The argument by whose value it prefers the worker that had it last."""
+    """The argument by whose value an execution prefers the worker that last ran the same value."""
     affinity_wait_s: float = AFFINITY_WAIT_S
     isolated: bool = False
     """Whether it runs in a process of its own: a worker takes only as many as it has processes for."""
@@ -50,11 +51,11 @@ class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tags: list[str] = []
     resources: dict[str, float] = {}
     everything: bool = False
-    """Whether it takes whatever there is: a machine on which somebody tries things out."""
+    """Whether it takes every job, as `rota dev` does."""
 
 
 class Room(msgspec.Struct, frozen=True, array_like=True):
-    """For how many more jobs a worker has processes, by what they are for; None if nothing bounds them."""
+    """How many more processes a worker can start for each purpose; None if nothing bounds them."""
 
     isolated: int | None = None
     commands: int | None = None
@@ -73,7 +74,7 @@ def needs(
     affinity: str | None = None,
     affinity_wait: Duration | None = None,
 ) -> Needs:
-    """As a job declares them; refuses what cannot be meant."""
+    """The checked needs that a job declares."""
     if affinity_wait is not None and affinity is None:
         raise DefinitionError("affinity_wait is for a job with affinity=")
     wait_s = AFFINITY_WAIT_S if affinity_wait is None else seconds(affinity_wait, "affinity_wait")
@@ -90,7 +91,7 @@ def needs(
 
 
 def offers(pools: Sequence[str], tags: Sequence[str], resources: Mapping[str, float | str]) -> Offers:
-    """As a worker is started with."""
+    """The checked offers that a worker is started with."""
     named = tuple(sorted({names.check(pool, "a pool's name") for pool in pools})) or (DEFAULT_POOL,)
     return Offers(pools=named, tags=_tags(tags), resources=amounts(resources))
 
@@ -113,9 +114,14 @@ def encode(given: Offers) -> str:
 
 
 @lru_cache(maxsize=4096)
+def decode(requirements: str) -> Needs:
+    return _decode_needs(requirements) if requirements else Needs()
+
+
+@lru_cache(maxsize=4096)
 def most(requirements: str, offered: str, used: tuple[tuple[str, float], ...] = ()) -> int | None:
     """How many executions with these requirements a worker can take; None if nothing but its slots bounds them."""
-    wanted, given = _needs(requirements), decode_offers(offered)
+    wanted, given = decode(requirements), decode_offers(offered)
     if given.everything:
         return None
     if wanted.pool not in given.pools or not set(wanted.tags) <= set(given.tags):
@@ -135,49 +141,44 @@ def fits(requirements: str, offered: str) -> bool:
 
 
 def used(running: Sequence[tuple[str, int]]) -> tuple[tuple[str, float], ...]:
-    """What so many executions with these requirements take up together."""
+    """The resources that so many executions with these requirements use together."""
     total: dict[str, float] = {}
     for requirements, count in running:
-        for name, amount in _needs(requirements).resources.items():
+        for name, amount in decode(requirements).resources.items():
             total[name] = total.get(name, 0.0) + amount * count
     return tuple(sorted(total.items()))
 
 
 def breakers(requirements: str) -> list[str]:
-    return _needs(requirements).breakers
+    return decode(requirements).breakers
 
 
 def affinity(requirements: str) -> tuple[str, float] | None:
-    """The argument whose value binds to a worker, and for how many seconds; None if there is none."""
-    wanted = _needs(requirements)
+    """The argument whose value prefers a worker, and for how many seconds; None if there is none."""
+    wanted = decode(requirements)
     return (wanted.affinity, wanted.affinity_wait_s) if wanted.affinity else None
 
 
 def within(requirements: str, room: Room) -> int | None:
-    """How many executions with these requirements there are processes for; None if nothing bounds them."""
-    wanted = _needs(requirements)
+    """How many processes can be started for executions with these requirements; None if nothing bounds them."""
+    wanted = decode(requirements)
     return room.isolated if wanted.isolated else room.commands if wanted.command else None
 
 
 def processes(requirements: str) -> str:
-    """What the process is for that it needs; empty if it needs none."""
-    wanted = _needs(requirements)
+    """The purpose of the process that the job needs; empty if it needs none."""
+    wanted = decode(requirements)
     return ISOLATED if wanted.isolated else COMMANDS if wanted.command else ""
 
 
 def compete(one: str, other: str) -> bool:
     """Whether two jobs need some of the same resource."""
-    return not _needs(one).resources.keys().isdisjoint(_needs(other).resources)
-
-
-def pool(requirements: str) -> str:
-    """Whose workers it is for."""
-    return _needs(requirements).pool
+    return not decode(one).resources.keys().isdisjoint(decode(other).resources)
 
 
 def words(requirements: str) -> str:
-    """For people: what a worker must have."""
-    wanted = _needs(requirements)
+    """The needs, for people."""
+    wanted = decode(requirements)
     parts = [f"pool {wanted.pool}"] if wanted.pool != DEFAULT_POOL else []
     parts += [f"tag {tag}" for tag in wanted.tags]
     parts += [f"{amount:g} {name}" for name, amount in wanted.resources.items()]
@@ -185,16 +186,11 @@ def words(requirements: str) -> str:
 
 
 def offered(given: Offers) -> str:
-    """For people: what a worker has; empty for the usual."""
+    """The offers, for people; empty for the defaults."""
     if given.everything:
         return "everything"
     parts = [f"pool {pool}" for pool in given.pools] if given.pools != (DEFAULT_POOL,) else []
     return ", ".join([*parts, *given.tags, *(f"{amount:g} {name}" for name, amount in given.resources.items())])
-
-
-@lru_cache(maxsize=4096)
-def _needs(requirements: str) -> Needs:
-    return _decode_needs(requirements) if requirements else Needs()
 
 
 def _tags(tags: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""How long history is kept, and what may go when. Dead letters and what has not ended are never among it.
+"""How long history is kept, and when it may be deleted. Dead letters and unfinished executions are never deleted.
 
-Retention is a promise to keep *at least* as long: everything here may go late, nothing may go early.
+Retention is a promise to keep history *at least* as long: it may be deleted late, never early.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ FOREVER = 0
 DAY_S = 86_400
 DAY = DAY_S * MICROSECONDS
 DAYS_AHEAD = 7
-REACH = DAY
-"""How far the time in an id may be from the database's: what `ops/enqueue.py` accepts."""
+MOST_ID_SKEW = DAY
+"""How far the time in an id may be from the database's time: `ops/enqueue.py` refuses other ids."""
 GRACE = DAY
-"""How much longer a whole day is kept: what was enqueued in it has ended by then, and goes with it."""
+"""How much longer a whole day is kept, so that the executions of that day have ended and go with it."""
 AUDIT_S = 365 * DAY_S
-"""The audit trail is small and asked for late: it is kept for a year, or as long as the history if that is longer."""
+"""The audit trail is small and read late: it is kept for a year, or as long as the history if that is longer."""
 
 LOOK_S = 3600.0
-"""How often somebody prunes."""
+"""The time between two passes."""
 FULL_S = 86_400.0
 """How often a pass starts from the oldest execution, and not where the last pass ended."""
 ABANDONED_S = 300.0
-"""A pass of which nothing has been heard for so long is nobody's."""
+"""Another node takes over a pass without a heartbeat for so long."""
 
 FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 200, 20, 1000
 AIM_S = 0.02
-"""How long one transaction of pruning may take: others wait for it, or at least for the disk."""
+"""How long one transaction of pruning should take, because other transactions wait for it or for the disk."""
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """Seconds to keep what has ended: by default, and for the namespaces that have a say of their own."""
+    """Seconds to keep finished executions: the default, and the namespaces, each with its own value or None."""
 
     default_s: int
     namespaces: Mapping[str, int | None]
@@ -50,28 +50,28 @@ class Retention(msgspec.Struct, frozen=True):
 
     @property
     def shortest_s(self) -> int | None:
-        """None if everything is kept for ever."""
+        """None if all namespaces keep history for ever."""
         return min(self._finite(), default=None)
 
     @property
     def longest_s(self) -> int | None:
-        """None if something is kept for ever."""
+        """None if a namespace keeps history for ever."""
         finite = self._finite()
         return max(finite) if finite and len(finite) == len(self.namespaces) else None
 
     def cutoffs(self, now: int) -> list[tuple[str, int]]:
-        """For each namespace that forgets: what ended before this instant may go."""
+        """For each namespace that does not keep history for ever: executions that ended before this may be deleted."""
         kept = [(name, self.of(name)) for name in self.namespaces]
         return [(name, now - kept_s * MICROSECONDS) for name, kept_s in kept if kept_s != FOREVER]
 
     def hasty_cutoffs(self, now: int) -> list[tuple[str, int]]:
-        """Those of namespaces that cannot wait until whole days go."""
+        """The cutoffs of namespaces whose retention is shorter than the longest, by which whole days are dropped."""
         longest = self.longest_s
         return [(name, cutoff) for name, cutoff in self.cutoffs(now) if longest is None or self.of(name) < longest]
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What the database remembers of the passes so far."""
+    """The stored state of the passes so far."""
 
     begun_at: int = 0
     beat_at: int = 0
@@ -95,7 +95,7 @@ def next_pass(known: Record, now: int) -> Pass | None:
     if known.begun_at > known.done_at:
         if _within(known.beat_at, now, ABANDONED_S):
             return None
-        # Whoever did it was killed. Its transactions are whole, so the rest is all there is to do.
+        # The node of the last pass was killed. Its transactions were whole, so the pass resumes at its mark.
         return Pass(now, known.full_at, known.mark, known.removed)
     if _within(known.done_at, now, 0.9 * LOOK_S):
         return None
@@ -105,12 +105,12 @@ def next_pass(known: Record, now: int) -> Pass | None:
 
 
 def _within(then: int, now: int, seconds: float) -> bool:
-    """A clock that went back must not stop the pruning until it has caught up."""
+    """False if the clock was set back, so that pruning does not stop until the clock has caught up."""
     return 0 <= now - then < seconds * MICROSECONDS
 
 
 def next_batch(size: int, took_s: float) -> int:
-    """How many executions to look at next time, after `size` of them took so long."""
+    """How many executions to read in the next transaction, after `size` of them took `took_s`."""
     if took_s > 2 * AIM_S:
         return max(SMALLEST_BATCH, size // 2)
     return min(LARGEST_BATCH, 2 * size) if took_s < AIM_S / 2 else size
@@ -141,7 +141,7 @@ def day_name(day: int) -> str:
 
 
 def day_named(name: str) -> int | None:
-    """The day that a name stands for; None if it stands for none."""
+    """The day with that name; None if the name is not a day."""
     try:
         day = datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC)
     except ValueError:
@@ -150,20 +150,20 @@ def day_named(name: str) -> int | None:
 
 
 def days_wanted(now: int) -> list[int]:
-    """The days that need a partition: all that an id may name today, and a week in which nobody need be here."""
+    """The days that need a partition: all that an id of today may name, and a week ahead without upkeep."""
     today = day_of(now)
     return [today + offset * DAY for offset in range(-1, DAYS_AHEAD + 1)]
 
 
-def is_out_of_reach(day: int, now: int) -> bool:
-    """Whether no id of this day can be accepted any more."""
-    return day + DAY + REACH + REACH // 24 <= now
+def is_closed(day: int, now: int) -> bool:
+    """Whether ids of this day are no longer accepted."""
+    return day + DAY + MOST_ID_SKEW + MOST_ID_SKEW // 24 <= now
 
 
 def days_to_drop(days: Iterable[int], retention: Retention, now: int) -> list[int]:
-    """The days, oldest first, of which hardly anything need be kept."""
+    """The days whose partitions can be dropped, oldest first; the few rows to keep are moved before."""
     longest = retention.longest_s
     if longest is None:
         return []
     oldest_kept = now - longest * MICROSECONDS - GRACE
-    return sorted(day for day in days if day + DAY <= oldest_kept and is_out_of_reach(day, now))
+    return sorted(day for day in days if day + DAY <= oldest_kept and is_closed(day, now))

@@ -20,7 +20,7 @@ Errors = tuple[type[BaseException], ...] | type[BaseException]
 
 
 def _classes(given: Any, name: str) -> tuple[type[BaseException], ...]:
-    """One class may be given as it is."""
+    """A single class or several, as a tuple."""
     kinds = tuple(given) if isinstance(given, tuple | list) else (given,)
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
@@ -38,6 +38,10 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise DefinitionError(f"attempts must be a number between 1 and {MOST_ATTEMPTS}, not {self.attempts!r}")
         for name in ("only", "never"):
             msgspec.structs.force_setattr(self, name, _classes(getattr(self, name), name))
+        for name in (field for field in self.__struct_fields__ if field in _LENGTHS):
+            msgspec.structs.force_setattr(self, name, seconds(getattr(self, name), f"retry {name}"))
+        if isinstance(self, Exponential) and not 1 <= self.factor <= 100:
+            raise DefinitionError(f"retry factor must be between 1 and 100, not {self.factor}")
 
     def retries(self, error: BaseException) -> bool:
         """Whether this kind of error may be tried again at all."""
@@ -48,12 +52,11 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> dict[str, Any]:
         """The policy as plain data, for the job's definition."""
         names = {
-            "only": [_name(kind) for kind in _classes(self.only, "only")],
-            "never": [_name(kind) for kind in _classes(self.never, "never")],
+            name: [f"{kind.__module__}.{kind.__qualname__}" for kind in _classes(getattr(self, name), name)]
+            for name in ("only", "never")
         }
         fields = {f: getattr(self, f) for f in self.__struct_fields__ if f not in ("only", "never", "delay_for")}
-        lengths = {name: seconds(fields[name]) for name in _LENGTHS if name in fields}
-        return {"policy": type(self).__name__, **fields, **lengths, **names}
+        return {"policy": type(self).__name__, **fields, **names}
 
 
 class Fixed(_Policy, frozen=True, kw_only=True):
@@ -90,9 +93,8 @@ DEFAULT = Exponential()
 
 
 def policy(value: Policy | int | bool | Callable[[int, BaseException], Duration | None] | None) -> Policy:
-    """The policy that a job's `retry=` stands for: a policy, a number of attempts, a callable, None or False."""
+    """The policy for a job's `retry=`, which is a policy, a number of attempts, a callable, True, False or None."""
     if isinstance(value, Fixed | Linear | Exponential | Custom):
-        _check_delays(value)
         return value
     if value is None or value is False:
         return NO_RETRY
@@ -111,7 +113,7 @@ def policy(value: Policy | int | bool | Callable[[int, BaseException], Duration 
 def described(data: Mapping[str, Any]) -> Policy:
     """The policy that `describe` gave, without its exception classes.
 
-    A callable is known to the worker alone, whose report says how long to wait: what remains of it is the limit.
+    The callable of `Custom` exists only in the worker, which reports how long to wait: only the attempts are kept.
     """
     kind = {"Linear": Linear, "Exponential": Exponential}.get(data["policy"], Fixed)
     fields = set(kind.__struct_fields__) - {"only", "never"}
@@ -138,15 +140,3 @@ def delay_s(policy: Policy, attempt: int, jitter: float) -> float:
     if isinstance(policy, Exponential) and policy.jitter:
         return bound * jitter
     return bound
-
-
-def _check_delays(policy: Policy) -> None:
-    for field in _LENGTHS:
-        if hasattr(policy, field):
-            seconds(getattr(policy, field), f"retry {field}")
-    if isinstance(policy, Exponential) and not 1 <= policy.factor <= 100:
-        raise DefinitionError(f"retry factor must be between 1 and 100, not {policy.factor}")
-
-
-def _name(kind: type[BaseException]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,4 +1,4 @@
-"""A schedule as data: which job, when, with what, and what to do when that is not possible."""
+"""A schedule as data: the job, its trigger and arguments, and the policies for missed and overlapping ticks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_CALENDARS = 20
 
 
 class CatchUp(StrEnum):
-    """What to do about ticks that nobody was there for."""
+    """What to do about ticks that were missed, because no worker ran."""
 
     NONE = "none"
     LAST = "last"
@@ -77,7 +77,7 @@ def check(spec: Spec) -> Spec:
     triggers.check(spec.trigger)
     zone(spec.tz)
     triggers.check_instant("start", spec.start)
-    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # Some say so if they mean for ever.
+    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # People write the year 9999 if they mean for ever.
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
         raise DefinitionError("end: comes before the start")
     if len(spec.excluded) > MOST_EXCLUDED:
@@ -89,13 +89,12 @@ def check(spec: Spec) -> Spec:
         names.check(name, "a calendar's name")
     if not 1 <= spec.catch_up_most <= MOST_CAUGHT_UP:
         raise DefinitionError(f"catch_up: between 1 and {MOST_CAUGHT_UP} ticks")
-    if triggers.first(spec.trigger, (spec.start or 0) - 1, spec.end) is None and not _is_delay(spec):
+    has_ticks = isinstance(spec.trigger, triggers.After) or triggers.first(
+        spec.trigger, (spec.start or 0) - 1, spec.end
+    )
+    if not has_ticks:
         raise DefinitionError("end: the schedule never fires between its start and its end")
     return spec
-
-
-def _is_delay(spec: Spec) -> bool:
-    return isinstance(spec.trigger, triggers.After)
 
 
 @lru_cache(maxsize=65_536)
@@ -116,15 +115,15 @@ def decode(text: str) -> Spec:
 
 
 def shard(namespace: str, job: str) -> int:
-    """Where a job's schedules are looked after: the same on every node."""
+    """The shard of a job's schedules: the same on every node."""
     return int.from_bytes(hashlib.sha256(f"{namespace}\n{job}".encode()).digest()[:4]) % SHARDS
 
 
 def share(workers: int, places: Collection[int]) -> list[tuple[int, int]]:
-    """Every shard, and for how many microseconds its ticks are left to somebody else.
+    """Every shard, and for how many microseconds this node leaves its ticks to the worker that owns the shard.
 
-    Each living worker has the shards that its place among the others gives it. Where two think so, or nobody does for a
-    moment, nothing is fired twice or lost: a tick that is late is everybody's.
+    A live worker owns the shards that its place among the others gives it. If two workers own a shard for a moment, or
+    none does, no tick fires twice or is lost: any worker may fire a tick that is `PATIENCE` late.
     """
     return [(shard, 0 if workers and shard % workers in places else PATIENCE) for shard in range(SHARDS)]
 

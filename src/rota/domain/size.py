@@ -13,7 +13,7 @@ LARGEST = 2**50
 
 
 def size(value: Size, what: str) -> int:
-    """The number of bytes; refuses what is none, or not positive."""
+    """The number of bytes; refuses values that are not a positive size."""
     found = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) and len(value) <= 64 else None
     if found is not None:
         result = round(float(found[1]) * _UNITS[found[2].upper()])

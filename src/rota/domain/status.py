@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Where an execution stands."""
+    """The state of an execution."""
 
     SCHEDULED = "scheduled"
     WAITING = "waiting"
@@ -24,7 +24,7 @@ PENDING = frozenset({Status.SCHEDULED, Status.WAITING, Status.QUEUED, Status.RET
 
 _S = Status
 ALLOWED: dict[Status | None, frozenset[Status]] = {
-    # None stands for "did not exist": what an enqueue may create.
+    # None is the state before the enqueue.
     None: frozenset({_S.SCHEDULED, _S.WAITING, _S.QUEUED}),
     _S.SCHEDULED: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.SCHEDULED}),
     # A debounce moves a waiting or queued execution to scheduled, or to retrying if an attempt has been counted.

@@ -1,8 +1,8 @@
-"""Who may have killed a worker process that ran several executions when it died.
+"""Suspicion: which executions may have killed a worker process that ran several of them.
 
-Nobody is charged with a crash that it may not have caused. The last to start are the likely ones: they run alone from
-then on, where a crash is their own. The others run on as before; whoever was there for the third time runs alone too.
-So the one that did it is found, however many there were, and the innocent lose nothing but the attempt.
+No execution is charged with a crash that it may not have caused. The last to start are the most likely: they run alone
+from then on, and a crash is then charged to them. The others run as before; an execution that was present at a third
+crash runs alone too. So the guilty execution is found, and the others lose only the attempt.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LIKELY = 20
 
 
 def after_death(held: Sequence[Held], *, whole_node: bool) -> list[tuple[str, int, int]]:
-    """The id, the fence and the least suspicion of each of those that were held by a process that died.
+    """The id, the fence and the new suspicion of each execution that a dead process held.
 
-    If its whole node is gone with it, that is seldom the doing of a job, and nobody is more likely than the others.
+    If the whole node died, a job is seldom the cause, and no execution is more likely than the others.
     """
     newest_first = sorted(held, key=lambda row: (-row.started_at, row.id))
     likely = 0 if whole_node else LIKELY

@@ -45,6 +45,7 @@ class Tick(msgspec.Struct, frozen=True, order=True):
 class _Piece(msgspec.Struct, frozen=True):
     """Part of a span: its local times [low, high) count, and its first instant may stand for times left out."""
 
+    start: int
     offset: int
     low: int
     high: int
@@ -53,57 +54,39 @@ class _Piece(msgspec.Struct, frozen=True):
 
 def ticks(cron: Cron, zone: Zone, after: int, overlap: Overlap = Overlap.FIRST) -> Iterator[Tick]:
     """Every tick behind `after`, in order, until none comes for as long as the calendar repeats itself."""
-    now = after + 1
-    end = min(now + FARTHEST_S, LAST_SECOND)
-    while now < end:
-        span = zone.span(now)
-        piece = _piece(cron, span, now, span.end, overlap)
+    latest = after
+    for piece in _pieces(cron, zone, after, LAST_SECOND, overlap):
+        if piece.start > latest + FARTHEST_S:
+            return
         if piece.gap_at is not None:
             yield Tick(piece.gap_at, in_gap=True)
         low = piece.low
-        while low < piece.high and (found := cron.first(low, piece.high)) is not None:
-            yield Tick(found - piece.offset)
-            end = min(found - piece.offset + FARTHEST_S, LAST_SECOND)
+        while (found := cron.first(low, piece.high)) is not None:
+            latest = found - piece.offset
+            yield Tick(latest)
             low = found + 1
-        now = span.end
 
 
 def last(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> Tick | None:
     """The last tick in (after, until]."""
-    end = until + 1
-    while end > after + 1:
-        span = zone.span(end - 1)
-        piece = _piece(cron, span, max(span.start, after + 1), end, overlap)
-        if piece.low < piece.high and (found := cron.last(piece.low, piece.high)) is not None:
+    for piece in reversed(list(_pieces(cron, zone, after, until, overlap))):
+        if (found := cron.last(piece.low, piece.high)) is not None:
             return Tick(found - piece.offset)
         if piece.gap_at is not None:
             return Tick(piece.gap_at, in_gap=True)
-        end = span.start
     return None
 
 
 def count(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> int:
     """How many ticks are in (after, until], without making each of them."""
-    total, now = 0, after + 1
-    while now <= until:
-        span = zone.span(now)
-        piece = _piece(cron, span, now, min(span.end, until + 1), overlap)
-        total += piece.gap_at is not None
-        if piece.low < piece.high:
-            total += cron.count(piece.low, piece.high)
-        now = span.end
-    return total
+    pieces = _pieces(cron, zone, after, until, overlap)
+    return sum((piece.gap_at is not None) + cron.count(piece.low, piece.high) for piece in pieces)
 
 
 def gaps(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> Iterator[Tick]:
     """The ticks in (after, until] that stand for times which were left out."""
-    now = after + 1
-    while now <= until:
-        span = zone.span(now)
-        piece = _piece(cron, span, now, min(span.end, until + 1), overlap)
-        if piece.gap_at is not None:
-            yield Tick(piece.gap_at, in_gap=True)
-        now = span.end
+    pieces = _pieces(cron, zone, after, until, overlap)
+    return (Tick(piece.gap_at, in_gap=True) for piece in pieces if piece.gap_at is not None)
 
 
 def missing_day(cron: Cron, zone: Zone, at: int) -> date:
@@ -116,25 +99,34 @@ def missing_day(cron: Cron, zone: Zone, at: int) -> date:
 
 def repeats(cron: Cron, zone: Zone, after: int, until: int) -> Iterator[int]:
     """The first instants in (after, until] from which on a time of day that fires comes for the second time."""
+    for span in _spans(zone, after, until) if cron.is_fixed else ():
+        is_turned_back = span.end <= until and span.after < span.offset
+        if is_turned_back and cron.first(span.end + span.after, span.end + span.offset) is not None:
+            yield span.end
+
+
+def _spans(zone: Zone, after: int, until: int) -> Iterator[Span]:
     now = after + 1
     while now <= until:
         span = zone.span(now)
-        is_turned_back = cron.is_fixed and span.end <= until and span.after < span.offset
-        if is_turned_back and cron.first(span.end + span.after, span.end + span.offset) is not None:
-            yield span.end
+        yield span
         now = span.end
 
 
-def _piece(cron: Cron, span: Span, start: int, end: int, overlap: Overlap) -> _Piece:
-    low, high, gap_at = start + span.offset, end + span.offset, None
-    if cron.is_fixed:
-        if start == span.start and span.before < span.offset and _is_gap_tick(cron, span):
-            gap_at = start
-        if overlap is Overlap.FIRST and span.before > span.offset:
-            low = max(low, span.start + span.before)
-        if overlap is Overlap.SECOND and span.after < span.offset:
-            high = min(high, span.end + span.after)
-    return _Piece(span.offset, low, high, gap_at)
+def _pieces(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap) -> Iterator[_Piece]:
+    """The spans in (after, until], cut where a local time comes twice and only one of the two counts."""
+    for span in _spans(zone, after, until):
+        start = max(span.start, after + 1)
+        low, high = start + span.offset, min(span.end, until + 1) + span.offset
+        gap_at = None
+        if cron.is_fixed:
+            if start == span.start and span.before < span.offset and _is_gap_tick(cron, span):
+                gap_at = start
+            if overlap is Overlap.FIRST and span.before > span.offset:
+                low = max(low, span.start + span.before)
+            if overlap is Overlap.SECOND and span.after < span.offset:
+                high = min(high, span.end + span.after)
+        yield _Piece(start, span.offset, low, max(low, high), gap_at)
 
 
 def _is_gap_tick(cron: Cron, span: Span) -> bool:

@@ -1,8 +1,8 @@
-"""Triggers: what makes the ticks of a schedule. Instants are microseconds since 1970 UTC, as everywhere."""
+"""Triggers: the rule that makes the ticks of a schedule. Instants are microseconds since 1970 UTC, as everywhere."""
 
 from __future__ import annotations
 
-from datetime import MAXYEAR, UTC, datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 
 import msgspec
@@ -36,7 +36,7 @@ class Every(msgspec.Struct, frozen=True, tag="every", tag_field="kind"):
 
 
 class After(msgspec.Struct, frozen=True, tag="after", tag_field="kind"):
-    """With a fixed delay: so long after the end of the execution before."""
+    """With a fixed delay after the end of the execution before."""
 
     delay: int
 
@@ -51,7 +51,7 @@ Trigger = Cron | Every | After | At
 
 
 def check(trigger: Trigger) -> None:
-    """Refuses what cannot fire, with a DefinitionError that names the field."""
+    """Refuses a trigger that cannot fire, with a DefinitionError that names the field."""
     match trigger:
         case Cron():
             if not isinstance(trigger.expression, str):
@@ -74,16 +74,10 @@ def check(trigger: Trigger) -> None:
 
 
 def check_instant(name: str, instant: int | None, last_year: int = LAST_YEAR) -> None:
-    """Refuses what is before 1970, or so late that no calendar has the ticks behind it."""
-    if instant is not None and not 1970 <= _year(instant) <= last_year:
+    """Refuses an instant before 1970, or so late that the ticks behind it would have no date."""
+    latest = datetime(last_year, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+    if instant is not None and not 0 <= instant // MICROSECONDS <= latest:
         raise DefinitionError(f"{name}: must be between the years 1970 and {last_year}")
-
-
-def _year(instant: int) -> int:
-    try:
-        return datetime.fromtimestamp(instant // MICROSECONDS, UTC).year
-    except (OverflowError, ValueError):
-        return MAXYEAR + 1
 
 
 def first(trigger: Trigger, after: int, until: int | None = None) -> Tick | None:
@@ -94,11 +88,11 @@ def first(trigger: Trigger, after: int, until: int | None = None) -> Tick | None
 
 @lru_cache(maxsize=65_536)
 def _first(trigger: Trigger, after: int) -> Tick | None:
-    """Remembered: schedules that are alike ask for the same."""
+    """Cached, because many schedules have the same trigger."""
     match trigger:
         case Cron():
             found = next(ticks.ticks(*parts(trigger), after // MICROSECONDS, trigger.repeat), None)
-            return None if found is None else Tick(found.at * MICROSECONDS, found.in_gap)
+            return None if found is None else _in_microseconds(found)
         case Every(period=period, phase=phase):
             return Tick(after + period - (after - phase) % period)
         case At(instants=instants):
@@ -113,7 +107,7 @@ def last(trigger: Trigger, after: int, until: int) -> Tick | None:
         case Cron():
             low, high = after // MICROSECONDS, until // MICROSECONDS
             found = ticks.last(*parts(trigger), low, high, trigger.repeat)
-            return None if found is None else Tick(found.at * MICROSECONDS, found.in_gap)
+            return None if found is None else _in_microseconds(found)
         case Every(period=period, phase=phase):
             at = until - (until - phase) % period
             return Tick(at) if at > after else None
@@ -138,12 +132,22 @@ def count(trigger: Trigger, after: int, until: int) -> int:
             return 0
 
 
+def gaps(trigger: Cron, after: int, until: int) -> list[Tick]:
+    """The ticks in (after, until] that stand for a time of day which a clock change leaves out."""
+    found = ticks.gaps(*parts(trigger), after // MICROSECONDS, until // MICROSECONDS, trigger.repeat)
+    return [_in_microseconds(tick) for tick in found]
+
+
 def parts(trigger: Cron) -> tuple[cron.Cron, Zone]:
-    """The expression and the zone, understood; each is read once."""
+    """The parsed expression and zone; each text is parsed once."""
     return _cron(trigger.expression, trigger.seed), zone(trigger.tz)
+
+
+def _in_microseconds(tick: Tick) -> Tick:
+    return Tick(tick.at * MICROSECONDS, tick.in_gap)
 
 
 @lru_cache(maxsize=65_536)
 def _cron(expression: str, seed: str) -> cron.Cron:
-    # Where there is nothing to spread, all seeds mean the same.
+    # Without an H the seed makes no difference, so all jobs share one entry.
     return cron.parse(expression, seed) if "h" in expression.lower() or not seed else _cron(expression, "")

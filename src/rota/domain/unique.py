@@ -30,7 +30,7 @@ class Scope(StrEnum):
 
 
 class OnConflict(StrEnum):
-    """What happens to an enqueue whose unique key is held."""
+    """What an enqueue does if its unique key is held."""
 
     RETURN = "return"
     REJECT = "reject"
@@ -55,17 +55,17 @@ class Unique(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is not None:
             check_key(self.key, "unique key")
         if self.on_conflict not in OnConflict.__members__.values():
-            raise DefinitionError(f"on_conflict must be one of {_names(OnConflict)}, not {self.on_conflict!r}")
-        if self.scope in (Scope.QUEUED, Scope.ACTIVE, Scope.FOREVER):
-            return
-        positive_seconds(self.scope, "unique scope (queued, active, forever, or a duration)")
+            raise DefinitionError(f"on_conflict must be one of {', '.join(OnConflict)}, not {self.on_conflict!r}")
+        self.window_s()
 
     def kind(self) -> Scope:
-        named = isinstance(self.scope, str) and self.scope in (Scope.QUEUED, Scope.ACTIVE, Scope.FOREVER)
-        return Scope(str(self.scope)) if named else Scope.WINDOW
+        is_named = self.scope in (Scope.QUEUED, Scope.ACTIVE, Scope.FOREVER)
+        return Scope(str(self.scope)) if is_named else Scope.WINDOW
 
     def window_s(self) -> float:
-        return positive_seconds(self.scope, "unique scope") if self.kind() is Scope.WINDOW else 0.0
+        if self.kind() is not Scope.WINDOW:
+            return 0.0
+        return positive_seconds(self.scope, "unique scope (queued, active, forever, or a duration)")
 
 
 def holds(scope: Scope, window_s: float, status: Status | None, taken_at: int, now: int) -> bool:
@@ -98,7 +98,7 @@ class Holder(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resolution(msgspec.Struct):
-    """What becomes of a batch of newcomers."""
+    """The decisions about a batch of newcomers."""
 
     answers: list[str]
     """For each newcomer the execution that answers for it: itself, or the holder of its key."""
@@ -184,7 +184,3 @@ def check_key(key: str, what: str) -> str:
     if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
         raise DefinitionError(f"{what} must be 1 to {LONGEST_KEY} printable characters, not {str(key)[:64]!r}")
     return key
-
-
-def _names(kind: type[StrEnum]) -> str:
-    return ", ".join(member.value for member in kind)

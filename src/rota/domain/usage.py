@@ -1,4 +1,4 @@
-"""What an attempt cost that ran in a process of its own, and how that process ended."""
+"""The resources that an attempt in a process of its own has used, and how that process ended."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name of the signal that ended it, such as SIGKILL; None if it ended by itself."""
 
 
-_decode = msgspec.json.Decoder(Usage).decode
+decode = msgspec.json.Decoder(Usage).decode
 
 
 def encode(usage: Usage) -> str:
     return msgspec.json.encode(usage).decode()
-
-
-def decode(text: str) -> Usage:
-    return _decode(text)

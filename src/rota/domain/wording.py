@@ -8,23 +8,18 @@ from itertools import pairwise
 
 from rota.domain import cron
 from rota.domain.cron import Cron as Expression
-from rota.domain.cron_field import Field
+from rota.domain.cron_field import DAYS, MONTHS, Field
 from rota.domain.instant import MICROSECONDS
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 
 MOST_TIMES = 6
 SHORTEST_ROW = 5
-_MONTHS = [
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-]
-_DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 
 def explain(trigger: Trigger) -> str:
-    """When it fires, as one would say it."""
+    """When it fires, in a sentence."""
     match trigger:
         case Cron(expression=expression, tz=tz, seed=seed):
             return f"{_cron(cron.parse(expression, seed))}, in {tz}"
@@ -50,53 +45,41 @@ def _cron(expression: Expression) -> str:
 
 
 def _time(expression: Expression) -> str:
-    hours, minutes, seconds = (_numbers(field) for field in (expression.hour, expression.minute, expression.second))
+    hours, minutes, seconds = expression.hour.numbers, expression.minute.numbers, expression.second.numbers
     if len(hours) * len(minutes) * len(seconds) <= MOST_TIMES:
-        shown = "%02d:%02d" if seconds == [0] else "%02d:%02d:%02d"
-        width = 2 if seconds == [0] else 3
-        times = [shown % (hour, minute, second)[:width] for hour in hours for minute in minutes for second in seconds]
-        return f"at {_list(times)}"
-    if seconds == minutes == [0] and (step := _step(hours)):
+        times = [f"{hour:02d}:{minute:02d}:{second:02d}" for hour in hours for minute in minutes for second in seconds]
+        return f"at {_list([time.removesuffix(':00') if seconds == (0,) else time for time in times])}"
+    if seconds == minutes == (0,) and (step := _step(hours)):
         often = "every hour" if step == 1 else f"every {step} hours"
         is_whole_day = hours[0] == 0 and len(hours) * step == 24
         return often if is_whole_day else f"{often} from {hours[0]:02d}:00 to {hours[-1]:02d}:00"
     units = [(minutes, 60, "minute"), (hours, 24, "hour")]
-    if seconds != [0]:
+    if seconds != (0,):
         units.insert(0, (seconds, 60, "second"))
-    said = [_rhythm(*units[0]), *(_place(*unit) for unit in units[1:])]
-    while len(said) > 1 and said[-1] in ("every hour", "every minute") and _is_even(said[-2]):
-        said.pop()  # Every minute is one of every hour.
+    said = [_unit(*units[0], is_smallest=True), *(_unit(*unit) for unit in units[1:])]
+    while len(said) > 1 and said[-1] in ("every hour", "every minute"):
+        if not said[-2].startswith("every") or " from " in said[-2]:
+            break
+        said.pop()  # "Every minute of every hour" is "every minute".
     return f"{'' if said[0].startswith('every') else 'at '}{' of '.join(said)}"
 
 
-def _is_even(words: str) -> bool:
-    return words.startswith("every") and " from " not in words
-
-
-def _rhythm(numbers: Sequence[int], span: int, name: str) -> str:
-    """How the smallest unit goes on."""
-    step = _step(numbers)
-    if step > 1 and numbers[0] == 0 and span % step == 0 and len(numbers) == span // step:
-        return f"every {step} {name}s"
-    if step > 1 and len(numbers) >= SHORTEST_ROW:
-        return f"every {step} {name}s from {name} {numbers[0]} to {numbers[-1]}"
-    return _place(numbers, span, name)
-
-
-def _place(numbers: Sequence[int], span: int, name: str) -> str:
-    """Which ones of a larger unit."""
-    step = _step(numbers)
+def _unit(numbers: Sequence[int], span: int, name: str, *, is_smallest: bool = False) -> str:
+    """The numbers of a unit. The smallest unit has a rhythm ("every 5 minutes"), larger ones a place ("every 5th")."""
     if len(numbers) == span:
         return f"every {name}"
-    if step > 1 and numbers[0] == 0 and span % step == 0 and len(numbers) == span // step > 2:
-        return f"every {_nth(step)} {name}"
+    step = _step(numbers)
+    rhythm = f"every {step} {name}s" if is_smallest else f"every {_nth(step)} {name}"
+    is_even = numbers[0] == 0 and step * len(numbers) == span
+    if step > 1 and is_even and (is_smallest or len(numbers) > 2):
+        return rhythm
     if step > 1 and len(numbers) >= SHORTEST_ROW:
-        return f"every {_nth(step)} {name} from {numbers[0]} to {numbers[-1]}"
+        return f"{rhythm} from {f'{name} ' if is_smallest else ''}{numbers[0]} to {numbers[-1]}"
     return f"{name}{'s' if len(numbers) > 1 else ''} {_list(_runs(numbers))}"
 
 
 def _step(numbers: Sequence[int]) -> int:
-    """The distance that all of them have from the next; 0 if there is no such."""
+    """The distance between each two neighbours; 0 if it differs."""
     steps = {after - before for before, after in pairwise(numbers)}
     return steps.pop() if len(steps) == 1 else 0
 
@@ -108,7 +91,7 @@ def _nth(number: int) -> str:
 def _days(expression: Expression) -> str:
     must_fit_both = expression.day.starts_with_star or expression.weekday.starts_with_star
     by_day, by_weekday = _month_days(expression.day), _weekdays(expression.weekday, "and")
-    if not must_fit_both:  # Then either will do, and one that is every day is enough.
+    if not must_fit_both:  # Either field will do, so it is every day if one of them is.
         return f"on {by_day} and on {by_weekday}" if by_day and by_weekday else ""
     if by_day and by_weekday:
         return f"on {by_day} if it is {_weekdays(expression.weekday, 'or')}"
@@ -116,11 +99,11 @@ def _days(expression: Expression) -> str:
 
 
 def _month_days(field: Field) -> str:
-    """Nothing if it is every day."""
-    numbers = _numbers(field)
+    """Empty if it is every day."""
+    numbers = field.numbers
     if len(numbers) == 31:
         return ""
-    parts = [_place(numbers, 31, "day")] if numbers else []
+    parts = [_unit(numbers, 31, "day")] if numbers else []
     parts += [_from_last(offset) for offset in sorted(field.from_last)]
     parts += ["the last weekday (Monday to Friday)"] if 0 in field.nearest_from_last else []
     nearest = [f"day {day}" for day in sorted(field.nearest)]
@@ -135,25 +118,21 @@ def _from_last(offset: int) -> str:
 
 
 def _weekdays(field: Field, word: str) -> str:
-    """Nothing if it is every day."""
-    numbers = _numbers(field)
+    """Empty if it is every day."""
+    numbers = field.numbers
     if len(numbers) == 7:
         return ""
     if 0 in numbers and 6 in numbers:  # Then Sunday ends the week.
-        numbers = [*numbers[1:], 7]
-    parts = _runs(numbers, _DAYS)
-    special = [f"the {_ORDINALS[place - 1]} {_DAYS[day]}" for day, place in sorted(field.nth)]
-    special += [f"the last {_DAYS[day]}" for day in sorted(field.last)]
+        numbers = (*numbers[1:], 7)
+    parts = _runs(numbers, (*DAYS, DAYS[0]))
+    special = [f"the {_ORDINALS[place - 1]} {DAYS[day]}" for day, place in sorted(field.nth)]
+    special += [f"the last {DAYS[day]}" for day in sorted(field.last)]
     return _list([*([f"{_list(special, word)} of the month"] if special else []), *parts], word)
 
 
 def _months(expression: Expression) -> str:
-    numbers = _numbers(expression.month)
-    return "" if len(numbers) == 12 else _list(_runs(numbers, ["", *_MONTHS]))
-
-
-def _numbers(field: Field) -> list[int]:
-    return [number for number in range(field.numbers.bit_length()) if field.numbers >> number & 1]
+    numbers = expression.month.numbers
+    return "" if len(numbers) == 12 else _list(_runs(numbers, ("", *MONTHS)))
 
 
 def _runs(numbers: Sequence[int], names: Sequence[str] | None = None) -> list[str]:
@@ -181,7 +160,7 @@ def _instant(at: int) -> str:
 
 
 def _length(microseconds: int) -> str:
-    """All of it: two intervals that differ are not said alike."""
+    """The exact length, so that different intervals have different words."""
     rest, parts = microseconds, []
     for unit, size in _UNITS:
         number, rest = divmod(rest, size * MICROSECONDS)

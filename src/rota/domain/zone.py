@@ -1,7 +1,7 @@
-"""Zones: what local clocks show, and when they are changed.
+"""Time zones, as spans of constant offset.
 
-A zone's time is a row of spans in which local time is UTC plus a constant. `zoneinfo` does not tell where they end, so
-that is searched for, once for each zone and year. A span also ends with its year; the next may have the same offset.
+The time of a zone is a series of spans in which local time is UTC plus a constant. `zoneinfo` does not say where they
+end, so the ends are searched for, once for each zone and year. A span also ends with its year.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import difflib
 import zoneinfo
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from itertools import pairwise
 
 import msgspec
 
 from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
 
 DAY_S = 86_400
 LAST_SECOND = int(datetime(9990, 1, 1, tzinfo=UTC).timestamp())
@@ -33,7 +35,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def zone(name: str) -> Zone:
-    """The zone of that IANA name, or a DefinitionError with the names that are like it."""
+    """The zone of that IANA name, or a DefinitionError that suggests a similar name."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
         raise DefinitionError("tz: a zone is an IANA name such as 'Europe/Berlin'")
     return _zone(name)
@@ -58,7 +60,7 @@ def _instead(name: str) -> str:
 
 
 class Zone:
-    """One zone, and the spans that were looked up so far."""
+    """One zone, with a cache of its spans by year."""
 
     def __init__(self, name: str, info: zoneinfo.ZoneInfo) -> None:
         self.name = name
@@ -83,18 +85,15 @@ class Zone:
         return ahead.days * DAY_S + ahead.seconds
 
     def _spans(self, year: int) -> tuple[Span, ...]:
-        start, end = _start_of(year), _start_of(year + 1)
-        starts = [
-            start,
-            *(edge for day in range(start, end, DAY_S) for edge in self._edges(day, min(day + DAY_S, end))),
-        ]
-        spans = []
-        for first, following in zip(starts, [*starts[1:], end], strict=True):
-            spans.append(Span(first, following, self.offset(first), self.offset(first - 1), self.offset(following)))
-        return tuple(spans)
+        start, end = (int(datetime(each, 1, 1, tzinfo=UTC).timestamp()) for each in (year, year + 1))
+        edges = [edge for day in range(start, end, DAY_S) for edge in self._edges(day, min(day + DAY_S, end))]
+        return tuple(
+            Span(first, following, self.offset(first), self.offset(first - 1), self.offset(following))
+            for first, following in pairwise([start, *edges, end])
+        )
 
     def _edges(self, low: int, high: int) -> list[int]:
-        """The second in (low, high] from which on the offset is another one, if there is one."""
+        """The first second in (low, high] with another offset; empty if there is none."""
         before, after = self.offset(low), self.offset(high)
         if before == after:
             return []
@@ -107,20 +106,17 @@ class Zone:
         return [high]
 
 
-def _start_of(year: int) -> int:
-    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
-
-
-def day_of(name: str, instant: int) -> date:
-    """The local date that a UTC second falls on."""
+def day_of(name: str, at: int) -> date:
+    """The local date of an instant in microseconds."""
+    instant = at // MICROSECONDS
     return date.fromordinal(_EPOCH + (instant + zone(name).offset(instant)) // DAY_S)
 
 
 def start_of_day(name: str, day: date) -> int:
-    """The first UTC second of a local date; also of one that a changed clock leaves out, or lets begin twice."""
+    """The first instant of a local date in microseconds; also if a clock change leaves it out or begins it twice."""
     where = zone(name)
     local = (day.toordinal() - _EPOCH) * DAY_S
     first = local - DAY_S
     while (span := where.span(first)).end + span.offset <= local:
         first = span.end
-    return max(span.start, local - span.offset)
+    return max(span.start, local - span.offset) * MICROSECONDS

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from rota.domain import schedule as schedules
-from rota.domain import ticking
+from rota.domain import tick_policy
 from rota.domain import trigger as triggers
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.schedule import Spec
-from rota.domain.ticking import Mark, Outcome, Start
+from rota.domain.tick_policy import Mark, Outcome, Start
 from rota.domain.ticks import Tick
 from rota.domain.trigger import After
 from rota.ops import firing, route, schedule
@@ -61,7 +61,7 @@ def backfill(
     if where is None:
         raise UnknownJob(f"app {app!r} has no job {spec.job!r}: start a worker of the app once")
     # What is not decided yet is not the past.
-    wanted = _ticks(spec, *ticking.bounds(spec, after, min(until, known.cursor)), most)
+    wanted = _ticks(spec, *tick_policy.bounds(spec, after, min(until, known.cursor)), most)
     if not wanted:
         return Step(0, 0, 0, None)
     low, high = wanted[0].at, wanted[-1].at
@@ -70,7 +70,7 @@ def backfill(
     ever = [row[0] for row in tx.rows("schedules_ever", namespace=namespace, app=app, name=name)]
     started = {row[0] for row in tx.rows("ticks_started", schedules=ever, low=low, high=high)}
     left = [tick for tick in wanted if tick.at not in started]
-    new = [tick.at for tick in left if ticking.reason_against(spec, tick, holidays) is None]
+    new = [tick.at for tick in left if tick_policy.reason_against(spec, tick, holidays) is None]
     if new:
         for id in ever:
             _make_room(tx, id, spec, new)
@@ -82,7 +82,7 @@ def backfill(
 
 def count(spec: Spec, after: int, until: int) -> int:
     """How many ticks a backfill would look at."""
-    return triggers.count(spec.trigger, *ticking.bounds(spec, after, until))
+    return triggers.count(spec.trigger, *tick_policy.bounds(spec, after, until))
 
 
 def _ticks(spec: Spec, after: int, until: int, most: int) -> list[Tick]:
@@ -101,7 +101,7 @@ def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
     ranges += tx.records("marks_between", _Range, schedule=id, low=new[0], high=new[-1])
     for known in ranges:
         inside = [at for at in new if known.at <= at <= known.until]
-        if ticking.stretch(spec, known.at - 1, known.until, known.outcome) != [known.mark]:
+        if tick_policy.stretch(spec, known.at - 1, known.until, known.outcome) != [known.mark]:
             # It is of the time before the schedule was changed, and what was in it nobody can tell: only its key goes.
             inside = [known.at] if known.at in inside else []
             rest = [Mark(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []
@@ -109,7 +109,7 @@ def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
             edges = [known.at - 1, *inside]
             ends = [at - 1 for at in inside] + [known.until]
             pieces = zip(edges, ends, strict=True)
-            rest = [mark for low, high in pieces for mark in ticking.stretch(spec, low, high, known.outcome)]
+            rest = [mark for low, high in pieces for mark in tick_policy.stretch(spec, low, high, known.outcome)]
         if inside:
             gone.append(known.at)
             split += rest

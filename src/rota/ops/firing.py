@@ -15,12 +15,12 @@ from operator import attrgetter
 import msgspec
 
 from rota.domain import schedule as schedules
-from rota.domain import ticking
+from rota.domain import tick_policy
 from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
-from rota.domain.ticking import Mark, Outcome, Round, Start
+from rota.domain.tick_policy import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
 from rota.ops import ending, route, schedule
 from rota.ops.place import Batch, place
@@ -146,9 +146,9 @@ def _without_job(decided: Round) -> Round:
 def _decide(tx: Tx, row: Row, spec: Spec, is_busy: bool) -> Round:
     holidays = schedule.holidays(tx, row.namespace, spec)
     if isinstance(spec.trigger, After):
-        return ticking.decide_delay(spec, row.cursor, row.next_at, tx.now, is_busy, holidays)
+        return tick_policy.decide_delay(spec, row.cursor, row.next_at, tx.now, is_busy, holidays)
     held = tuple(msgspec.json.decode(row.held, type=list[int])) if row.held != "[]" else ()
-    return ticking.decide(spec, row.cursor, held, tx.now, is_busy, holidays)
+    return tick_policy.decide(spec, row.cursor, held, tx.now, is_busy, holidays)
 
 
 def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
@@ -173,7 +173,7 @@ def _as_they_came(tx: Tx, begun: list[Planned]) -> list[Planned]:
     if not waited:
         return begun
     came = {(id, at): came_at for id, at, came_at in tx.rows("ticks_held", rows=waited)}
-    outcomes = [ticking.outcome_of(one.start, came.get((one.schedule, one.start.at))) for one in begun]
+    outcomes = [tick_policy.outcome_of(one.start, came.get((one.schedule, one.start.at))) for one in begun]
     return [
         msgspec.structs.replace(one, start=msgspec.structs.replace(one.start, outcome=outcome))
         for one, outcome in zip(begun, outcomes, strict=True)

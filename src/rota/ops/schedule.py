@@ -8,11 +8,11 @@ from operator import itemgetter
 
 import msgspec
 
-from rota.domain import payload, ticking
+from rota.domain import payload, tick_policy
 from rota.domain import schedule as schedules
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
-from rota.domain.ticking import Mark, Outcome
+from rota.domain.tick_policy import Mark, Outcome
 from rota.domain.trigger import After, At
 from rota.ops.audit import audit
 from rota.store.hints import Due
@@ -150,7 +150,7 @@ def first_at(spec: Spec, now: int) -> int | None:
     """When a schedule that begins now is due. One with a fixed delay begins at once."""
     if isinstance(spec.trigger, After):
         return max(now, spec.start or now)
-    return ticking.next_at(spec, now)
+    return tick_policy.next_at(spec, now)
 
 
 def _refuse_what_is_over(spec: Spec, now: int) -> None:
@@ -190,7 +190,8 @@ def _close(tx: Tx, known: Known) -> int:
     """
     now = max(tx.now, known.cursor)
     outcome = Outcome.MISSED if known.paused_at is None else Outcome.PAUSED
-    left = ticking.left(schedules.decode(known.spec), known.cursor, now, outcome)
+    spec = schedules.decode(known.spec)
+    left = tick_policy.stretch(spec, *tick_policy.bounds(spec, known.cursor, now), outcome)
     record(tx, [(known.id, mark) for mark in left])
     if held := msgspec.json.decode(known.held, type=list[int]):
         tx.run("release_ticks", rows=[(known.id, at, Outcome.OVERLAP.value, None) for at in held])

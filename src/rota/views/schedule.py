@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import timetable_lint, wording
+from rota.domain import schedule_lint, wording
 from rota.domain import trigger as triggers
 from rota.domain.errors import UnknownExecution
 from rota.domain.instant import MICROSECONDS
@@ -88,7 +88,7 @@ class LintResult(Shape, frozen=True):
     """Remarks on the schedules that are not paused, and how many those are."""
 
     schedules: int
-    findings: list[timetable_lint.Finding]
+    findings: list[schedule_lint.Finding]
 
 
 def lint(view: View, namespace: str, app: str | None) -> LintResult:
@@ -96,7 +96,7 @@ def lint(view: View, namespace: str, app: str | None) -> LintResult:
     took = timetable.run_times(view, namespace, sorted({(row.app, row.job) for row in rows}))
     specs = {f"{row.app}.{row.name}": row.spec for row in rows}
     times = {f"{row.app}.{row.name}": took[row.app, row.job] for row in rows if (row.app, row.job) in took}
-    return LintResult(schedules=len(rows), findings=timetable_lint.lint(specs, view.now, times))
+    return LintResult(schedules=len(rows), findings=schedule_lint.lint(specs, view.now, times))
 
 
 def not_in_ledger(row: ScheduleRow, low: int, high: int, now: int) -> list[str]:
