@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from rota.cli import checks, checks_postgres
-from rota.cli.checks import Finding, Verdict
+from rota.cli.checks import Check, Finding, Verdict
 from rota.cli.database import Database
 from rota.clock import ManualClock, SystemClock
 from rota.ids import IdSource
@@ -24,8 +24,6 @@ from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import PostgresServer
 from tests.support.waiting import eventually
 from tests.support.world import World
-
-Check = Callable[[Database], list[Finding]]
 
 
 @pytest.fixture
@@ -253,7 +251,7 @@ def test_a_machine_that_enqueues_with_a_wrong_clock_is_named(url: str, ask: Ask)
     store.close()
     found = worst(ask(url, checks.clock))
     assert found.verdict is Verdict.WARN
-    assert "what cli:ann enqueued lately was made by a clock 1m" in found.found
+    assert "executions that cli:ann enqueued lately have ids made by a clock 1m" in found.found
 
 
 def test_too_many_days_for_the_locks_of_the_server(ask: Ask, url: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rota.cli.jobs import parameters as described
+from rota.cli.text import signature
 from rota.domain import payload
 from rota.domain.errors import ArgumentsError
 
@@ -62,7 +62,7 @@ def _value(text: str) -> Any:
 
 
 def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]]) -> None:
-    takes = f"it takes ({described(parameters)})"
+    takes = f"it takes ({signature(parameters)})"
     takes_others = any(about.get("others") for about in parameters.values())
     for name in given:
         if name not in parameters and not takes_others:

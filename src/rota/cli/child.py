@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from rota.cli.apps import agree, from_command_line, load_app
 from rota.cli.failure_log import FailureLog
-from rota.cli.jobs import parameters
-from rota.cli.loading import agree, from_command_line, load_app
-from rota.cli.text import clipped, harmless
+from rota.cli.text import clipped, harmless, signature
 from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Lost, Snoozed, Succeeded, TimedOut
@@ -144,7 +143,7 @@ def _introduce(app: App, marker: Path) -> bool:
         marker.unlink()
     except OSError:
         return False
-    names = [f"{name}({parameters(job.definition.parameters)})" for name, job in app.jobs.items()]
+    names = [f"{name}({signature(job.definition.parameters)})" for name, job in app.jobs.items()]
     lines = [
         f"app {app.name} on {place_of(app.settings.url)}",
         "its jobs:" if names else "it has no jobs yet: decorate a function with @app.job",

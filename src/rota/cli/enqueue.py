@@ -10,8 +10,8 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import length, moment
-from rota.cli.params import priority as level
+from rota.cli.options import length, moment
+from rota.cli.options import priority as level
 from rota.domain import payload
 from rota.domain.errors import UnknownJob, UsageError
 
@@ -152,7 +152,7 @@ def _options(
 
 
 def _load(database: Database, reference: str, app_name: str | None) -> App:
-    from rota.cli.loading import agree, load_app
+    from rota.cli.apps import agree, load_app
 
     database.tell_apps()
     app = load_app(reference)

@@ -18,7 +18,7 @@ import click
 from rota.cli import text
 from rota.domain.errors import Conflict, ExecutionError, RotaError
 
-NOT_WELL, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+UNSUCCESSFUL, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def guarded(work: Callable[[], None]) -> int:
@@ -36,7 +36,7 @@ def guarded(work: Callable[[], None]) -> int:
     except click.ClickException as error:
         return _say(_usage(error), BAD_INPUT)
     except (Conflict, ExecutionError) as error:
-        return _say(str(error), NOT_WELL)
+        return _say(str(error), UNSUCCESSFUL)
     except RotaError as error:
         return _say(str(error), BAD_INPUT)
     except OSError as error:

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 
-from rota.cli.loading import agree, from_command_line, load_app
+from rota.cli.apps import agree, from_command_line, load_app
 from rota.domain import payload
 from rota.domain.errors import RotaError
 from rota.engine.tether import die_with

@@ -28,8 +28,8 @@ SECTIONS = {
         "executions": "rota.cli.executions:executions",
         "show": "rota.cli.show:show",
         "logs": "rota.cli.logs:logs",
-        "cancel": "rota.cli.control:cancel",
-        "retry": "rota.cli.control:retry",
+        "cancel": "rota.cli.executions:cancel",
+        "retry": "rota.cli.executions:retry",
         "dead": "rota.cli.dead:dead",
     },
     "Schedules": {

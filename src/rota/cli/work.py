@@ -16,7 +16,7 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import length
+from rota.cli.options import length
 from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers, offers
 
