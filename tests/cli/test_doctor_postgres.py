@@ -37,8 +37,7 @@ def ask() -> Iterator[Callable[[str, Check], list[Finding]]]:
     opened: list[Database] = []
 
     def run(url: str, check: Check) -> list[Finding]:
-        database = Database()
-        database.url = url
+        database = Database(url=url)
         opened.append(database)
         return check(database)
 

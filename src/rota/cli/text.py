@@ -18,6 +18,7 @@ from rota.domain.instant import MICROSECONDS
 if TYPE_CHECKING:
     from rota.views.shape import Paused
 
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # Controls, invisible marks, surrogates, private use, unassigned, and the separators that start a new line.
 _HOSTILE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _NAMED = {"\n": "⏎", "\t": " ", "\r": "⏎"}
