@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -13,7 +14,7 @@ import msgspec
 from rota import __version__
 from rota.cli import text
 from rota.cli.database import Database
-from rota.config import FILE, strange
+from rota.config import FILE, unknown_variables
 from rota.domain import duration, requirement
 from rota.domain.deploy import GRACE_LEASES
 from rota.domain.instant import MICROSECONDS
@@ -46,16 +47,9 @@ class Finding(msgspec.Struct, frozen=True):
     check: str = ""
 
 
-def ok(found: str, advice: str = "") -> Finding:
-    return Finding(Verdict.OK, found, advice)
-
-
-def warn(found: str, advice: str = "") -> Finding:
-    return Finding(Verdict.WARN, found, advice)
-
-
-def fail(found: str, advice: str = "") -> Finding:
-    return Finding(Verdict.FAIL, found, advice)
+ok = functools.partial(Finding, Verdict.OK)
+warn = functools.partial(Finding, Verdict.WARN)
+fail = functools.partial(Finding, Verdict.FAIL)
 
 
 class Check(NamedTuple):
@@ -79,7 +73,7 @@ def settings(database: Database) -> Iterator[Finding]:
     known = database.settings
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
     yield ok(f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
-    for name, near in strange(os.environ).items():
+    for name, near in unknown_variables(os.environ).items():
         yield warn(f"{name} is no setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
 
 

@@ -28,7 +28,7 @@ FEW_DAYS = 3
 MANY_STRAYS = 100_000
 LOCKS_PER_DAY = 6
 """A statement that searches for an execution locks two tables of every day, with two indexes each."""
-NOT_DURABLE = "accepted would not mean durable: a crash of the server could lose what was accepted"
+NOT_DURABLE = "accepted would not mean durable: a crash of the server could lose accepted executions"
 ENCODING = "UTF8"
 MOST_SHOWN = 5
 WANTED = {
@@ -62,11 +62,11 @@ def write(database: Database) -> Iterator[Finding]:
         yield fail(found.write_error, "let the role write, on a primary server")
         return
     took = f"a durable write to {found.shown} took {duration.words(found.write_s)}"
-    slow = "use a faster disk or network, or see who else is writing"
+    slow = "use a faster disk or network, or find the other programs that write"
     yield warn(took, slow) if found.write_s > SLOW_WRITE_S else ok(took)
 
 
-@check("server settings", "durable, with autovacuum, and with room")
+@check("server settings", "durable, with autovacuum, and with spare capacity")
 def server_settings(database: Database) -> Iterator[Finding]:
     found = _health(database)
     known = found.settings
@@ -224,14 +224,4 @@ def partitions(database: Database) -> Iterator[Finding]:
         yield ok(f"{days}; {text.count(found.strays, 'execution')} in the default partition")
 
 
-CHECKS: tuple[Check, ...] = (
-    server,
-    write,
-    server_settings,
-    pooler,
-    rights,
-    transactions,
-    locks,
-    bloat,
-    partitions,
-)
+CHECKS: tuple[Check, ...] = (server, write, server_settings, pooler, rights, transactions, locks, bloat, partitions)

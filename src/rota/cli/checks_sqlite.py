@@ -47,7 +47,11 @@ def write(database: Database) -> Iterator[Finding]:
         yield fail(found.write_error, advice)
         return
     took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
-    yield warn(took, "use a faster disk, or see who else is writing") if found.write_s > SLOW_WRITE_S else ok(took)
+    yield (
+        warn(took, "use a faster disk, or find the other programs that write")
+        if found.write_s > SLOW_WRITE_S
+        else ok(took)
+    )
 
 
 @check("files", "the database and its side files are closed to other users of the machine")

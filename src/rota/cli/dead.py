@@ -97,7 +97,7 @@ def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choic
         done = set(database.transact(control.replay, database.namespace, successors, database.actor))
         made.extend(Replayed(execution_id=new, replay_of=old) for old, new in successors.items() if new in done)
 
-    _in_pages(chosen, ("replaying", "replayed"), act)
+    _in_pages(chosen, "replay", act)
     if as_json:
         output.print_json_rows(made)
     elif ids:
@@ -120,7 +120,7 @@ def dead_discard(database: Database, ids: tuple[str, ...], as_json: bool, **choi
     def act(page: list[str]) -> None:
         gone.append(database.transact(control.discard, database.namespace, page, database.actor))
 
-    _in_pages(chosen, ("discarding", "discarded"), act)
+    _in_pages(chosen, "discard", act)
     if as_json:
         output.print_json_rows({"executionId": id} for id in chosen)
     output.message(f"discarded {text.count(sum(gone), 'dead letter')}")
@@ -160,15 +160,14 @@ def _ask(question: str) -> None:
         click.get_current_context().exit(UNSUCCESSFUL)
 
 
-def _in_pages(chosen: Sequence[str], words: tuple[str, str], act: Callable[[list[str]], None]) -> None:
+def _in_pages(chosen: Sequence[str], verb: str, act: Callable[[list[str]], None]) -> None:
     """Runs one transaction per page of ids, with a progress bar; a refusal says how many were done before it."""
-    doing, done = words
-    with output.progress(len(chosen), doing) as advance:
+    with output.progress(len(chosen), f"{verb}ing") as advance:
         for start in range(0, len(chosen), PAGE):
             page = list(chosen[start : start + PAGE])
             try:
                 act(page)
             except Conflict as refusal:
-                refusal.args = (f"{refusal} ({start:,} of {len(chosen):,} were {done} before)",)
+                refusal.args = (f"{refusal} ({start:,} of {len(chosen):,} were {verb}ed before)",)
                 raise
             advance(len(page))

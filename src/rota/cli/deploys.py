@@ -19,8 +19,8 @@ SHOWN_DIGEST = 10
 def deploys(database: Database, as_json: bool) -> None:
     """List deploys of each app, by precedence; put one in force.
 
-    A deploy is what the code of an app declares: jobs, queues and schedules. Of the deploys with live workers the first
-    one is in force: the database has its schedules and job versions.
+    A deploy is the set of jobs, queues and schedules that the code of an app declares. Of the deploys with live workers
+    the first one is in force: the database has its schedules and job versions.
 
     \b
     rota deploys

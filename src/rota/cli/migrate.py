@@ -31,8 +31,6 @@ def migrate(database: Database, dry_run: bool) -> None:
             print(f"-- {migration.name}\n{migration.text.rstrip()}\n")
         return
     output.message(f"applying {text.count(len(behind), 'migration')} to {readonly.place_of(url)}")
-    with output.progress(len(behind), "migrating") as advance:
-        open_store(url, database.clock, busy_s=database.settings.busy_s).close()
-        advance(len(behind))
+    open_store(url, database.clock, busy_s=database.settings.busy_s).close()
     for migration in behind:
         print(migration.name)

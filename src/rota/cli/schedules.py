@@ -126,8 +126,8 @@ def _ledger(
     view: View, namespace: str, name: str, app: str | None, between: tuple[int, int], missed: bool, limit: int
 ) -> tuple[Ledger, list[str], list[str]]:
     """The ledger, remarks on the name, and notes on ticks that the ledger cannot have."""
-    row, whose, its_name, remarks = lookup.ledger(view, namespace, name, app)
-    found = tick_views.ledger(view, namespace, whose, its_name, *between, missed, limit)
+    row, owner, full_name, remarks = lookup.ledger(view, namespace, name, app)
+    found = tick_views.ledger(view, namespace, owner, full_name, *between, missed, limit)
     return found, remarks, [] if row is None else views.not_in_ledger(row, *between, view.now)
 
 

@@ -68,13 +68,13 @@ def _heading(one: ExecutionDetail) -> None:
     _field("tags", _tags(one.tags))
 
 
-def _progress(told: ProgressDetail) -> None:
-    words = [] if told.done is None and told.total is None else [_so_far(told.done or 0.0, told.total)]
-    words += [told.note] if told.note else []
+def _progress(last: ProgressDetail) -> None:
+    words = [] if last.done is None and last.total is None else [_so_far(last.done or 0.0, last.total)]
+    words += [last.note] if last.note else []
     if words:
-        _field("progress", f"{', '.join(words)} (attempt {told.attempt}, {text.ago(told.at)})")
-    if told.checkpoint is not None:
-        _field("checkpoint", size.words(len(output.to_json(told.checkpoint).encode())))
+        _field("progress", f"{', '.join(words)} (attempt {last.attempt}, {text.ago(last.at)})")
+    if last.checkpoint is not None:
+        _field("checkpoint", size.words(len(output.to_json(last.checkpoint).encode())))
 
 
 def _so_far(done: float, total: float | None) -> str:
@@ -112,7 +112,7 @@ def _usage(cost: Usage) -> str:
 
 
 def _tags(tags: Any) -> str:
-    """The database may hold any value as tags."""
+    """Tags are normally a list of texts, but a row may hold any JSON."""
     if isinstance(tags, list):
         return ", ".join(map(output.as_text, tags))
     return output.as_text(tags) if tags else ""

@@ -52,18 +52,17 @@ def now() -> datetime:
     return datetime.fromtimestamp(MACHINE.now() / MICROSECONDS, UTC)
 
 
-def ago(at: datetime | None, since: datetime | None = None) -> str:
-    """An instant relative to `since`, which is now by default: `5m ago`, `in 2h`."""
+def ago(at: datetime | None) -> str:
+    """An instant relative to now: `5m ago`, `in 2h`."""
     if at is None:
         return "-"
-    since = since or now()
-    distance = duration.words(abs((since - at).total_seconds()))
-    return f"{distance} ago" if at <= since else f"in {distance}"
+    passed_s = (now() - at).total_seconds()
+    return f"{duration.words(passed_s)} ago" if passed_s >= 0 else f"in {duration.words(-passed_s)}"
 
 
-def when(at: datetime, since: datetime | None = None) -> str:
-    """An instant for people, exact and relative."""
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC ({ago(at, since)})"
+def when(at: datetime) -> str:
+    """An instant, exact and relative to now."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC ({ago(at)})"
 
 
 def length(start: datetime | None, end: datetime | None) -> str:

@@ -54,9 +54,9 @@ def upcoming(
     job: str,
     as_json: bool,
 ) -> None:
-    """Say in words what a cron expression means, and print its next ticks.
+    """Explain a cron expression in words, and print its next ticks.
 
-    It needs no database. The words and the warnings go to stderr.
+    It needs no database. The explanation and the warnings go to stderr.
 
     \b
     rota next "0 9 * * 1-5" --tz Europe/Berlin -n 5

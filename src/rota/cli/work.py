@@ -56,7 +56,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
     type=click.Choice(LEVELS, case_sensitive=False),
     default="INFO",
     show_default=True,
-    help="What to log on stderr.",
+    help="The lowest level to log on stderr.",
 )
 @with_database
 def worker(
@@ -76,7 +76,7 @@ def worker(
     """Run the jobs of an app until Ctrl-C or SIGTERM.
 
     It then claims no more executions, waits for running ones until the grace period ends, and returns the rest to their
-    queues. A second signal shortens the grace period.
+    queues. A second signal ends the wait.
 
     \b
     rota worker shop:app --queues mail,default --processes 2-8
@@ -199,7 +199,7 @@ async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
 
 def _warn_of_unknown_settings() -> None:
     """Without a warning, a misspelt setting would be ignored silently."""
-    found = config.strange(os.environ)
+    found = config.unknown_variables(os.environ)
     if found:
         words = [f"{name} is no setting" + (f", did you mean {near}?" if near else "") for name, near in found.items()]
         logging.getLogger("rota.settings").warning("in the environment: %s", "; ".join(words))
