@@ -87,14 +87,12 @@ def agree(app: App, given: Mapping[str, str]) -> None:
 def _imported(name: str) -> object:
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (name == missing or name.startswith(missing + ".")):
             raise UsageError(f"there is no module {name!r} in this folder or among the installed packages") from None
-        raise UsageError(f"{name} could not be imported: {error}{_where(error)}") from error
-    except SystemExit as error:
-        raise UsageError(f"{name} could not be imported: it ends the program{_where(error)}") from error
-    except Exception as error:
-        raise UsageError(f"{name} could not be imported: {type(error).__name__}: {error}{_where(error)}") from error
+        cause = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"{name} could not be imported: {cause}{_where(error)}") from error
 
 
 def _where(error: BaseException) -> str:

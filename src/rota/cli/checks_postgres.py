@@ -29,7 +29,6 @@ MANY_STRAYS = 100_000
 LOCKS_PER_DAY = 6
 """A statement that searches for an execution locks two tables of every day, with two indexes each."""
 NOT_DURABLE = "accepted would not mean durable: a crash of the server could lose accepted executions"
-ENCODING = "UTF8"
 MOST_SHOWN = 5
 WANTED = {
     "default_transaction_isolation": ("read committed", "concurrent transactions of jobs and programs fail"),
@@ -75,9 +74,6 @@ def server_settings(database: Database) -> Iterator[Finding]:
             yield fail(f"{name} is off: {NOT_DURABLE}", f"set {name} = on")
     if known.get("autovacuum") == "off":
         yield fail("autovacuum is off: dead rows pile up, and every claim becomes slower", "set autovacuum = on")
-    if (encoding := known.get("server_encoding", ENCODING)) != ENCODING:
-        words = f"the database has the encoding {encoding}: text that it cannot hold is refused, or read as other text"
-        yield fail(words, f"make a database with ENCODING '{ENCODING}' TEMPLATE template0, and use that one")
     yield from _role_settings(found)
     buffers = int(known.get("shared_buffers", "0"))
     if buffers < TINY_BUFFERS:

@@ -62,17 +62,10 @@ def microseconds(at: datetime) -> int:
 
 def between(start: datetime | None, end: datetime | None, now: int) -> tuple[int, int]:
     """The values of --from and --to in microseconds; by default 1970 and now."""
-    for option, value in (("--from", start), ("--to", end)):
-        check_year(option, value)
     low, high = microseconds(start) if start else 0, microseconds(end) if end else now
     if high < low:
         raise click.UsageError("--to: comes before --from" if end else "--from: is not in the past")
     return low, high
-
-
-def check_year(option: str, value: datetime | None) -> None:
-    if value is not None and not EARLIEST <= value < LATEST:
-        raise click.UsageError(f"{option}: must be between the years 1970 and 8999, not {value.year}")
 
 
 def list_group(function: Callable[..., object]) -> click.Group:
@@ -123,4 +116,6 @@ def _moment(value: str, also: str) -> datetime:
         raise click.BadParameter(f"{value!r} is no time: write 2030-01-31T09:00Z{also}.") from None
     if found.tzinfo is None:
         raise click.BadParameter(f"{value!r} has no time zone: add Z for UTC or an offset such as +02:00.")
+    if not EARLIEST <= found < LATEST:
+        raise click.BadParameter(f"must be between the years 1970 and 8999, not {found.year}.")
     return found

@@ -62,7 +62,6 @@ def upcoming(
     rota next "0 9 * * 1-5" --tz Europe/Berlin -n 5
     rota next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00Z
     """
-    options.check_year("--from", start)
     wanted = Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
     trigger.check(wanted)
     after = (MACHINE.now() if start is None else options.microseconds(start)) // MICROSECONDS
