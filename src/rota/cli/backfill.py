@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 
 import click
 
@@ -45,8 +44,8 @@ MOST = 10_000
 def backfill(
     database: Database,
     job: str,
-    start: datetime,
-    end: datetime | None,
+    start: int,
+    end: int | None,
     app: str | None,
     schedule: str | None,
     most: int,

@@ -34,13 +34,12 @@ def moment(value: str) -> datetime:
     return _moment(value, "")
 
 
-def past(value: str) -> datetime:
-    """An instant, or the time since then, such as `2h`."""
+def past(value: str) -> int:
+    """An instant, or the time since then, such as `2h`; in microseconds."""
     try:
-        before = MACHINE.now() / MICROSECONDS - duration.seconds(value)
+        return max(0, MACHINE.now() - round(duration.seconds(value) * MICROSECONDS))
     except DefinitionError:
-        return _moment(value, ", or how long ago, such as 2h")
-    return datetime.fromtimestamp(max(0.0, before), UTC)
+        return round(_moment(value, ", or how long ago, such as 2h").timestamp() * MICROSECONDS)
 
 
 def priority(value: str) -> int:
@@ -51,18 +50,9 @@ def priority(value: str) -> int:
         raise click.BadParameter(str(error).removeprefix("priority ")) from None
 
 
-def past_instant(value: str) -> int:
-    """The same in microseconds."""
-    return microseconds(past(value))
-
-
-def microseconds(at: datetime) -> int:
-    return round(at.timestamp() * MICROSECONDS)
-
-
-def between(start: datetime | None, end: datetime | None, now: int) -> tuple[int, int]:
-    """The values of --from and --to in microseconds; by default 1970 and now."""
-    low, high = microseconds(start) if start else 0, microseconds(end) if end else now
+def between(start: int | None, end: int | None, now: int) -> tuple[int, int]:
+    """The values of --from and --to; by default 1970 and now."""
+    low, high = start or 0, end or now
     if high < low:
         raise click.UsageError("--to: comes before --from" if end else "--from: is not in the past")
     return low, high
@@ -98,9 +88,7 @@ filter_options = all_of(
     click.option("--job", metavar="NAME", help="Only executions of this job."),
     click.option("--queue", metavar="NAME", help="Only executions of this queue."),
     click.option("--error", metavar="TEXT", help="Only failed executions whose error contains this text."),
-    click.option(
-        "--since", type=past_instant, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z."
-    ),
+    click.option("--since", type=past, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z."),
 )
 """The fields of a `Filter`."""
 page_options = all_of(

@@ -64,7 +64,7 @@ def upcoming(
     """
     wanted = Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
     trigger.check(wanted)
-    after = (MACHINE.now() if start is None else options.microseconds(start)) // MICROSECONDS
+    after = MACHINE.now() // MICROSECONDS if start is None else int(start.timestamp())
     every = ticks.ticks(*trigger.parts(wanted), after, wanted.repeat)
     found = list(islice((tick for tick in every if not (tick.in_gap and wanted.gap is Gap.SKIP)), count))
     output.message(wording.explain(wanted))

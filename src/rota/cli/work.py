@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
-import sys
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rota import __version__, config
+from rota import config
 from rota.cli import output
 from rota.cli.database import Database, with_database
 from rota.cli.options import length
-from rota.cli.text import LOG_FORMAT
-from rota.domain import headcount, names
+from rota.config import Settings
+from rota.domain import names
 from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers, offers
-from rota.store.keeping import open_keeper
-from rota.store.opening import open_store
 from rota.store.readonly import place_of
-
-if TYPE_CHECKING:  # Only the commands that run jobs load the engine.
-    from rota.clock import Clock
-    from rota.config import Settings
-    from rota.engine.async_store import AsyncStore
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -82,6 +71,8 @@ def worker(
     rota worker shop:app --queues mail,default --processes 2-8
     rota worker shop:app --pool cpu --tag eu --resource gpu=2
     """
+    from rota.cli.supervise import supervise  # lazy: `rota --help` does not need the engine
+
     settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
     arguments = ["--log-level", log_level.upper(), *(["--verbose"] if verbose else [])]
     given = offers(pools, tags, _amounts(resources))
@@ -101,6 +92,8 @@ def dev(database: Database, app: str, concurrency: int | None, processes: str | 
     \b
     rota dev shop:app
     """
+    from rota.cli.supervise import supervise  # lazy: as above
+
     settings = _settings(database, concurrency=concurrency, processes=processes)
     # Children are replaced, but only the first should print the banner: the child that removes this file prints it.
     handle, banner = tempfile.mkstemp(prefix="rota-dev-")
@@ -129,85 +122,6 @@ def _amounts(texts: Sequence[str]) -> dict[str, float | str]:
         except ValueError:
             found[name] = amount
     return found
-
-
-def supervise(
-    database: Database,
-    app: str,
-    settings: Settings,
-    queues: Sequence[str] | None,
-    arguments: Sequence[str],
-    log_level: str,
-    given: Offers,
-) -> None:
-    """Runs workers of `app` until a signal stops them."""
-    import asyncio
-    import faulthandler
-
-    from rota.engine import loop
-    from rota.engine.heart import MARGIN
-    from rota.engine.plan import Plan
-    from rota.engine.process import STOPPING, LocalHost
-    from rota.engine.supervisor import Supervisor, Unusable
-    from rota.executors.process.hiding import hide
-    from rota.executors.process.spawner import end_left_behind
-
-    hide()
-    database.export()  # Children read the URL from their environment: every user can read their arguments.
-    logging.basicConfig(level=log_level, format=LOG_FORMAT)
-    faulthandler.enable()  # A crash in C code would leave nothing in the log.
-    _warn_of_unknown_settings()
-    plan = Plan(
-        command=_child_command(database, app, arguments),
-        processes=headcount.parse(settings.processes),
-        queues=queues,
-        concurrency=settings.concurrency,
-        lease_s=settings.lease_s,
-        poll_s=settings.poll_s,
-        grace_s=settings.grace_s,
-        version=__version__,
-        quiet_s=settings.quiet_s,
-        offers=given,
-    )
-
-    async def run() -> None:
-        clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
-        await end_left_behind()
-        try:
-            await Supervisor(plan, clock, host, partial(_connect, settings, clock)).run()
-        finally:
-            # A repeated signal in the last moments must not turn an orderly end into one by a signal.
-            for number in STOPPING:
-                asyncio.get_running_loop().remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)
-
-    try:
-        loop.run(run())
-    except Unusable as error:
-        raise UsageError(str(error)) from None
-
-
-async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
-    """The store of a supervisor."""
-    import asyncio
-
-    from rota.engine.async_store import AsyncStore
-
-    about = partial(open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
-    return AsyncStore(await asyncio.to_thread(about, url), clock, open_keeper(url, clock), settings.retention_days)
-
-
-def _warn_of_unknown_settings() -> None:
-    """Without a warning, a misspelt setting would be ignored silently."""
-    found = config.unknown_variables(os.environ)
-    if found:
-        words = [f"{name} is no setting" + (f", did you mean {near}?" if near else "") for name, near in found.items()]
-        logging.getLogger("rota.settings").warning("in the environment: %s", "; ".join(words))
-
-
-def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:
-    command = [sys.executable, "-P", "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
-    return [*command, *(f"--given={name}" for name in database.given), *arguments]
 
 
 def _settings(database: Database, **overrides: Any) -> Settings:

@@ -6,7 +6,7 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.options import json_option, list_group, past_instant
+from rota.cli.options import json_option, list_group, past
 from rota.domain import requirement
 from rota.domain.errors import UsageError
 from rota.domain.headcount import Headcount
@@ -15,9 +15,7 @@ from rota.views import worker as views
 
 
 @list_group
-@click.option(
-    "--since", type=past_instant, metavar="TIME", help="Also those that stopped since then, such as 1h (ago)."
-)
+@click.option("--since", type=past, metavar="TIME", help="Also those that stopped since then, such as 1h (ago).")
 @json_option
 @with_database
 def workers(database: Database, since: int | None, as_json: bool) -> None:
