@@ -30,6 +30,7 @@ from rota.views.worker import Worker
 
 MOST_BEHIND_S = 60.0
 CLOCK_SLACK_S = 0.5
+SLOW_WRITE_S = 0.1
 
 
 class Verdict(StrEnum):
@@ -62,6 +63,13 @@ class Check(NamedTuple):
     def __call__(self, database: Database) -> list[Finding]:
         found = list(self.find(database)) or ([ok(self.fine)] if self.fine else [])
         return [msgspec.structs.replace(one, check=self.name) for one in found]
+
+
+def durable_write(place: str, took_s: float) -> Finding:
+    words = f"a durable write to {place} took {duration.words(took_s)}"
+    if took_s > SLOW_WRITE_S:
+        return warn(words, "use a faster disk or network, or find the other programs that write")
+    return ok(words)
 
 
 def check(name: str, fine: str = "") -> Callable[[Callable[[Database], Iterable[Finding]]], Check]:
@@ -239,3 +247,7 @@ def retention(database: Database) -> Iterator[Finding]:
         advice = f"the last pass ended {ended} ago: check that a worker is running, and its log"
     many = "1,000 or more" if found.overdue >= history.MOST_OVERDUE else f"{found.overdue:,}"
     yield warn(f"{words}; {many} executions should have been deleted long ago", advice)
+
+
+CHECKS: tuple[Check, ...] = (schema, clock, workers, leases, versions, deploys, queues, dead_letters, retention)
+"""In order, after `settings` and the checks of the database itself."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 
 from rota.cli import text
-from rota.cli.checks import Check, Finding, check, fail, ok, warn
+from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
 from rota.domain import duration, retention
 from rota.domain.size import words as size
@@ -15,7 +15,6 @@ from rota.store.postgres import health
 from rota.store.postgres.health import PostgresHealth, Session, Table
 
 OLDEST_VERSION = 140_000
-SLOW_WRITE_S = 0.1
 LONG_S = 60.0
 IDLE_S = 10.0
 BLOCKED_S = 1.0
@@ -59,10 +58,8 @@ def write(database: Database) -> Iterator[Finding]:
     found = _health(database)
     if found.write_s is None:
         yield fail(found.write_error, "let the role write, on a primary server")
-        return
-    took = f"a durable write to {found.shown} took {duration.words(found.write_s)}"
-    slow = "use a faster disk or network, or find the other programs that write"
-    yield warn(took, slow) if found.write_s > SLOW_WRITE_S else ok(took)
+    else:
+        yield durable_write(found.shown, found.write_s)
 
 
 @check("server settings", "durable, with autovacuum, and with spare capacity")

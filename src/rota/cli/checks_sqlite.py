@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from rota.cli.checks import Check, Finding, check, fail, ok, warn
+from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
-from rota.domain import duration
 from rota.domain.errors import StoreUnavailable
 from rota.domain.size import words as size
 from rota.store import health, readonly
@@ -17,7 +16,6 @@ from rota.store.health import Health
 LARGE_WAL = 256 * 1024 * 1024
 LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
 LEAST_TO_WRITE = 64 * 1024
-SLOW_WRITE_S = 0.1
 
 
 @lru_cache(maxsize=1)
@@ -30,10 +28,10 @@ def _health(database: Database) -> Health:
 
 
 @check("database")
-def database(database: Database) -> Iterator[Finding]:
+def database(database: Database) -> list[Finding]:
     """Raises if there is no database; has no line of its own otherwise."""
     _health(database)
-    yield from ()
+    return []
 
 
 @check("write")
@@ -45,13 +43,8 @@ def write(database: Database) -> Iterator[Finding]:
         if found.is_locked:
             advice = "let that process finish, or end it: until then nothing can be written"
         yield fail(found.write_error, advice)
-        return
-    took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
-    yield (
-        warn(took, "use a faster disk, or find the other programs that write")
-        if found.write_s > SLOW_WRITE_S
-        else ok(took)
-    )
+    else:
+        yield durable_write(found.path, found.write_s)
 
 
 @check("files", "the database and its side files are closed to other users of the machine")

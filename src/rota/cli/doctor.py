@@ -12,19 +12,6 @@ from rota.cli.options import json_option
 from rota.domain.errors import RotaError
 from rota.store.postgres.url import is_postgres
 
-SHARED = (
-    checks.schema,
-    checks.clock,
-    checks.workers,
-    checks.leases,
-    checks.versions,
-    checks.deploys,
-    checks.queues,
-    checks.dead_letters,
-    checks.retention,
-)
-"""After the checks of the database itself."""
-
 
 @click.command()
 @json_option
@@ -71,5 +58,5 @@ def _checks(database: Database) -> list[Check]:
     if is_server:
         from rota.cli import checks_postgres  # lazy: psycopg need not be loaded for SQLite
 
-        return [checks.settings, *checks_postgres.CHECKS, *SHARED]
-    return [checks.settings, *checks_sqlite.CHECKS, *SHARED]
+        return [checks.settings, *checks_postgres.CHECKS, *checks.CHECKS]
+    return [checks.settings, *checks_sqlite.CHECKS, *checks.CHECKS]

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli import arguments as words
 from rota.cli import output
+from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
 from rota.cli.options import length, moment
 from rota.cli.options import priority as level
-from rota.domain import job as jobs
 from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
-from rota.domain.job import Definition
+from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
 from rota.ops.submission import Header, Item
 from rota.store import reader
@@ -77,11 +76,11 @@ def enqueue(
     """
     if timeout is not None and not wait:
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
-    values, options = words.parse(arguments, as_json), _options(**given)
+    values, options = parse(arguments, as_json), _options(**given)
     app = _load(database, reference, app_name) if reference is not None else None
     name = app.name if app else _app_of(database, job) if app_name is None else app_name
     definition = _definition(database, app, name, job)
-    text = words.encode(job, values, definition.parameters, database.settings.max_payload_bytes)
+    text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if app is not None:
         app.jobs[job].check(text)
     client = app.client if app else _client(database, name)
@@ -141,7 +140,7 @@ def _definition(database: Database, app: App | None, name: str, job: str) -> Def
     text = database.read(reader.definition, database.namespace, name, job)
     if text is None:
         raise UnknownJob(f"app {name!r} has no job {job!r}; `rota jobs` lists them")
-    return jobs.decode(text)
+    return decode(text)
 
 
 def _client(database: Database, app: str) -> Client:

@@ -28,7 +28,7 @@ def workers(database: Database, since: int | None, as_json: bool) -> None:
     rota workers --since 1d
     rota workers drain 12
     """
-    found = database.read(views.workers, database.namespace, since or views.NEVER)
+    found = database.read(views.workers, database.namespace, views.NEVER if since is None else since)
     output.listing(found, _COLUMNS, as_json=as_json, empty="no worker is at work: start one with `rota worker`")
 
 
