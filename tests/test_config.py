@@ -25,8 +25,8 @@ def test_the_environment_wins_over_the_file_and_the_caller_over_both(tmp_path: P
 
 def test_what_looks_like_a_setting_is_told_with_the_one_that_may_be_meant() -> None:
     ours = {"ROTA_CONCURRENCY": "3", "ROTA_HTTP_ALLOW": "x", "ROTA_FENCE": "1", "ROTA_TEST_X": "1", "ROTATE": "1"}
-    assert config.strange(ours) == {}
-    assert config.strange({**ours, "ROTA_CONCURENCY": "3", "ROTA_COLOUR": "red"}) == {
+    assert config.unknown_variables(ours) == {}
+    assert config.unknown_variables({**ours, "ROTA_CONCURENCY": "3", "ROTA_COLOUR": "red"}) == {
         "ROTA_COLOUR": "",
         "ROTA_CONCURENCY": "ROTA_CONCURRENCY",
     }

@@ -1,8 +1,7 @@
-"""Time and randomness: the only place that may ask the machine for either.
+"""Time and randomness: the only module that may ask the machine for either.
 
-Instants are whole microseconds since 1970 in UTC, durations are seconds as a float. Everything that
-needs the time, a random number or an id is given a `Clock`, so that tests and the simulator can run the whole
-engine on a time of their own.
+Instants are whole microseconds since 1970 in UTC, durations are seconds as a float. Code that needs the time, a random
+number or an id takes a `Clock`, so that tests and the simulator can run the whole engine on a clock of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rota.domain.instant import MICROSECONDS
 
 
 class Clock(Protocol):
-    """Where instants, monotonic time and randomness come from."""
+    """The source of instants, monotonic time and random numbers."""
 
     def now(self) -> int:
         """The wall clock, in microseconds since 1970 UTC. It may jump."""
@@ -35,8 +34,8 @@ class SystemClock:
     """The machine's own clock and randomness."""
 
     def __init__(self) -> None:
-        # A generator of its own, not the system's: that costs a system call per id. After a fork both processes would
-        # go on with the same numbers, and so with the same ids, unless the child starts anew.
+        # A generator in the process, because the system's costs a system call per id. After a fork, the child must seed
+        # it again: otherwise both processes would make the same numbers, and so the same ids.
         self._entropy = random.Random(os.urandom(32))
         os.register_at_fork(after_in_child=lambda: self._entropy.seed(os.urandom(32)))
 
@@ -54,11 +53,11 @@ class SystemClock:
 
 
 MACHINE: Clock = SystemClock()
-"""For waiting: threads, processes and connections take real time, also where a test gives the engine another clock."""
+"""For waits: threads, processes and connections take real time, even if a test gives the engine another clock."""
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move; its randomness follows from a seed."""
+    """A clock that moves only when `advance` or `set` is called; its random numbers follow from a seed."""
 
     def __init__(self, start: int = 1_767_225_600 * MICROSECONDS, seed: int = 0) -> None:
         self._start = start

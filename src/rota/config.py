@@ -25,7 +25,7 @@ _NO_SETTINGS = {
     "ROTA_STAGE_ID",
     *(f"ROTA_{name}" for name in ("EXECUTION_ID", "JOB", "ATTEMPT", "FENCE", "DEADLINE")),
 }
-"""What Rota itself reads, or tells commands."""
+"""Variables that Rota itself reads, or sets for commands."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,29 +36,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A direct PostgreSQL URL for wake-ups, if `url` leads through a pooler."""
     namespace: str = "default"
     lease_s: float = 10.0
-    """How long a worker may hold what it claimed without a heartbeat."""
+    """How long a worker may hold its executions without a heartbeat."""
     poll_s: float = 2.0
-    """How often an idle loop looks for what no hint told it of."""
+    """How often an idle loop polls for work, in case a wake-up was lost."""
     concurrency: int = 100
     """Executions that one worker process runs at once."""
     processes: int | str = 1
     """Worker processes under one supervisor: a number, or a range such as 2-8."""
     quiet_s: float = 30.0
-    """How long a worker with a range of processes keeps one that is not needed."""
+    """How long a worker with a range of processes keeps an idle one."""
     grace_s: float = 30.0
     """How long a draining worker lets its executions finish."""
     busy_s: float = 30.0
     """How long a call waits for a busy database before it gives up."""
     recycle_jobs: int = 10_000
-    """A process for jobs with `isolation="process"` is replaced after so many of them."""
+    """A process for jobs with `isolation="process"` is replaced after this many jobs,"""
     recycle_s: float = 3600.0
-    """… when it is so old."""
+    """… at this age,"""
     recycle_bytes: int = 512 * 1024 * 1024
-    """… or when it holds so much memory after a job."""
+    """… or when it holds this much memory after a job."""
     max_payload_bytes: int = 1024 * 1024
     """The most bytes of JSON for the arguments or the result of one execution."""
     retention_days: int = 30
-    """How many days what has ended is kept, unless its namespace says otherwise; 0 is for ever."""
+    """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
 
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -94,8 +94,8 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None, *
     return _validated(values)
 
 
-def strange(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that look like settings but are none, each with the setting that may be meant, or nothing."""
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that look like settings but are none, each with the most similar setting, or nothing."""
     settings = [f"ROTA_{field.upper()}" for field in Settings.__struct_fields__]
     found = sorted(name for name in environ if name.startswith("ROTA_") and not name.startswith("ROTA_TEST"))
     unknown = [name for name in found if name not in settings and name not in _NO_SETTINGS]
@@ -121,7 +121,7 @@ def _validated(values: dict[str, Any]) -> Settings:
     for field, (low, high) in _BOUNDS.items():
         value = getattr(settings, field)
         if isinstance(value, str):
-            continue  # A range, whose ends are within the bounds.
+            continue  # A range: `headcount.parse` has checked its ends.
         if not low <= value <= high:
             raise DefinitionError(
                 f"the setting {field} must be between {_words(low)} and {_words(high)}, not {_words(value)}"

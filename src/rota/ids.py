@@ -39,7 +39,7 @@ class IdSource:
         """`count` ids in increasing order, for one bulk enqueue."""
         now = self._clock.now() // 1000 << _SEQUENCE_BITS
         with self._lock:
-            # Milliseconds and sequence are one counter, which never falls behind the clock and never stands still.
+            # Milliseconds and sequence are one counter, which is never behind the clock and always increases.
             first = max(self._last + 1, now)
             self._last = first + count - 1
         # Sixteen digits for each id, of which two bits say which variant of id this is.
@@ -48,10 +48,10 @@ class IdSource:
 
 
 def named(instant: int, name: str) -> str:
-    """The id of a thing that has a unique name: as those above, with a hash of the name in place of chance."""
-    chance = int.from_bytes(hashlib.sha256(name.encode()).digest()[:10])
-    first = (max(0, instant) // 1000 << _SEQUENCE_BITS) + (chance & _SEQUENCE_MASK)
-    return next(_texts(first, 1, f"{chance >> _SEQUENCE_BITS & _RANDOM | _VARIANT:016x}"))
+    """The id of a thing with a unique name: like the ids above, with a hash of the name instead of random bits."""
+    bits = int.from_bytes(hashlib.sha256(name.encode()).digest()[:10])
+    first = (max(0, instant) // 1000 << _SEQUENCE_BITS) + (bits & _SEQUENCE_MASK)
+    return next(_texts(first, 1, f"{bits >> _SEQUENCE_BITS & _RANDOM | _VARIANT:016x}"))
 
 
 def is_id(text: str) -> bool:
@@ -66,12 +66,12 @@ def range_of(prefix: str) -> tuple[str, str] | None:
 
 
 def made_at(id: str) -> int:
-    """When an id was made, by the clock of whoever made it."""
+    """When an id was made, by the clock of the client that made it."""
     return int(id[:8] + id[9:13], 16) * 1000
 
 
 def first_at(instant: int) -> str:
-    """The lowest id that can be made at `instant`: everything below it is older, by the clocks of those who made it."""
+    """The lowest id that can be made at `instant`: every lower id is older, by the clock of its client."""
     text = f"{max(0, instant) // 1000:012x}"
     return f"{text[:8]}-{text[8:]}{FIRST_ID[13:]}"
 

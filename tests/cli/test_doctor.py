@@ -133,5 +133,5 @@ def test_history_that_should_be_gone_is_noticed(shell: Shell, seed: Seed) -> Non
     connection.close()
     verdict, found = verdicts(shell.ok("doctor", "--json"))["retention"]
     assert verdict == "warn"
-    assert "3 executions should have gone long ago" in found
+    assert "3 executions should have been deleted long ago" in found
     assert verdicts(shell("doctor", "--json", env={"ROTA_RETENTION_DAYS": "0"}))["retention"][0] == "ok"

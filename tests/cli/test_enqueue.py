@@ -135,17 +135,17 @@ def test_waiting_prints_the_result_or_fails(shell: Shell, worker: Callable[..., 
     late = shell("enqueue", "send", "to=a", "--delay", "1h", "--wait", "--timeout", "50ms")
     assert late.code == 1
     assert "scheduled to start in 59m" in late.err
-    assert "is scheduled after 0.05 s; it goes on" in late.err
+    assert "is scheduled after 0.05 s; it continues" in late.err
 
 
 def test_who_waits_is_told_that_it_waits_for_its_turn_only_after_a_moment(shell: Shell, seed: Seed) -> None:
     seed.join()
     at_once = shell("enqueue", "send", "to=a", "--wait", "--timeout", "50ms").err.splitlines()
     assert len(at_once[0]) == 36
-    assert at_once[1:] == [f"rota: execution {at_once[0]} is queued after 0.05 s; it goes on"]
+    assert at_once[1:] == [f"rota: execution {at_once[0]} is queued after 0.05 s; it continues"]
     id, why, end = shell("enqueue", "send", "to=a", "--wait", "--timeout", "1.2s").err.splitlines()
     assert why == f"{id}: queued behind 1; waits for a free slot of a worker"
-    assert end == f"rota: execution {id} is queued after 1.2 s; it goes on"
+    assert end == f"rota: execution {id} is queued after 1.2 s; it continues"
 
 
 @pytest.mark.parametrize(

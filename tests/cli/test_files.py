@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.loading import load_app
+from rota.cli.apps import load_app
 from rota.domain.errors import DefinitionError
 from rota.sdk import file
 from tests.cli.shell import HANG_S, Shell

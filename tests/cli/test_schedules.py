@@ -234,7 +234,7 @@ def test_removing_keeps_the_ledger(shell: Shell, seed: Seed) -> None:
 def test_removing_what_code_declares_says_that_it_comes_back(shell: Shell, seed: Seed) -> None:
     wanted = [("send", Spec(job="send", trigger=NIGHTLY))]
     seed.store.transact(schedule.declare, "default", "shop", wanted)
-    assert "a worker that starts will bring it back" in shell.ok("schedules", "remove", "send").err
+    assert "the next worker that starts adds it again" in shell.ok("schedules", "remove", "send").err
 
 
 def test_whose_ledger_it_is_is_said_if_the_job_was_named(shell: Shell, seed: Seed) -> None:
@@ -397,8 +397,8 @@ def test_runs_that_take_longer_than_their_interval_are_found(shell: Shell, seed:
         (["ticks", "backup", "--to", "2026-01-01T00:00"], "no time zone"),
         (["ticks", "backup", "--from", "1d", "--to", "2d"], "--to: comes before --from"),
         (["ticks", "backup", "--from", "2999-01-01T00:00Z"], "--from: is not in the past"),
-        (["ticks", "backup", "--from", "0001-01-01T00:00Z"], "--from: must be between the years 1970 and 8999"),
-        (["ticks", "backup", "--to", "9999-12-31T00:00Z"], "--to: must be between the years 1970 and 8999"),
+        (["ticks", "backup", "--from", "0001-01-01T00:00Z"], "'--from': must be between the years 1970 and 8999"),
+        (["ticks", "backup", "--to", "9999-12-31T00:00Z"], "'--to': must be between the years 1970 and 8999"),
         (["ticks", "backup", "--limit", "10001"], "--limit"),
         (["pause", "\x1b[2J"], "there is no schedule '\\x1b[2J'"),
     ],

@@ -81,7 +81,7 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     assert process.returncode == 0
     assert 'success send "1 x hi to a"' in log
     assert "failed fail, attempt 1: ValueError: \\x1b[31mred" in log
-    assert log.endswith("stopped; what was not finished goes on at the next start\n")
+    assert log.endswith("stopped; unfinished executions continue at the next start\n")
 
 
 @pytest.fixture

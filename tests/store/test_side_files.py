@@ -239,9 +239,8 @@ def test_the_doctor_takes_the_lock_and_names_its_holder(path: Path, monkeypatch:
 
 
 def examined(path: Path) -> list[Finding]:
-    database = Database()
-    database.url = f"sqlite:///{path}"
-    return checks_sqlite.database(database)
+    database = Database(url=f"sqlite:///{path}")
+    return [finding for check in checks_sqlite.CHECKS for finding in check(database)]
 
 
 @as_root

@@ -1,12 +1,13 @@
 """A job's arguments as the command line gives them: `name=value` words or one JSON object.
 
 A value is JSON if it parses as JSON, and otherwise the text itself: `count=3` is a number, `to=a@b.c` is text, and
-`code='"007"'` is text too. What the job's registered parameters tell (names, which are required, plain types) is
-checked here; with the app's code at hand, its signature checks the rest.
+`code='"007"'` is text too. The arguments are checked against the job's registered parameters: names, which of them are
+required, plain types. If the app's code is loaded, the function's signature checks the rest.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rota.cli.jobs import parameters as described
+from rota.cli.text import signature
 from rota.domain import payload
 from rota.domain.errors import ArgumentsError
 
@@ -62,7 +63,7 @@ def _value(text: str) -> Any:
 
 
 def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]]) -> None:
-    takes = f"it takes ({described(parameters)})"
+    takes = f"it takes ({signature(parameters)})"
     takes_others = any(about.get("others") for about in parameters.values())
     for name in given:
         if name not in parameters and not takes_others:
@@ -75,34 +76,24 @@ def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[
 
 
 def _check_type(job: str, name: str, value: Any, kind: str) -> None:
-    if _fits(value, kind):
+    try:
+        if _fits(value, ast.parse(kind, mode="eval").body):
+            return
+    except (SyntaxError, ValueError):  # A type with a name that only the code knows.
         return
     hint = f"; for the text write {name}='\"{value}\"'" if kind == "str" and isinstance(value, int | float) else ""
     raise ArgumentsError(f"{job}(): argument {name!r}: expected {kind}, got {type(value).__name__}{hint}")
 
 
-def _fits(value: Any, kind: str) -> bool:
-    """Whether a value is of a type as it is registered; of one that only the code knows, it may be."""
-    options = _options(kind)
-    return any(_fits(value, one) for one in options) if len(options) > 1 else _fits_one(value, kind)
-
-
-def _fits_one(value: Any, kind: str) -> bool:
-    if kind in _PLAIN:
-        return isinstance(value, _PLAIN[kind]) and isinstance(value, bool) <= (kind == "bool")
-    if kind == "None":
-        return value is None
-    if kind.startswith("list[") and kind.endswith("]"):
-        return isinstance(value, list) and all(_fits(item, kind[5:-1]) for item in value)
+def _fits(value: Any, kind: ast.expr) -> bool:
+    """Whether a value is of a registered type. A type that only the code knows fits every value."""
+    match kind:
+        case ast.BinOp(left=left, right=right):
+            return _fits(value, left) or _fits(value, right)
+        case ast.Subscript(value=ast.Name(id="list"), slice=item):
+            return isinstance(value, list) and all(_fits(one, item) for one in value)
+        case ast.Constant(value=None):
+            return value is None
+        case ast.Name(id=name) if name in _PLAIN:
+            return isinstance(value, _PLAIN[name]) and isinstance(value, bool) <= (name == "bool")
     return True
-
-
-def _options(kind: str) -> list[str]:
-    """The types of a union, `int | list[int | str]`, without looking into brackets."""
-    found, depth = [""], 0
-    for part in kind.split(" | "):
-        found[-1] += f" | {part}" if depth else part
-        depth += part.count("[") - part.count("]")
-        if depth == 0:
-            found.append("")
-    return found[:-1] if found[-1] == "" else found

@@ -1,17 +1,20 @@
-"""`rota backfill`: run the ticks of a past time that have not run."""
+"""`rota backfill`: run the past ticks of a schedule that have not run."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections import Counter
 
 import click
 
-from rota.cli import output, params, text
+from rota.cli import options, output, text
 from rota.cli.database import Database, with_database
-
-if TYPE_CHECKING:
-    from rota.store.timetable import ScheduleRow
+from rota.domain.errors import UsageError
+from rota.domain.trigger import After
+from rota.ids import IdSource
+from rota.ops import backfill as ops
+from rota.store.timetable import ScheduleRow
+from rota.views import lookup, tick
+from rota.views import schedule as views
 
 MOST = 10_000
 
@@ -21,34 +24,34 @@ MOST = 10_000
 @click.option(
     "--from",
     "start",
-    type=params.past,
+    type=options.past,
     required=True,
     metavar="TIME",
     help="The first instant: 2026-01-31T09:00Z, or 2d (ago).",
 )
-@click.option("--to", "end", type=params.past, metavar="TIME", help="The last instant (default: now).")
-@click.option("--app", metavar="NAME", help="Whose job, if several apps have one of this name.")
+@click.option("--to", "end", type=options.past, metavar="TIME", help="The last instant (default: now).")
+@options.owner_option
 @click.option("--schedule", metavar="NAME", help="Which schedule, if the job has several.")
 @click.option(
     "--most",
     type=click.IntRange(1, 1_000_000),
     default=MOST,
     show_default=True,
-    help="Refuse if there would be more ticks.",
+    help="Refuse if there are more ticks than this.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many ticks there are, and how many have run.")
 @with_database
 def backfill(
     database: Database,
     job: str,
-    start: datetime,
-    end: datetime | None,
+    start: int,
+    end: int | None,
     app: str | None,
     schedule: str | None,
     most: int,
     dry_run: bool,
 ) -> None:
-    """Run the ticks of a past time that have not run, each once.
+    """Run the ticks of a past period that have not run, each once.
 
     Safe to rerun: ticks that have already run are skipped.
 
@@ -56,19 +59,13 @@ def backfill(
     rota backfill report --from 2026-01-01T00:00Z --to 2026-02-01T00:00Z
     rota backfill report --from 2d --dry-run
     """
-    from rota.domain.errors import UsageError
-    from rota.domain.trigger import After
-    from rota.ops import backfill as ops
-    from rota.views import lookup, tick
-    from rota.views import schedule as views
-
     now = database.clock.now()
-    low, high = params.between(start, end, now)
+    low, high = options.between(start, end, now)
     row = database.read(lookup.schedule_of_job, database.namespace, job, schedule, app)
     if isinstance(row.spec.trigger, After):
         raise UsageError(f"schedule {row.name!r} has a fixed delay, and so no ticks of its own in the past")
     open_ticks = views.undecided(row, high, now)
-    high = min(high, row.cursor)  # What is not decided yet is not the past.
+    high = min(high, row.cursor)  # Ticks after the cursor are left to the workers.
     total = ops.count(row.spec, low - 1, high)
     if total > most and not dry_run:
         raise UsageError(
@@ -85,12 +82,8 @@ def backfill(
 
 
 def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) -> None:
-    """A piece at a time, each in a transaction of its own."""
-    from rota.ids import IdSource
-    from rota.ops import backfill as ops
-
-    ids = IdSource(database.clock)
-    started = known = left_out = 0
+    """Runs a bounded number of ticks in each transaction."""
+    ids, sums = IdSource(database.clock), Counter[str]()
     after: int | None = low - 1
     with output.progress(total, f"backfilling {row.name}") as advance:
         while after is not None:
@@ -98,8 +91,8 @@ def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) 
                 ops.backfill, row.namespace, row.app, row.name, after, high, database.actor, ids.many
             )
             advance(step.started + step.known + step.left_out)
-            started, known, left_out = started + step.started, known + step.known, left_out + step.left_out
+            sums.update(started=step.started, known=step.known, left_out=step.left_out)
             after = step.after
-    more = f"; {known:,} had run before" if known else ""
-    more += f"; {left_out:,} left out, as the schedule says" if left_out else ""
-    output.message(f"started {text.count(started, 'tick')} of {row.name}{more}")
+    more = f"; {sums['known']:,} had run before" if sums["known"] else ""
+    more += f"; {sums['left_out']:,} left out, as the schedule says" if sums["left_out"] else ""
+    output.message(f"started {text.count(sums['started'], 'tick')} of {row.name}{more}")

@@ -1,19 +1,14 @@
-"""`rota breakers`: circuit breakers that have seen failures."""
+"""`rota breakers`: list circuit breakers that have seen failures, and close them by hand."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from rota.cli import output, text
+from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option, list_group
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.views.breaker import Breaker
+from rota.cli.options import json_option, list_group
+from rota.ops import breakers as ops
+from rota.views import breaker as views
 
 
 @list_group
@@ -28,10 +23,8 @@ def breakers(database: Database, as_json: bool) -> None:
     rota breakers
     rota breakers close payments
     """
-    from rota.views import breaker as views
-
     found = database.read(views.breakers, database.namespace)
-    output.listing(found, _columns(database.now()), as_json=as_json, empty="no breaker has seen a failure")
+    output.listing(found, _COLUMNS, as_json=as_json, empty="no breaker has seen a failure")
 
 
 @breakers.command()
@@ -43,17 +36,14 @@ def close(database: Database, name: str) -> None:
     \b
     rota breakers close payments
     """
-    from rota.ops import breakers
-
-    changed = database.transact(breakers.close, database.namespace, name, database.actor)
+    changed = database.transact(ops.close, database.namespace, name, database.actor)
     output.message(f"breaker {name} {'is closed' if changed else 'was closed already'}")
 
 
-def _columns(now: datetime) -> output.Columns[Breaker]:
-    return {
-        "breaker": lambda one: one.name,
-        "state": lambda one: one.state,
-        "failures": lambda one: str(one.failures),
-        "opened": lambda one: text.ago(one.opened_at, now),
-        "next try": lambda one: text.ago(one.next_try_at, now),
-    }
+_COLUMNS: output.Columns[views.Breaker] = {
+    "breaker": lambda one: one.name,
+    "state": lambda one: one.state,
+    "failures": lambda one: one.failures,
+    "opened": lambda one: one.opened_at,
+    "next try": lambda one: one.next_try_at,
+}

@@ -1,29 +1,36 @@
-"""What `rota doctor` looks at on every database. A group raises if the groups after it could not work either."""
+"""The checks of `rota doctor` that every database has. A check raises if the checks after it could not work either."""
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import msgspec
 
 from rota import __version__
 from rota.cli import text
 from rota.cli.database import Database
+from rota.config import FILE, unknown_variables
 from rota.domain import duration, requirement
 from rota.domain.deploy import GRACE_LEASES
 from rota.domain.instant import MICROSECONDS
-
-if TYPE_CHECKING:
-    from rota.store.deploys import DeployRow
-    from rota.store.history import History
-    from rota.store.reader import JobRow, Stranded
-    from rota.views.worker import Worker
+from rota.domain.retention import DAY, DAY_S, GRACE
+from rota.domain.url import masked
+from rota.ops.retention import CHORE
+from rota.store import history, migrate, reader, readonly
+from rota.store.deploys import DeployRow, all_deploys
+from rota.store.postgres.url import is_postgres
+from rota.store.reader import Stranded
+from rota.views import worker as worker_views
+from rota.views.worker import Worker
 
 MOST_BEHIND_S = 60.0
 CLOCK_SLACK_S = 0.5
+SLOW_WRITE_S = 0.1
 
 
 class Verdict(StrEnum):
@@ -33,43 +40,62 @@ class Verdict(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line of the report."""
+    """One line of the report. The check fills in its own name."""
 
-    check: str
     verdict: Verdict
     found: str
     advice: str = ""
+    check: str = ""
 
 
-def settings(database: Database) -> list[Finding]:
-    from rota.config import FILE, strange
-    from rota.domain.url import masked
+ok = functools.partial(Finding, Verdict.OK)
+warn = functools.partial(Finding, Verdict.WARN)
+fail = functools.partial(Finding, Verdict.FAIL)
 
+
+class Check(NamedTuple):
+    """A check by its name in the report, and the words for a check that finds nothing."""
+
+    name: str
+    find: Callable[[Database], Iterable[Finding]]
+    fine: str
+
+    def __call__(self, database: Database) -> list[Finding]:
+        found = list(self.find(database)) or ([ok(self.fine)] if self.fine else [])
+        return [msgspec.structs.replace(one, check=self.name) for one in found]
+
+
+def durable_write(place: str, took_s: float) -> Finding:
+    words = f"a durable write to {place} took {duration.words(took_s)}"
+    if took_s > SLOW_WRITE_S:
+        return warn(words, "use a faster disk or network, or find the other programs that write")
+    return ok(words)
+
+
+def check(name: str, fine: str = "") -> Callable[[Callable[[Database], Iterable[Finding]]], Check]:
+    return lambda find: Check(name, find, fine)
+
+
+@check("settings")
+def settings(database: Database) -> Iterator[Finding]:
     known = database.settings
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
-    found = [
-        Finding("settings", Verdict.OK, f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
-    ]
-    for name, near in strange(os.environ).items():
-        advice = f"did you mean {near}?" if near else "check its spelling, or unset it"
-        found.append(Finding("settings", Verdict.WARN, f"{name} is no setting", advice))
-    return found
+    yield ok(f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
+    for name, near in unknown_variables(os.environ).items():
+        yield warn(f"{name} is no setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
 
 
-def schema(database: Database) -> list[Finding]:
-    from rota.store import migrate, readonly
-    from rota.store.postgres import url as postgres_url
-
-    behind = readonly.pending(database.settings.url)
-    if behind:
-        return [Finding("schema", Verdict.FAIL, f"lacks the migration {behind[0].name}", "run `rota migrate`")]
-    dialect = "postgres" if postgres_url.is_postgres(database.settings.url) else "sqlite"
-    return [Finding("schema", Verdict.OK, f"up to date ({migrate.known(dialect)[-1].name})")]
+@check("schema")
+def schema(database: Database) -> Iterator[Finding]:
+    dialect = "postgres" if is_postgres(database.settings.url) else "sqlite"
+    if behind := readonly.pending(database.settings.url):
+        yield fail(f"lacks the migration {behind[0].name}", "run `rota migrate`")
+    else:
+        yield ok(f"up to date ({migrate.known(dialect)[-1].name})")
 
 
-def clock(database: Database) -> list[Finding]:
-    from rota.store import reader
-
+@check("clock", "steady, and the database agrees")
+def clock(database: Database) -> Iterator[Finding]:
     clock = database.clock
     before = clock.now() / MICROSECONDS - clock.monotonic()
     stored, newest = database.read(reader.clock)
@@ -77,81 +103,83 @@ def clock(database: Database) -> list[Finding]:
     jump_s = abs(clock.now() / MICROSECONDS - clock.monotonic() - before)
     ahead_s = (newest - stored) / MICROSECONDS
     if jump_s > CLOCK_SLACK_S:
-        words = f"the clock jumped by {duration.words(jump_s)} while I looked"
-        return [Finding("clock", Verdict.FAIL, words, "let it be kept by NTP, which slews instead of jumping")]
-    if ahead_s > CLOCK_SLACK_S:
+        words = f"the clock jumped by {duration.words(jump_s)} during this check"
+        yield fail(words, "let it be kept by NTP, which slews instead of jumping")
+    elif ahead_s > CLOCK_SLACK_S:
         words = f"the database holds times {duration.words(ahead_s)} in the future"
-        return [Finding("clock", Verdict.WARN, words, "the clock went back, or another machine's is ahead: use NTP")]
-    if apart_s > CLOCK_SLACK_S:
+        yield warn(words, "the clock went back, or another machine's is ahead: use NTP")
+    elif apart_s > CLOCK_SLACK_S:
         words = f"{duration.words(apart_s)} between the database's clock and this machine's"
-        return [Finding("clock", Verdict.WARN, words, "synchronise both with NTP")]
-    return _enqueuers(database) or [Finding("clock", Verdict.OK, "steady, and the database agrees")]
+        yield warn(words, "synchronise both with NTP")
+    else:
+        yield from _clients(database)
 
 
-def _enqueuers(database: Database) -> list[Finding]:
-    """An id says when it was made, by the clock of whoever enqueued: some of the newest show whose is off."""
-    from rota.store import history
-
-    found = []
+def _clients(database: Database) -> Iterator[Finding]:
+    """An id contains the time of the client that enqueued: the newest ids show which client's clock is off."""
     for actor, ahead in database.read(history.enqueuers, database.namespace).items():
         if ahead > CLOCK_SLACK_S * MICROSECONDS or ahead < -MOST_BEHIND_S * MICROSECONDS:
             apart = f"{duration.words(abs(ahead) / MICROSECONDS)} {'ahead of' if ahead > 0 else 'behind'}"
-            words = f"what {actor or 'somebody'} enqueued lately was made by a clock {apart} the database's"
-            found.append(Finding("clock", Verdict.WARN, words, "synchronise that machine with NTP"))
-    return found
+            words = f"executions that {actor or 'an unknown client'} enqueued lately have ids made by a clock {apart}"
+            yield warn(f"{words} the database's", "synchronise that machine with NTP")
 
 
-def workers(database: Database) -> list[Finding]:
-    from rota.views import worker as views
-
-    found = database.read(views.workers, database.namespace)
-    live = [one for one in found if not one.is_lost]
-    return [_alive(live), *_troubles(live), *_leases([one for one in found if one.is_lost]), *_versions(live)]
+def _live_workers(database: Database) -> list[Worker]:
+    return [one for one in database.read(worker_views.workers, database.namespace) if not one.is_lost]
 
 
-def deploys(database: Database) -> list[Finding]:
+@check("workers")
+def workers(database: Database) -> Iterator[Finding]:
+    live = _live_workers(database)
+    if live:
+        yield ok(f"{text.count(len(live), 'worker')} at work")
+    else:
+        yield warn("no worker is at work", "start `rota worker MODULE:APP`")
+    for row in live:
+        if isinstance(row.trouble, dict):
+            yield from (_trouble(row, what, why) for what, why in row.trouble.items())
+
+
+def _trouble(row: Worker, what: str, why: str) -> Finding:
+    if what == requirement.STANDS_STILL:
+        words = f"{row.name}: process {row.pid} on {row.host} stands still: {why}"
+        advice = f"`kill -CONT {row.pid}`, or detach the debugger: after a lease it is killed, which counts as a crash"
+        return warn(words, advice)
+    advice = "see its log; after a deploy check the app, otherwise ulimit -n, ulimit -u and memory"
+    return warn(f"{row.name} can start no process for {what}: {why}", advice)
+
+
+@check("leases", "none has run out")
+def leases(database: Database) -> Iterator[Finding]:
+    lost = [one for one in database.read(worker_views.workers, database.namespace) if one.is_lost]
+    if lost:
+        held = text.count(sum(one.busy for one in lost), "execution")
+        words = f"{text.count(len(lost), 'worker')} with a lease that ran out, holding {held}"
+        yield warn(words, "any live worker returns them to their queues within seconds: start one")
+
+
+@check("versions", f"rota {__version__} everywhere")
+def versions(database: Database) -> Iterator[Finding]:
+    found = sorted({one.version for one in _live_workers(database)} | {__version__})
+    if len(found) > 1:
+        words = f"workers and this command run different versions: {', '.join(found)}"
+        yield warn(words, "finish the deploy, so that all are the same")
+
+
+@check("deploys", "all live workers of each app have the same deploy")
+def deploys(database: Database) -> Iterator[Finding]:
     """Live workers of several deploys are a roll-out in progress: not an error, but worth showing."""
-    from rota.store.deploys import all_deploys
-
     live: dict[str, list[DeployRow]] = {}
     rows = database.read(all_deploys, database.namespace)
     for row in rows:
         if row.workers:
             live.setdefault(row.app, []).append(row)
-    now = database.clock.now()
-    found = [_rollout(app, several, now) for app, several in live.items() if len(several) > 1]
-    found += [_left(row, live[row.app]) for row in rows if row.is_in_force and not row.workers and row.app in live]
-    return found or [Finding("deploys", Verdict.OK, "all live workers of each app have the same deploy")]
-
-
-def queues(database: Database) -> list[Finding]:
-    from rota.store import reader
-
-    found = [
-        Finding(
-            "queues",
-            Verdict.WARN,
-            f"{_waiting(row)} in queue {row.queue}, {_lacking(row)}",
-            f"start `rota worker` for app {row.app}{_flags(row)}",
-        )
-        for row in database.read(reader.stranded, database.namespace)
-    ]
-    paused = [row.name for row in database.read(reader.queues, database.namespace) if row.paused_at is not None]
-    found += [
-        Finding("queues", Verdict.WARN, f"queue {name} is paused", f"`rota queues resume {name}`") for name in paused
-    ]
-    found += [_paused(row) for row in database.read(reader.jobs, database.namespace) if row.paused_at is not None]
-    return found or [Finding("queues", Verdict.OK, "all waiting work has a worker")]
-
-
-def _left(row: DeployRow, live: list[DeployRow]) -> Finding:
-    """The workers of the deploy in force are restarting, or a roll-back to the live deploy is about to happen."""
-    other = live[0].number
-    words = f"app {row.app}: deploy {row.number} is in force without a live worker; deploy {other} has one"
-    advice = (
-        f"deploy {other} takes over after {GRACE_LEASES} leases, or at once with `rota deploys use {row.app} {other}`"
-    )
-    return Finding("deploys", Verdict.OK, words, advice)
+    for app, several in live.items():
+        if len(several) > 1:
+            yield _rollout(app, several, database.clock.now())
+    for row in rows:
+        if row.is_in_force and not row.workers and row.app in live:
+            yield _without_worker(row, live[row.app][0].number)
 
 
 def _rollout(app: str, rows: list[DeployRow], now: int) -> Finding:
@@ -159,103 +187,67 @@ def _rollout(app: str, rows: list[DeployRow], now: int) -> Finding:
     since = sorted(row.live_since or now for row in rows)[1]
     began = duration.words((now - since) / MICROSECONDS)
     words = f"app {app} has live workers of the deploys {names}; the second began {began} ago"
-    return Finding("deploys", Verdict.OK, words, "finish the roll-out, or `rota deploys use` another one")
+    return ok(words, "finish the roll-out, or `rota deploys use` another one")
 
 
-def _paused(row: JobRow) -> Finding:
-    """Its executions wait aside, in no queue."""
-    why = f" by {row.paused_by}" + (f": {row.paused_note}" if row.paused_note else "")
-    return Finding("queues", Verdict.WARN, f"job {row.app}.{row.name} is paused{why}", f"`rota jobs resume {row.name}`")
+def _without_worker(row: DeployRow, other: int) -> Finding:
+    """The workers of the deploy in force are restarting, or a roll-back to the live deploy is about to happen."""
+    words = f"app {row.app}: deploy {row.number} is in force without a live worker; deploy {other} has one"
+    use = f"`rota deploys use {row.app} {other}`"
+    return ok(words, f"deploy {other} takes over after {GRACE_LEASES} leases, or at once with {use}")
 
 
-def _waiting(row: Stranded) -> str:
-    return f"{text.count(row.queued, 'execution')} of app {row.app} {'waits' if row.queued == 1 else 'wait'}"
+@check("queues", "all waiting work has a worker")
+def queues(database: Database) -> Iterator[Finding]:
+    for row in database.read(reader.stranded, database.namespace):
+        yield _stranded(row)
+    for queue in database.read(reader.queues, database.namespace):
+        if queue.paused_at is not None:
+            yield warn(f"queue {queue.name} is paused", f"`rota queues resume {queue.name}`")
+    for job in database.read(reader.jobs, database.namespace):
+        if job.paused_at is not None:
+            why = f" by {job.paused_by}" + (f": {job.paused_note}" if job.paused_note else "")
+            yield warn(f"job {job.app}.{job.name} is paused{why}", f"`rota jobs resume {job.name}`")
 
 
-def _lacking(row: Stranded) -> str:
+def _stranded(row: Stranded) -> Finding:
+    needs = requirement.words(row.requirements)
     if row.job:
-        return f"and no worker of it has the job {row.job}"
-    wanted = requirement.words(row.requirements)
-    return f"and no worker of it has {wanted}" if wanted else "which no worker serves"
+        lacking = f"and no worker of it has the job {row.job}"
+        flags = f" with code that has {row.job}, and with all that it needs; or cancel them"
+    elif needs:
+        lacking, flags = f"and no worker of it has {needs}", " with --pool, --tag or --resource"
+    else:
+        lacking, flags = "which no worker serves", ""
+    waiting = f"{text.count(row.queued, 'execution')} of app {row.app} {'waits' if row.queued == 1 else 'wait'}"
+    return warn(f"{waiting} in queue {row.queue}, {lacking}", f"start `rota worker` for app {row.app}{flags}")
 
 
-def _flags(row: Stranded) -> str:
-    if row.job:
-        return f" with code that has {row.job}, and with all that it needs; or cancel what waits"
-    return " with --pool, --tag or --resource" if requirement.words(row.requirements) else ""
+@check("dead letters", "none")
+def dead_letters(database: Database) -> Iterator[Finding]:
+    if count := database.read(reader.dead_count, database.namespace):
+        yield warn(text.count(count, "dead letter"), "`rota dead list`, then replay or discard them")
 
 
-def dead_letters(database: Database) -> list[Finding]:
-    from rota.store import reader
-
-    count = database.read(reader.dead_count, database.namespace)
-    if count:
-        advice = "`rota dead list`, then replay or discard them"
-        return [Finding("dead letters", Verdict.WARN, text.count(count, "dead letter"), advice)]
-    return [Finding("dead letters", Verdict.OK, "none")]
-
-
-def retention(database: Database) -> list[Finding]:
-    from rota.domain.retention import DAY, DAY_S, GRACE
-    from rota.ops.retention import CHORE
-    from rota.store import history
-
+@check("retention")
+def retention(database: Database) -> Iterator[Finding]:
     days = database.settings.retention_days
     found = database.read(history.history, days * DAY_S, CHORE, GRACE + DAY)
     kept = "for ever" if days == 0 else text.count(days, "day")
-    oldest = "there is no history yet" if found.oldest_at is None else f"the oldest is {_age(found)} old"
+    oldest = "there is no history yet"
+    if found.oldest_at is not None:
+        oldest = f"the oldest is {duration.words(max(0, found.now - found.oldest_at) / MICROSECONDS)} old"
     words = f"history is kept {kept}; {oldest}"
-    if found.overdue:
-        many = "1,000 or more" if found.overdue >= history.MOST_OVERDUE else f"{found.overdue:,}"
-        late = f"{words}; {many} executions should have gone long ago"
-        return [Finding("retention", Verdict.WARN, late, _advice(found))]
-    return [Finding("retention", Verdict.OK, words)]
+    if not found.overdue:
+        yield ok(words)
+        return
+    advice = "no worker has ever pruned: start one, and look into its log"
+    if found.last.done_at:
+        ended = duration.words((found.now - found.last.done_at) / MICROSECONDS)
+        advice = f"the last pass ended {ended} ago: check that a worker is running, and its log"
+    many = "1,000 or more" if found.overdue >= history.MOST_OVERDUE else f"{found.overdue:,}"
+    yield warn(f"{words}; {many} executions should have been deleted long ago", advice)
 
 
-def _age(found: History) -> str:
-    return duration.words(max(0, found.now - (found.oldest_at or 0)) / MICROSECONDS)
-
-
-def _advice(found: History) -> str:
-    if found.last.done_at == 0:
-        return "no worker has ever pruned: start one, and look into its log"
-    ended = duration.words((found.now - found.last.done_at) / MICROSECONDS)
-    return f"the last pass ended {ended} ago: look for a worker and into its log"
-
-
-def _alive(live: list[Worker]) -> Finding:
-    if not live:
-        return Finding("workers", Verdict.WARN, "no worker is at work", "start `rota worker MODULE:APP`")
-    return Finding("workers", Verdict.OK, f"{text.count(len(live), 'worker')} at work")
-
-
-def _troubles(live: list[Worker]) -> list[Finding]:
-    """Workers that stand still or cannot start processes. If a deploy is broken, that is all of them."""
-    return [
-        _trouble(row, what, why) for row in live if isinstance(row.trouble, dict) for what, why in row.trouble.items()
-    ]
-
-
-def _trouble(row: Worker, what: str, why: str) -> Finding:
-    if what == requirement.STANDS_STILL:
-        words = f"{row.name}: process {row.pid} on {row.host} stands still: {why}"
-        advice = f"`kill -CONT {row.pid}`, or detach the debugger: after a lease it is killed, which counts as a crash"
-        return Finding("workers", Verdict.WARN, words, advice)
-    advice = "see its log; look at its app in a deploy, else at ulimit -n, ulimit -u and memory"
-    return Finding("workers", Verdict.WARN, f"{row.name} can start no process for {what}: {why}", advice)
-
-
-def _leases(gone: list[Worker]) -> list[Finding]:
-    if not gone:
-        return [Finding("leases", Verdict.OK, "none has run out")]
-    held = sum(row.busy for row in gone)
-    words = f"{text.count(len(gone), 'worker')} with a lease that ran out, holding {text.count(held, 'execution')}"
-    return [Finding("leases", Verdict.WARN, words, "any live worker gives them to others within seconds: start one")]
-
-
-def _versions(live: list[Worker]) -> list[Finding]:
-    versions = sorted({row.version for row in live} | {__version__})
-    if len(versions) > 1:
-        words = f"workers and this command run different versions: {', '.join(versions)}"
-        return [Finding("versions", Verdict.WARN, words, "finish the deploy, so that all are the same")]
-    return [Finding("versions", Verdict.OK, f"rota {__version__} everywhere")]
+CHECKS: tuple[Check, ...] = (schema, clock, workers, leases, versions, deploys, queues, dead_letters, retention)
+"""In order, after `settings` and the checks of the database itself."""

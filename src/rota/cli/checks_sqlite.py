@@ -1,78 +1,87 @@
-"""What `rota doctor` looks at on SQLite."""
+"""The checks of `rota doctor` for SQLite."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rota.cli import text
-from rota.cli.checks import Finding, Verdict
+from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
-from rota.domain import duration
-
-if TYPE_CHECKING:
-    from rota.store.health import Health
+from rota.domain.errors import StoreUnavailable
+from rota.domain.size import words as size
+from rota.store import health, readonly
+from rota.store.health import Health
 
 LARGE_WAL = 256 * 1024 * 1024
 LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
 LEAST_TO_WRITE = 64 * 1024
-SLOW_WRITE_S = 0.1
 
 
-def database(database: Database) -> list[Finding]:
-    from rota.domain.errors import StoreUnavailable
-    from rota.store import health, readonly
-
+@lru_cache(maxsize=1)
+def _health(database: Database) -> Health:
+    """Examined once for all checks."""
     path = readonly.file_of(database.settings.url)
     if not Path(path).exists():
         raise StoreUnavailable(f"there is no database at {path} yet: start `rota dev MODULE:APP` or set ROTA_URL")
-    found = health.examine(database.settings.url, database.clock)
-    return [
-        _write(found),
-        _files(found),
-        _journal(found),
-        _space(found),
-        Finding("sqlite", Verdict.OK, found.sqlite_version),
-    ]
+    return health.examine(database.settings.url, database.clock)
 
 
-def _write(found: Health) -> Finding:
+@check("database")
+def database(database: Database) -> list[Finding]:
+    """Raises if there is no database; has no line of its own otherwise."""
+    _health(database)
+    return []
+
+
+@check("write")
+def write(database: Database) -> Iterator[Finding]:
+    found = _health(database)
     if found.write_s is None:
         is_full = found.is_full or found.free_bytes < LEAST_TO_WRITE
         advice = "free some space on its disk" if is_full else "make the file and its folder writable"
         if found.is_locked:
             advice = "let that process finish, or end it: until then nothing can be written"
-        return Finding("write", Verdict.FAIL, found.write_error, advice)
-    took = f"a durable write to {found.path} took {duration.words(found.write_s)}"
-    if found.write_s > SLOW_WRITE_S:
-        return Finding("write", Verdict.WARN, took, "use a faster disk, or see who else is writing")
-    return Finding("write", Verdict.OK, took)
+        yield fail(found.write_error, advice)
+    else:
+        yield durable_write(found.path, found.write_s)
 
 
-def _files(found: Health) -> Finding:
-    if found.exposed:
-        names = ", ".join(Path(path).name for path in found.exposed)
-        words = f"every user of this machine can open {names}"
-        return Finding("files", Verdict.WARN, words, f"chmod o= {' '.join(found.exposed)}")
-    return Finding("files", Verdict.OK, "the database and its side files are closed to other users of the machine")
+@check("files", "the database and its side files are closed to other users of the machine")
+def files(database: Database) -> Iterator[Finding]:
+    if exposed := _health(database).exposed:
+        names = ", ".join(Path(path).name for path in exposed)
+        yield warn(f"every user of this machine can open {names}", f"chmod o= {' '.join(exposed)}")
 
 
-def _journal(found: Health) -> Finding:
-    words = (
-        f"journal mode {found.journal_mode}, WAL of {text.size(found.wal_bytes)}, database of {text.size(found.bytes)}"
-    )
+@check("journal")
+def journal(database: Database) -> Iterator[Finding]:
+    found = _health(database)
+    words = f"journal mode {found.journal_mode}, WAL of {size(found.wal_bytes)}, database of {size(found.bytes)}"
     if found.is_remote:
         words = f"the database is on {found.file_system}, where SQLite's locks do not work between machines"
-        return Finding("journal", Verdict.FAIL, words, "move it to a local disk")
-    if found.journal_mode != "wal":
-        return Finding("journal", Verdict.WARN, words, "a worker sets it to wal when it starts")
-    if found.wal_bytes > LARGE_WAL:
-        return Finding("journal", Verdict.WARN, words, "find the program that keeps a read open on the database")
-    return Finding("journal", Verdict.OK, words)
+        yield fail(words, "move it to a local disk")
+    elif found.journal_mode != "wal":
+        yield warn(words, "a worker sets it to wal when it starts")
+    elif found.wal_bytes > LARGE_WAL:
+        yield warn(words, "find the program that keeps a read open on the database")
+    else:
+        yield ok(words)
 
 
-def _space(found: Health) -> Finding:
-    words = f"{text.size(found.free_bytes)} free"
-    if found.free_bytes < NO_SPACE:
-        return Finding("disk", Verdict.FAIL, words, "free some space: soon nothing can be accepted")
-    return Finding("disk", Verdict.WARN if found.free_bytes < LITTLE_SPACE else Verdict.OK, words)
+@check("disk")
+def disk(database: Database) -> Iterator[Finding]:
+    free_bytes = _health(database).free_bytes
+    words = f"{size(free_bytes)} free"
+    if free_bytes < NO_SPACE:
+        yield fail(words, "free some space: soon nothing can be accepted")
+    else:
+        yield warn(words) if free_bytes < LITTLE_SPACE else ok(words)
+
+
+@check("sqlite")
+def sqlite(database: Database) -> Iterator[Finding]:
+    yield ok(_health(database).sqlite_version)
+
+
+CHECKS: tuple[Check, ...] = (database, write, files, journal, disk, sqlite)

@@ -6,15 +6,13 @@ import contextlib
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
 from rota.clock import SystemClock
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rota.config import Settings
     from rota.store.port import Store, Tx, View
     from rota.store.readonly import ReadOnly
@@ -25,11 +23,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Database:
-    """Reads change nothing, not even the schema; both reads and writes want a database that is there."""
+    """Reads change nothing, not even the schema; neither reads nor writes create the database."""
 
-    def __init__(self) -> None:
-        self.url: str | None = None
-        self.namespace_option: str | None = None
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+        """The url and the namespace, as far as the command line names them."""
         self.clock = SystemClock()
         self._closing = contextlib.ExitStack()
 
@@ -37,20 +35,15 @@ class Database:
     def settings(self) -> Settings:
         from rota import config
 
-        return config.load(url=self.url, namespace=self.namespace_option)
+        return config.load(**self.given)
 
     @property
     def namespace(self) -> str:
         return self.settings.namespace
 
-    def now(self) -> datetime:
-        from rota.views.shape import moment
-
-        return moment(self.clock.now())
-
     @cached_property
     def actor(self) -> str:
-        """The user who runs the command, for the audit trail: by the uid, because anybody can set LOGNAME."""
+        """The user of this process, for the audit trail: by the uid, because LOGNAME can be set to any name."""
         import pwd
 
         from rota.domain import payload
@@ -69,7 +62,7 @@ class Database:
 
     @cached_property
     def store(self) -> Store:
-        """The store for writing. Opening would create or migrate, so the reader has to agree first."""
+        """The store for writing. Opening would create or migrate it, so the reader checks the database first."""
         from rota.store.opening import open_store
 
         _ = self._reader
@@ -84,16 +77,14 @@ class Database:
         self._closing.close()
 
     def hang_up(self) -> None:
-        """The next read makes a connection of its own."""
+        """Closes the connection for reads; the next read opens a new one."""
         reader = self.__dict__.pop("_reader", None)
         if reader is not None:
             reader.close()
 
-    def tell_apps(self) -> None:
-        """Lets apps that are loaded from here on know what the command line said."""
-        for name, value in (("ROTA_URL", self.url), ("ROTA_NAMESPACE", self.namespace_option)):
-            if value is not None:
-                os.environ[name] = value
+    def export(self) -> None:
+        """Puts the url and the namespace of the command line into the environment, where apps read their settings."""
+        os.environ.update({f"ROTA_{name.upper()}": value for name, value in self.given.items()})
 
     @cached_property
     def _reader(self) -> ReadOnly:
@@ -108,9 +99,8 @@ def url_options(*, hidden: bool) -> Callable[[F], F]:
     """`--url` and `--namespace`: shown once by `rota --help`, understood after every command too."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            name = "url" if parameter.name == "url" else "namespace_option"
-            setattr(context.ensure_object(Database), name, value)
+        if value is not None and parameter.name is not None:
+            context.ensure_object(Database).given[parameter.name] = value
 
     def decorate(function: F) -> F:
         for flag, name, words in (

@@ -1,25 +1,24 @@
-"""`rota dead`: failed executions that were neither replayed nor discarded."""
+"""`rota dead`: list dead letters, which are failed executions, and replay or discard them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.failure import NOT_WELL
-from rota.cli.params import filter_options, json_option, list_group, object_option, page_options, with_all
+from rota.cli.failure import UNSUCCESSFUL
+from rota.cli.options import all_of, filter_options, json_option, list_group, object_option, page_options
 from rota.cli.show import show as show_command
 from rota.domain.errors import Conflict, UsageError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.store.reader import Filter
-    from rota.views.dead_letter import DeadLetter
+from rota.ids import IdSource
+from rota.ops import control
+from rota.store.reader import Filter
+from rota.views import dead_letter as views
+from rota.views.execution import Replayed
 
 PAGE = 500
 SHORT_ERROR = 120
@@ -44,17 +43,14 @@ reason_option = click.option(
 )
 
 
-def choice_options(function: Callable[..., object]) -> Any:
-    """Which dead letters to act on."""
-    options = (
-        click.argument("ids", nargs=-1, metavar="[ID…]"),
-        click.option("--all", "every", is_flag=True, help="All dead letters, or all that the filters let through."),
-        click.option("--yes", is_flag=True, help="Do not ask before acting on --all."),
-        filter_options,
-        reason_option,
-        json_option,
-    )
-    return with_all(options, function)
+choice_options = all_of(
+    click.argument("ids", nargs=-1, metavar="[ID…]"),
+    click.option("--all", "every", is_flag=True, help="All dead letters that match the filters."),
+    click.option("--yes", is_flag=True, help="Do not ask before acting on --all."),
+    filter_options,
+    reason_option,
+    json_option,
+)
 
 
 @dead.command("list")
@@ -63,14 +59,11 @@ def choice_options(function: Callable[..., object]) -> Any:
 @page_options
 @json_option
 @with_database
-def dead_list(database: Database, wanted: Filter, reason: str | None, as_json: bool) -> None:
+def dead_list(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
     """List dead letters, newest first."""
-    from rota.views import dead_letter as views
-
-    found = database.read(views.dead_letters, database.namespace, wanted, reason)
-    columns = _columns(database.now())
-    empty = "no dead letters match"
-    output.paged(found, columns, as_json=as_json, empty=empty, more=lambda last: f"--before {last.execution_id}")
+    found = database.read(views.dead_letters, database.namespace, Filter(**wanted), reason)
+    more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
+    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more)
 
 
 @dead.command("show")
@@ -79,8 +72,6 @@ def dead_list(database: Database, wanted: Filter, reason: str | None, as_json: b
 @with_database
 def dead_show(database: Database, id: str, as_json: bool) -> None:
     """Show one dead letter with its attempts and errors."""
-    from rota.views import dead_letter as views
-
     (full,) = database.read(views.named, database.namespace, (id,))
     click.get_current_context().invoke(show_command, id=full, as_json=as_json)
 
@@ -88,22 +79,16 @@ def dead_show(database: Database, id: str, as_json: bool) -> None:
 @dead.command("replay")
 @choice_options
 @with_database
-def dead_replay(
-    database: Database, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None, as_json: bool
-) -> None:
+def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choice: Any) -> None:
     """Run dead letters again, each as a new execution.
 
-    Prints the ids of the new executions of those that were named; for --all, only with --json.
+    Prints the ids of the new executions if dead letters were named by id; for --all, only with --json.
 
     \b
     rota dead replay 0197a3c2
     rota dead replay --all --job send --since 1d
     """
-    from rota.ids import IdSource
-    from rota.ops import control
-    from rota.views.execution import Replayed
-
-    chosen = _chosen(database, "replay", ids, every, yes, wanted, reason)
+    chosen = _chosen(database, "replay", ids, **choice)
     source = IdSource(database.clock)
     made: list[Replayed] = []
 
@@ -112,7 +97,7 @@ def dead_replay(
         done = set(database.transact(control.replay, database.namespace, successors, database.actor))
         made.extend(Replayed(execution_id=new, replay_of=old) for old, new in successors.items() if new in done)
 
-    _in_pages(chosen, ("replaying", "replayed"), act)
+    _in_pages(chosen, "replay", act)
     if as_json:
         output.print_json_rows(made)
     elif ids:
@@ -123,53 +108,45 @@ def dead_replay(
 @dead.command("discard")
 @choice_options
 @with_database
-def dead_discard(
-    database: Database, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None, as_json: bool
-) -> None:
+def dead_discard(database: Database, ids: tuple[str, ...], as_json: bool, **choice: Any) -> None:
     """Take dead letters off the list; their history stays.
 
     \b
     rota dead discard --all --reason bad_arguments --yes
     """
-    from rota.ops import control
-
-    chosen = _chosen(database, "discard", ids, every, yes, wanted, reason)
+    chosen = _chosen(database, "discard", ids, **choice)
     gone: list[int] = []
 
     def act(page: list[str]) -> None:
         gone.append(database.transact(control.discard, database.namespace, page, database.actor))
 
-    _in_pages(chosen, ("discarding", "discarded"), act)
+    _in_pages(chosen, "discard", act)
     if as_json:
         output.print_json_rows({"executionId": id} for id in chosen)
     output.message(f"discarded {text.count(sum(gone), 'dead letter')}")
 
 
-def _columns(now: datetime) -> output.Columns[DeadLetter]:
-    return {
-        "id": lambda one: one.execution_id,
-        "job": lambda one: f"{one.app}.{one.job}",
-        "queue": lambda one: one.queue,
-        "reason": lambda one: one.reason,
-        "failed": lambda one: text.ago(one.completed_at, now),
-        "error": lambda one: text.clipped((one.error_message or "").strip().split("\n")[0], SHORT_ERROR),
-    }
+_COLUMNS: output.Columns[views.DeadLetter] = {
+    "id": lambda one: one.execution_id,
+    "job": lambda one: f"{one.app}.{one.job}",
+    "queue": lambda one: one.queue,
+    "reason": lambda one: one.reason,
+    "failed": lambda one: one.completed_at,
+    "error": lambda one: text.clipped((one.error_message or "").strip().split("\n")[0], SHORT_ERROR),
+}
 
 
 def _chosen(
-    database: Database, verb: str, ids: tuple[str, ...], every: bool, yes: bool, wanted: Filter, reason: str | None
+    database: Database, verb: str, ids: tuple[str, ...], every: bool, yes: bool, reason: str | None, **filters: Any
 ) -> list[str]:
-    """The ids that the command line means, oldest first, after the question that --all asks."""
-    from rota.store.reader import Filter
-    from rota.views import dead_letter as views
-
-    if ids and (every or reason is not None or wanted != Filter()):
+    """The ids that the command line selects, oldest first, after the question that --all asks."""
+    if ids and (every or reason is not None or Filter(**filters) != Filter()):
         raise click.UsageError("give ids, or --all with filters, not both")
     if ids:
         return database.read(views.named, database.namespace, ids)
     if not every:
-        raise click.UsageError(f"say which: ids, or --all to {verb} every dead letter that the filters let through")
-    chosen = database.read(views.every_id, database.namespace, wanted, reason)
+        raise click.UsageError(f"say which: ids, or --all to {verb} every dead letter that matches the filters")
+    chosen = database.read(views.every_id, database.namespace, Filter(**filters), reason)
     if chosen and not yes:
         _ask(f"{verb} {text.count(len(chosen), 'dead letter')}?")
     return chosen
@@ -180,18 +157,17 @@ def _ask(question: str) -> None:
         raise UsageError(f"{question} Say --yes, because there is no terminal to ask at")
     if not click.confirm(question, err=True):
         output.message("nothing was done")
-        click.get_current_context().exit(NOT_WELL)
+        click.get_current_context().exit(UNSUCCESSFUL)
 
 
-def _in_pages(chosen: Sequence[str], words: tuple[str, str], act: Callable[[list[str]], None]) -> None:
-    """One transaction per page of ids, with a bar; a refusal in the middle says how many were done before it."""
-    doing, done = words
-    with output.progress(len(chosen), doing) as advance:
+def _in_pages(chosen: Sequence[str], verb: str, act: Callable[[list[str]], None]) -> None:
+    """Runs one transaction per page of ids, with a progress bar; a refusal says how many were done before it."""
+    with output.progress(len(chosen), f"{verb}ing") as advance:
         for start in range(0, len(chosen), PAGE):
             page = list(chosen[start : start + PAGE])
             try:
                 act(page)
             except Conflict as refusal:
-                refusal.args = (f"{refusal} ({start:,} of {len(chosen):,} were {done} before)",)
+                refusal.args = (f"{refusal} ({start:,} of {len(chosen):,} were {verb}ed before)",)
                 raise
             advance(len(page))

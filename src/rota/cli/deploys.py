@@ -1,19 +1,14 @@
-"""`rota deploys`: the sets of declarations that workers of an app have, and which one is in force."""
+"""`rota deploys`: list the sets of declarations that workers of an app have, and put one in force."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from rota.cli import output, text
+from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option, list_group
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.views.deploy import Deploy
+from rota.cli.options import json_option, list_group
+from rota.ops import deploy as ops
+from rota.views import deploy as views
 
 SHOWN_DIGEST = 10
 
@@ -24,18 +19,16 @@ SHOWN_DIGEST = 10
 def deploys(database: Database, as_json: bool) -> None:
     """List deploys of each app, by precedence; put one in force.
 
-    A deploy is what the code of an app declares: jobs, queues and schedules. Of the deploys with live workers the first
-    one is in force: the database has its schedules and job versions.
+    A deploy is the set of jobs, queues and schedules that the code of an app declares. Of the deploys with live workers
+    the first one is in force: the database has its schedules and job versions.
 
     \b
     rota deploys
     rota deploys use shop 3
     """
-    from rota.views import deploy as views
-
     found = database.read(views.deploys, database.namespace)
     empty = "no worker has declared anything yet: start one with `rota worker`"
-    output.listing(found, _columns(database.now()), as_json=as_json, empty=empty)
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
 
 
 @deploys.command()
@@ -51,24 +44,21 @@ def use(database: Database, app: str, number: int) -> None:
     \b
     rota deploys use shop 3
     """
-    from rota.ops import deploy
-
     lease_s = database.settings.lease_s
-    if database.transact(deploy.use, database.namespace, app, number, lease_s, database.actor):
+    if database.transact(ops.use, database.namespace, app, number, lease_s, database.actor):
         output.message(f"deploy {number} of app {app} is in force")
     else:
         output.message(f"deploy {number} of app {app} is in force as soon as a worker starts with it: none is at work")
 
 
-def _columns(now: datetime) -> output.Columns[Deploy]:
-    return {
-        "app": lambda one: one.app,
-        "deploy": lambda one: str(one.deploy),
-        "in force": lambda one: "yes" if one.is_in_force else "",
-        "workers": lambda one: str(one.workers),
-        "jobs": lambda one: str(one.jobs),
-        "schedules": lambda one: str(one.schedules),
-        "first seen": lambda one: text.ago(one.first_seen_at, now),
-        "last started": lambda one: text.ago(one.last_started_at, now),
-        "digest": lambda one: one.digest[:SHOWN_DIGEST],
-    }
+_COLUMNS: output.Columns[views.Deploy] = {
+    "app": lambda one: one.app,
+    "deploy": lambda one: one.deploy,
+    "in force": lambda one: "yes" if one.is_in_force else "",
+    "workers": lambda one: one.workers,
+    "jobs": lambda one: one.jobs,
+    "schedules": lambda one: one.schedules,
+    "first seen": lambda one: one.first_seen_at,
+    "last started": lambda one: one.last_started_at,
+    "digest": lambda one: one.digest[:SHOWN_DIGEST],
+}

@@ -1,17 +1,16 @@
-"""`rota doctor`: is everything as it should be?"""
+"""`rota doctor`: checks settings, database, clocks, workers and queues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import click
 
-from rota.cli import checks, output
-from rota.cli.checks import Finding, Verdict
+from rota.cli import checks, checks_sqlite, output
+from rota.cli.checks import Check, Finding, Verdict
 from rota.cli.database import Database, with_database
-from rota.cli.failure import NOT_WELL
-from rota.cli.params import json_option
+from rota.cli.failure import UNSUCCESSFUL
+from rota.cli.options import json_option
 from rota.domain.errors import RotaError
+from rota.store.postgres.url import is_postgres
 
 
 @click.command()
@@ -35,30 +34,29 @@ def doctor(database: Database, as_json: bool) -> None:
         rows = [[one.verdict.value, one.check, one.found, one.advice] for one in findings]
         output.table(["", "check", "found", "what to do"], rows)
     if any(one.verdict is Verdict.FAIL for one in findings):
-        click.get_current_context().exit(NOT_WELL)
+        click.get_current_context().exit(UNSUCCESSFUL)
 
 
 def _examined(database: Database) -> list[Finding]:
-    """Every check in order; what cannot be asked because something before it failed is left out."""
+    """The findings of all checks, up to the first check that raises: the checks after it could not work."""
     findings: list[Finding] = []
-    for group in _groups(database):
+    for check in _checks(database):
         try:
-            findings += group(database)
+            findings += check(database)
         except (RotaError, OSError) as error:
-            name = group.__name__.replace("_", " ")
-            return [*findings, Finding(name, Verdict.FAIL, str(error), "fix this first; the rest was not checked")]
+            advice = "fix this first; the rest was not checked"
+            return [*findings, Finding(Verdict.FAIL, str(error), advice, check.name)]
     return findings
 
 
-def _groups(database: Database) -> list[Callable[[Database], list[Finding]]]:
-    """What to look at, in order: the most basic first."""
-    from rota.cli import checks_postgres, checks_sqlite
-    from rota.store.postgres import url as postgres_url
-
+def _checks(database: Database) -> list[Check]:
+    """In order: the most basic first."""
     try:
-        is_postgres = postgres_url.is_postgres(database.settings.url)
+        is_server = is_postgres(database.settings.url)
     except RotaError:
-        is_postgres = False  # The settings cannot be read, as the first check will say.
-    below = checks_postgres.GROUPS if is_postgres else (checks_sqlite.database,)
-    above = (checks.clock, checks.workers, checks.deploys, checks.queues, checks.dead_letters, checks.retention)
-    return [checks.settings, *below, checks.schema, *above]
+        return [checks.settings]  # It raises the same error.
+    if is_server:
+        from rota.cli import checks_postgres  # lazy: psycopg need not be loaded for SQLite
+
+        return [checks.settings, *checks_postgres.CHECKS, *checks.CHECKS]
+    return [checks.settings, *checks_sqlite.CHECKS, *checks.CHECKS]

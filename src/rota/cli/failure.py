@@ -1,10 +1,10 @@
-"""How commands fail: one line on stderr that says what is wrong and how to fix it, and an exit code.
+"""Failures of commands: one line on stderr that names the problem and its remedy, and an exit code.
 
 0    done
-1    understood, but it did not come out well: a check failed, an awaited execution failed, a queue is full
+1    valid, but unsuccessful: a check failed, an awaited execution failed, a queue is full
 2    bad input, or a database that cannot be used
 130  interrupted (Ctrl-C)
-141  whoever read the output went away
+141  the reader of the output closed the pipe
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import click
 from rota.cli import text
 from rota.domain.errors import Conflict, ExecutionError, RotaError
 
-NOT_WELL, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+UNSUCCESSFUL, BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def guarded(work: Callable[[], None]) -> int:
-    """Runs a command and returns its exit code; whatever it raises on purpose becomes one line."""
+    """Runs a command and returns its exit code; an expected exception becomes one line."""
     try:
         work()
         sys.stdout.flush()
@@ -36,7 +36,7 @@ def guarded(work: Callable[[], None]) -> int:
     except click.ClickException as error:
         return _say(_usage(error), BAD_INPUT)
     except (Conflict, ExecutionError) as error:
-        return _say(str(error), NOT_WELL)
+        return _say(str(error), UNSUCCESSFUL)
     except RotaError as error:
         return _say(str(error), BAD_INPUT)
     except OSError as error:
@@ -67,8 +67,8 @@ def _system(error: OSError) -> str:
 
 
 def _database(error: Exception) -> str:
-    """What PostgreSQL said, if nobody put it into words before; empty if it is an error of something else."""
-    if "psycopg" not in sys.modules:  # Then nobody can have raised it, and most commands start faster without it.
+    """The message for an error of PostgreSQL that the store has not translated; empty for any other error."""
+    if "psycopg" not in sys.modules:  # Most commands start faster without it.
         return ""
     import psycopg
 
@@ -78,5 +78,5 @@ def _database(error: Exception) -> str:
 
 
 def _forget_stdout() -> None:
-    """What is still buffered has nowhere to go; without this the interpreter would complain at its end."""
+    """Discards buffered output, which the interpreter would otherwise fail to write when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,14 +1,14 @@
-"""The program of a process that runs jobs with `isolation="process"`: not for people, a worker starts it."""
+"""The program of a process that runs jobs with `isolation="process"`. Only workers start it."""
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import logging
 import os
 import sys
 
-from rota.cli.loading import agree, from_command_line, load_app
+from rota.cli.apps import load_for_worker, process_arguments
+from rota.cli.text import LOG_FORMAT
 from rota.domain import payload
 from rota.domain.errors import RotaError
 from rota.engine.tether import die_with
@@ -21,23 +21,17 @@ from rota.executors.process.meter import Peak
 
 
 def main() -> None:
-    """Loads the app, says so, and serves."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("app")
-    parser.add_argument("--url-is-set", action="store_true", help="the command line named the database: ROTA_URL is it")
-    parser.add_argument("--namespace")
-    parser.add_argument("--log-level", default="INFO")
-    arguments = parser.parse_args()
+    """Loads the app, reports that it is ready, and runs jobs until the worker closes the connection."""
+    arguments = process_arguments().parse_args()
     end = connection.take_connection()  # First, so that it has descriptor 3.
     die_with(os.getppid())
     peak = Peak()
     hide()
     faulthandler.enable()  # The stack of a crash is in the last lines of the attempt's log.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=arguments.log_level, format=LOG_FORMAT)
     try:
-        app = load_app(arguments.app)
-        agree(app, *from_command_line(arguments.url_is_set, arguments.namespace))
+        app = load_for_worker(arguments)
     except (RotaError, OSError) as error:
         connection.send(end, Ready(payload.clean(str(error))))
         exit_in_order(1)

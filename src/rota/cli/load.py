@@ -1,19 +1,15 @@
-"""`rota load`: how much there is to do and how many slots there are for it, for people and for autoscalers."""
+"""`rota load`: how much work there is and how many slots there are for it, for people and for autoscalers."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.params import length, object_option
+from rota.cli.options import length, object_option
 from rota.domain import duration
-
-if TYPE_CHECKING:
-    from rota.domain.load import Figures
-    from rota.views.load import Load
+from rota.domain.load import Figures
+from rota.views import load as views
 
 
 @click.command()
@@ -26,13 +22,13 @@ if TYPE_CHECKING:
     default="60s",
     show_default=True,
     metavar="DURATION",
-    help="In what time the suggested slots should work off what waits.",
+    help="The time in which the suggested slots should complete the waiting work.",
 )
 @click.option(
     "--slots",
     type=click.IntRange(1, 10_000_000),
     metavar="N",
-    help="Slots of one worker, for the suggested number of workers (default: as the live ones have).",
+    help="Slots of one worker, for the suggested number of workers (default: as live workers have).",
 )
 @object_option
 @with_database
@@ -45,25 +41,19 @@ def load(
     slots: int | None,
     as_json: bool,
 ) -> None:
-    """Say how much waits, how busy workers are, and how many slots would do.
+    """Show the waiting work, how busy workers are, and how many slots would do.
 
     \b
     rota load
     rota load --pool cpu --target 30s --json
     """
-    from rota.views import load as views
-
     if target <= 0:
-        raise click.BadParameter("it takes some time to work off what waits.", param_hint="'--target'")
+        raise click.BadParameter("it must be longer than zero.", param_hint="'--target'")
     scope = views.Scope(app, queue, pool)
     found = database.read(views.load, database.namespace, scope, target, slots, database.settings.concurrency)
     if as_json:
-        output.print_json(found)
-    else:
-        _print(found)
-
-
-def _print(found: Load) -> None:
+        print(output.to_json(found, indent=2))
+        return
     if not found.groups:
         output.message("there are no queues yet")
         return
@@ -76,21 +66,21 @@ def _print(found: Load) -> None:
     output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]])
 
 
-def _cells(figures: Figures) -> list[str]:
+def _cells(figures: Figures) -> list[output.Cell]:
     return [
-        str(figures.ready),
+        figures.ready,
         _length(figures.oldest_ready_s),
-        str(figures.due_soon),
-        str(figures.running),
-        str(figures.slots),
-        str(figures.free_slots),
-        "-" if figures.busy_share is None else f"{figures.busy_share:.0%}",
+        figures.due_soon,
+        figures.running,
+        figures.slots,
+        figures.free_slots,
+        None if figures.busy_share is None else f"{figures.busy_share:.0%}",
         f"{figures.arrivals_per_s:g}",
         f"{figures.ended_per_s:g}",
         _length(figures.run_s),
-        str(figures.suggested_slots),
+        figures.suggested_slots,
     ]
 
 
-def _length(seconds: float | None) -> str:
-    return "-" if seconds is None else duration.words(seconds)
+def _length(seconds: float | None) -> str | None:
+    return None if seconds is None else duration.words(seconds)

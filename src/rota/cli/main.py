@@ -1,6 +1,6 @@
-"""`rota`: every command by name, its help, and how it is run.
+"""`rota`: finds a command by its name, and lists all commands with their help.
 
-Commands are imported when they are called, and import what they need when they run, so that each starts fast.
+The module of a command is imported when the command is called, so that each command starts fast.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SECTIONS = {
         "executions": "rota.cli.executions:executions",
         "show": "rota.cli.show:show",
         "logs": "rota.cli.logs:logs",
-        "cancel": "rota.cli.control:cancel",
-        "retry": "rota.cli.control:retry",
+        "cancel": "rota.cli.executions:cancel",
+        "retry": "rota.cli.executions:retry",
         "dead": "rota.cli.dead:dead",
     },
     "Schedules": {
@@ -37,7 +37,7 @@ SECTIONS = {
         "next": "rota.cli.upcoming:upcoming",
         "backfill": "rota.cli.backfill:backfill",
     },
-    "What there is": {
+    "Jobs, queues, workers": {
         "jobs": "rota.cli.jobs:jobs",
         "queues": "rota.cli.queues:queues",
         "breakers": "rota.cli.breakers:breakers",
@@ -54,13 +54,13 @@ COMMANDS = {name: place for section in SECTIONS.values() for name, place in sect
 EXAMPLE = """\b
 Example, with a job `send` in shop.py:
   rota dev shop:app                      start everything, on rota.db in this folder
-  rota enqueue send to=a@b.c --wait      run it once and print its result
-  rota executions --status failed        what went wrong?
-  rota show 0197a3                       … and why (the start of an id will do)
+  rota enqueue send to=a@b.c --wait      run the job once and print its result
+  rota executions --status failed        list failures
+  rota show 0197a3                       show one with its error (any unique prefix of an id works)
 
 \b
 Every list has --json. Settings come from ROTA_… in the environment or from rota.toml.
-`rota COMMAND --help` says more."""
+`rota COMMAND --help` explains a command."""
 
 
 class Commands(click.Group):
@@ -111,7 +111,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets an escape instead of an error.
+        # On a terminal that cannot show a character, print an escape instead of raising an error.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if "_ROTA_COMPLETE" in os.environ:
         cli.main(prog_name="rota")
@@ -123,6 +123,6 @@ def _run(arguments: list[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise UsageError(f"the argument {argument!r} is not valid UTF-8: write it anew") from None
+            raise UsageError(f"the argument {argument!r} is not valid UTF-8: encode it as UTF-8") from None
     with cli.make_context("rota", list(arguments)) as context:
         cli.invoke(context)

@@ -6,6 +6,8 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
+from rota.store import readonly
+from rota.store.opening import open_store
 
 
 @click.command()
@@ -14,14 +16,11 @@ from rota.cli.database import Database, with_database
 def migrate(database: Database, dry_run: bool) -> None:
     """Create the database or bring it up to date.
 
-    Workers and programs do this by themselves when they start; other commands never do.
+    Workers and programs migrate by themselves when they start; other commands never do.
 
     \b
     rota migrate --dry-run
     """
-    from rota.store import readonly
-    from rota.store.opening import open_store
-
     url = database.settings.url
     behind = readonly.pending(url)
     if not behind:
@@ -32,8 +31,6 @@ def migrate(database: Database, dry_run: bool) -> None:
             print(f"-- {migration.name}\n{migration.text.rstrip()}\n")
         return
     output.message(f"applying {text.count(len(behind), 'migration')} to {readonly.place_of(url)}")
-    with output.progress(len(behind), "migrating") as advance:
-        open_store(url, database.clock, busy_s=database.settings.busy_s).close()
-        advance(len(behind))
+    open_store(url, database.clock, busy_s=database.settings.busy_s).close()
     for migration in behind:
         print(migration.name)

@@ -1,4 +1,4 @@
-"""What commands print: tables and JSON on stdout, messages and progress on stderr."""
+"""The output of commands: tables and JSON on stdout, messages and progress on stderr."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
 
 from rota.cli import text
 
-if TYPE_CHECKING:
-    import msgspec
-
-    from rota.views.shape import Page
-
-Row = TypeVar("Row", bound="msgspec.Struct")
-Columns = Mapping[str, Callable[[Row], str]]
+Row = TypeVar("Row")
+Cell = str | int | datetime | None
+"""A time is shown relative to now, None as `-`."""
+Columns = Mapping[str, Callable[[Row], Cell]]
 
 _STYLES = {
     "success": "green",
@@ -33,26 +33,21 @@ _STYLES = {
 }
 
 
-def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str) -> None:
-    """A list of shapes, for people or for programs."""
+def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str, more: str = "") -> None:
+    """Prints a list for people or for programs; `more` says how to get its next page, if there is one."""
     if as_json:
         print_json_rows(rows)
     elif rows:
         table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
     else:
         message(empty)
+    if more:
+        message(f"there are more: {more}, or a higher --limit")
 
 
-def paged(found: Page[Row], columns: Columns[Row], *, as_json: bool, empty: str, more: Callable[[Row], str]) -> None:
-    """A list of which there may be more; `more` says how to get it, from the last row."""
-    listing(found.items, columns, as_json=as_json, empty=empty)
-    if found.has_more:
-        message(f"there are more: {more(found.items[-1])}, or a higher --limit")
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
     """Columns in line; on a terminal coloured and fitted to it, otherwise complete."""
-    safe = [[text.harmless(cell) for cell in row] for row in rows]
+    safe = [[text.harmless(_shown(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _rich_table(headings, safe)
     else:
@@ -65,14 +60,8 @@ def print_json_rows(rows: Iterable[Any]) -> None:
     print("[\n" + ",\n".join(lines) + "\n]" if lines else "[]")
 
 
-def print_json(shape: msgspec.Struct) -> None:
-    print(to_json(shape, indent=2))
-
-
 def to_json(value: Any, indent: int | None = None) -> str:
-    """A shape, or a value that JSON has."""
-    import msgspec
-
+    """The JSON of a shape or of plain values."""
     return text.harmless_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=indent))
 
 
@@ -82,13 +71,13 @@ def as_text(value: Any) -> str:
 
 
 def message(words: str) -> None:
-    """Something to know that is not data."""
+    """Prints a line on stderr, for everything that is not data."""
     print(text.harmless(words), file=sys.stderr)
 
 
 @contextmanager
 def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr while something long goes on; nothing if nobody looks."""
+    """A progress bar on stderr; nothing if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -100,11 +89,26 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
         yield lambda step: bar.advance(task, step)
 
 
+def _shown(cell: Cell) -> str:
+    if cell is None or isinstance(cell, datetime):
+        return text.ago(cell)
+    return str(cell)
+
+
 def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(text.width(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(headings, *rows, strict=True)]
     for row in ([heading.upper() for heading in headings], *rows):
-        padded = (cell + " " * (wide - text.width(cell)) for cell, wide in zip(row, widths, strict=True))
+        padded = (cell + " " * (wide - _width(cell)) for cell, wide in zip(row, widths, strict=True))
         print("  ".join(padded).rstrip())
+
+
+def _width(cell: str) -> int:
+    """The columns of a terminal that a text takes."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
 
 
 def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -114,7 +118,7 @@ def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     grid = Table(box=None, header_style="bold", pad_edge=False)
     for heading in headings:
-        # An id that is cut cannot be copied; everything else may give way.
+        # Only ids are never cut: a shortened one cannot be copied.
         grid.add_column(heading.upper(), no_wrap=heading == "id", min_width=36 if heading == "id" else None)
     for row in rows:
         grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))

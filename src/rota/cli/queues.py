@@ -1,19 +1,15 @@
-"""`rota queues`: how full queues are; pausing and resuming them."""
+"""`rota queues`: list queues, pause and resume them."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import json_option, list_group, note_option
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.views.queue import Queue
+from rota.cli.options import json_option, list_group, note_option
+from rota.domain import payload
+from rota.ops import define
+from rota.views import queue as views
 
 
 @list_group
@@ -26,10 +22,8 @@ def queues(database: Database, as_json: bool) -> None:
     rota queues
     rota queues pause mail --note "provider is down"
     """
-    from rota.views import queue as views
-
     found = database.read(views.queues, database.namespace)
-    output.listing(found, _columns(database.now()), as_json=as_json, empty="there are no queues yet")
+    output.listing(found, _COLUMNS, as_json=as_json, empty="there are no queues yet")
 
 
 @queues.command()
@@ -38,11 +32,8 @@ def queues(database: Database, as_json: bool) -> None:
 @with_database
 def pause(database: Database, name: str, note: str) -> None:
     """Stop workers from claiming from a queue; running executions continue."""
-    from rota.domain import payload
-    from rota.ops import define
-
-    words = payload.clean(note, 500)
-    changed = database.transact(define.pause_queue, database.namespace, name, database.actor, words)
+    reason = payload.clean(note, 500)
+    changed = database.transact(define.pause_queue, database.namespace, name, database.actor, reason)
     output.message(f"queue {name} {'is paused' if changed else 'was paused already'}")
 
 
@@ -51,21 +42,18 @@ def pause(database: Database, name: str, note: str) -> None:
 @with_database
 def resume(database: Database, name: str) -> None:
     """Let workers claim from a queue again."""
-    from rota.ops import define
-
     changed = database.transact(define.resume_queue, database.namespace, name, database.actor)
     output.message(f"queue {name} {'resumed' if changed else 'was not paused'}")
 
 
-def _columns(now: datetime) -> output.Columns[Queue]:
-    return {
-        "queue": lambda one: one.name,
-        "queued": lambda one: f"{one.queued}/{one.max_depth}" if one.max_depth else str(one.queued),
-        "running": lambda one: str(one.running),
-        "waiting": lambda one: str(one.waiting),
-        "scheduled": lambda one: str(one.scheduled),
-        "dead": lambda one: str(one.dead),
-        "oldest": lambda one: text.ago(one.oldest_at, now),
-        "policy": lambda one: one.policy,
-        "paused": lambda one: text.pause(one.paused, now).removeprefix("paused "),
-    }
+_COLUMNS: output.Columns[views.Queue] = {
+    "queue": lambda one: one.name,
+    "queued": lambda one: f"{one.queued}/{one.max_depth}" if one.max_depth else one.queued,
+    "running": lambda one: one.running,
+    "waiting": lambda one: one.waiting,
+    "scheduled": lambda one: one.scheduled,
+    "dead": lambda one: one.dead,
+    "oldest": lambda one: one.oldest_at,
+    "policy": lambda one: one.policy,
+    "paused": lambda one: text.pause(one.paused).removeprefix("paused "),
+}

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.params import object_option
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.store.port import View
-    from rota.views.attempt import Attempt, Usage
-    from rota.views.execution import ExecutionDetail
-    from rota.views.progress import ProgressDetail
+from rota.cli.options import object_option
+from rota.domain import size
+from rota.views import execution, lookup
+from rota.views.attempt import Attempt, Usage
+from rota.views.execution import ExecutionDetail
+from rota.views.progress import ProgressDetail
+from rota.views.stored_json import error_text
 
 MANY = 1e15
 SHORT_S = 0.1
@@ -35,26 +33,19 @@ def show(database: Database, id: str, as_json: bool) -> None:
     \b
     rota show 0197a3c2
     """
-    found, now = database.read(_found, database.namespace, id)
+    full = database.read(lookup.execution_id, database.namespace, id)
+    found = database.read(execution.execution, database.namespace, full)
     if as_json:
-        output.print_json(found)
+        print(output.to_json(found, indent=2))
         return
-    _heading(found, now)
+    _heading(found)
     if found.progress_detail is not None:
-        _progress(found.progress_detail, now)
+        _progress(found.progress_detail)
     for attempt in found.attempts:
-        _attempt(attempt, now)
+        _attempt(attempt)
 
 
-def _found(view: View, namespace: str, prefix: str) -> tuple[ExecutionDetail, datetime]:
-    from rota.views import execution, lookup
-    from rota.views.shape import moment
-
-    id = lookup.execution_id(view, namespace, prefix)
-    return execution.execution(view, namespace, id), moment(view.now)
-
-
-def _heading(one: ExecutionDetail, now: datetime) -> None:
+def _heading(one: ExecutionDetail) -> None:
     cancelling = ", asked to stop" if one.cancel_requested_at is not None else ""
     _field("execution", one.execution_id)
     _field("status", one.status.value + (f" ({one.reason})" if one.reason else "") + cancelling)
@@ -63,26 +54,27 @@ def _heading(one: ExecutionDetail, now: datetime) -> None:
     _field("queue", f"{one.queue}, priority {one.priority}")
     _field("arguments", output.as_text(one.arguments))
     _field("attempts", f"{one.attempt_count} counted, {one.fence} started, {one.crashes} crashed")
-    _field("created", text.when(one.created_at, now) + (f" by {one.actor}" if one.actor else ""))
+    _field("created", text.when(one.created_at) + (f" by {one.actor}" if one.actor else ""))
     if one.schedule is not None and one.tick is not None:
-        late = ", made up for later" if one.catch_up else ""
-        _field("schedule", f"{one.schedule}, tick {text.when(one.tick, now)}{late}")
+        late = ", a missed tick that was caught up" if one.catch_up else ""
+        _field("schedule", f"{one.schedule}, tick {text.when(one.tick)}{late}")
     times = {"due": one.run_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
     for name, at in times.items():
-        _field(name, None if at is None else text.when(at, now))
-    for name, value in {"key": one.key, "worker": one.worker, "replay of": one.replay_of}.items():
-        _field(name, value)
+        _field(name, None if at is None else text.when(at))
+    _field("key", one.key)
+    _field("worker", one.worker)
+    _field("replay of", one.replay_of)
     _field("parent", one.parent_id)
     _field("tags", _tags(one.tags))
 
 
-def _progress(told: ProgressDetail, now: datetime) -> None:
-    words = [] if told.done is None and told.total is None else [_so_far(told.done or 0.0, told.total)]
-    words += [told.note] if told.note else []
+def _progress(last: ProgressDetail) -> None:
+    words = [] if last.done is None and last.total is None else [_so_far(last.done or 0.0, last.total)]
+    words += [last.note] if last.note else []
     if words:
-        _field("progress", f"{', '.join(words)} (attempt {told.attempt}, {text.ago(told.at, now)})")
-    if told.checkpoint is not None:
-        _field("checkpoint", text.size(len(output.to_json(told.checkpoint).encode())))
+        _field("progress", f"{', '.join(words)} (attempt {last.attempt}, {text.ago(last.at)})")
+    if last.checkpoint is not None:
+        _field("checkpoint", size.words(len(output.to_json(last.checkpoint).encode())))
 
 
 def _so_far(done: float, total: float | None) -> str:
@@ -99,12 +91,12 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if 1 <= abs(value) < MANY else f"{value:.3g}"
 
 
-def _attempt(one: Attempt, now: datetime) -> None:
+def _attempt(one: Attempt) -> None:
     took = text.length(one.started_at, one.completed_at)
     where = f" on {one.worker}" if one.worker else ""
     title = f"attempt {one.attempt}: {one.status}, took {took}{where}"
     title = title if one.started_at else "ended without a start"
-    print(f"\n{text.harmless(title)} ({text.harmless(one.reason)}), {text.when(one.completed_at, now)}")
+    print(f"\n{text.harmless(title)} ({text.harmless(one.reason)}), {text.when(one.completed_at)}")
     _field("  usage", one.usage if one.usage is None or isinstance(one.usage, str) else _usage(one.usage))
     if one.status == "success" and one.result is not None:
         _field("  result", output.to_json(one.result))
@@ -113,22 +105,20 @@ def _attempt(one: Attempt, now: datetime) -> None:
 
 def _usage(cost: Usage) -> str:
     words = [f"{cost.cpu:.{1 if cost.cpu >= SHORT_S else 3}f} s CPU"] if cost.cpu > 0 else []
-    words += [text.size(cost.peak_bytes)] if cost.peak_bytes > 0 else []
+    words += [size.words(cost.peak_bytes)] if cost.peak_bytes > 0 else []
     words += [f"exit code {cost.exit_code}"] if cost.exit_code else []
     words += [cost.signal] if cost.signal else []
     return ", ".join(words)
 
 
 def _tags(tags: Any) -> str:
-    """The database may hold any value as tags."""
+    """Tags are normally a list of texts, but a row may hold any JSON."""
     if isinstance(tags, list):
         return ", ".join(map(output.as_text, tags))
     return output.as_text(tags) if tags else ""
 
 
 def _error(error: Any) -> None:
-    from rota.views.stored_json import error_text
-
     _field("  error", error_text(error))
     traceback = error.get("traceback") if isinstance(error, dict) else None
     for line in text.harmless_lines(str(traceback or "").rstrip()):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import click
 
-from rota.cli import output, params
-from rota.clock import SystemClock
+from rota.cli import options, output
+from rota.clock import MACHINE
+from rota.domain import ticks, trigger, wording
 from rota.domain.instant import MICROSECONDS
-
-if TYPE_CHECKING:
-    from rota.domain.trigger import Cron
+from rota.domain.ticks import Gap, Overlap
+from rota.domain.trigger import Cron
 
 MOST = 10_000
 MOST_WARNINGS = 3
@@ -24,27 +23,27 @@ _TIMES = {"first": "once, the first time", "second": "once, the second time", "b
 
 @click.command("next")
 @click.argument("expression")
-@click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The IANA zone that its times are of.")
+@click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The IANA time zone of the expression.")
 @click.option("-n", "count", type=click.IntRange(1, MOST), default=10, show_default=True, help="How many ticks.")
-@click.option("--from", "start", type=params.moment, metavar="TIME", help="Those after this instant (default: now).")
+@click.option("--from", "start", type=options.moment, metavar="TIME", help="Only ticks after this time (default: now).")
 @click.option(
     "--dst-gap",
     type=click.Choice(["next", "skip"]),
     default="next",
     show_default=True,
-    help="What a changed clock leaves out comes right after the gap, or not.",
+    help="A time that a clock change leaves out: run right after the gap, or skip.",
 )
 @click.option(
     "--dst-overlap",
     type=click.Choice(["first", "second", "both"]),
     default="first",
     show_default=True,
-    help="Which one counts of a time that comes twice.",
+    help="Which one to run of a time that comes twice.",
 )
 @click.option(
-    "--job", default="", metavar="APP.JOB", help="Whose H is meant: it stands for another number in each job."
+    "--job", default="", metavar="APP.JOB", help="The job for H, which stands for a different number in each job."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of instants in UTC, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of instants in UTC.")
 def upcoming(
     expression: str,
     tz: str,
@@ -55,25 +54,21 @@ def upcoming(
     job: str,
     as_json: bool,
 ) -> None:
-    """Say in words what a cron expression means, and print its next ticks.
+    """Explain a cron expression in words, and print its next ticks.
 
-    It needs no database. The words and the warnings go to stderr.
+    It needs no database. The explanation and the warnings go to stderr.
 
     \b
     rota next "0 9 * * 1-5" --tz Europe/Berlin -n 5
     rota next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00Z
     """
-    from rota.domain import ticks, trigger, wording
-    from rota.domain.ticks import Gap, Overlap
-
-    params.check_year("--from", start)
-    wanted = trigger.Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
+    wanted = Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
     trigger.check(wanted)
-    after = (SystemClock().now() if start is None else round(start.timestamp() * MICROSECONDS)) // MICROSECONDS
+    after = MACHINE.now() // MICROSECONDS if start is None else int(start.timestamp())
     every = ticks.ticks(*trigger.parts(wanted), after, wanted.repeat)
     found = list(islice((tick for tick in every if not (tick.in_gap and wanted.gap is Gap.SKIP)), count))
     output.message(wording.explain(wanted))
-    # A year has all that a zone does to an expression; of a longer list some more.
+    # A year covers all clock changes; a longer list of ticks is checked for up to ten years.
     last = max([after, *(tick.at for tick in found)])
     for warning in _warnings(wanted, after, max(after + YEAR_S, min(last, after + 10 * YEAR_S))):
         output.message(f"warning: {warning}")
@@ -85,10 +80,7 @@ def upcoming(
 
 
 def _warnings(wanted: Cron, after: int, until: int) -> list[str]:
-    """What changed clocks do to the expression, in the order of time."""
-    from rota.domain import ticks, trigger
-    from rota.domain.ticks import Gap
-
+    """The effects of clock changes on the expression, in the order of time."""
     parts = trigger.parts(wanted)
     left_out = [tick.at for tick in islice(ticks.gaps(*parts, after, until), MOST_WARNINGS)]
     twice = list(islice(ticks.repeats(*parts, after, until), MOST_WARNINGS))

@@ -34,7 +34,6 @@ SETTINGS = [
     "statement_timeout",
     "transaction_timeout",
     "idle_session_timeout",
-    "server_encoding",
     "default_transaction_isolation",
     "default_transaction_read_only",
 ]

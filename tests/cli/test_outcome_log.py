@@ -8,7 +8,7 @@ import logging
 import msgspec
 import pytest
 
-from rota.cli.failure_log import MOST_PER_SECOND, FailureLog
+from rota.cli.outcome_log import MOST_PER_SECOND, OutcomeLog
 from rota.clock import ManualClock
 from rota.domain import payload
 from rota.domain.claim import Claim
@@ -58,14 +58,14 @@ GONE = report(Lost(payload.error("Crashed", "gone")))
 async def test_a_failed_attempt_is_one_line(
     caplog: pytest.LogCaptureFixture, finished: Finished, level: str, line: str
 ) -> None:
-    FailureLog(ManualClock(), TARGETS).settled([report(Succeeded()), finished, report(Cancelled())])
+    OutcomeLog(ManualClock(), TARGETS).settled([report(Succeeded()), finished, report(Cancelled())])
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         (level, f"0197 failed {finished.job}{line}")
     ]
 
 
 async def test_a_flood_of_failures_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    failures = FailureLog(ManualClock(), TARGETS)
+    failures = OutcomeLog(ManualClock(), TARGETS)
     failures.settled([report(Failed(BOOM))] * 1000)
     assert len(caplog.records) == MOST_PER_SECOND
     async with asyncio.timeout(PATIENCE_S):

@@ -1,12 +1,14 @@
-"""Finding the app that a command names as MODULE:APP, or as a file."""
+"""Loads the app that a command names as MODULE:APP, or as a file of jobs."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from rota.domain.errors import UsageError
@@ -15,7 +17,7 @@ from rota.sdk import file
 from rota.sdk.app import App
 
 ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
-"""Where the code of Rota is."""
+"""The folder of Rota's own code."""
 
 
 def load_app(reference: str) -> App:
@@ -50,24 +52,34 @@ def _search(folder: str) -> None:
     sys.path.insert(last + 1, folder)
 
 
-def from_command_line(url_is_set: bool, namespace: str | None) -> tuple[str | None, str | None]:
-    """The database and the namespace that the operator gave on the command line, each None if not given.
+def process_arguments() -> argparse.ArgumentParser:
+    """The arguments of the processes that load an app for a worker."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("app")
+    parser.add_argument("--given", action="append", default=[], help="url or namespace, if the operator gave it")
+    parser.add_argument("--log-level", default="INFO")
+    return parser
 
-    Sets ROTA_NAMESPACE, because the app reads its settings from the environment. The URL is in ROTA_URL already: it may
-    hold a password, and every user of the machine can read the arguments of a process.
+
+def load_for_worker(arguments: argparse.Namespace) -> App:
+    """Loads the app, whose settings come from the environment: the supervisor exports those that the operator gave.
+
+    They are not arguments, because a URL may hold a password, and every user of the machine can read the arguments of
+    a process.
     """
-    if namespace is not None:
-        os.environ["ROTA_NAMESPACE"] = namespace
-    return os.environ["ROTA_URL"] if url_is_set else None, namespace
+    app = load_app(arguments.app)
+    agree(app, {name: os.environ[f"ROTA_{name.upper()}"] for name in arguments.given})
+    return app
 
 
-def agree(app: App, url: str | None, namespace: str | None) -> None:
-    """Refuses an app whose own code names another database or namespace than the command line or the worker."""
-    for name, said, own in (("url", url, app.settings.url), ("namespace", namespace, app.settings.namespace)):
-        if said is not None and said != own:
-            said, own = (masked(said), masked(own)) if name == "url" else (said, own)
+def agree(app: App, given: Mapping[str, str]) -> None:
+    """Refuses an app whose own code names another database or namespace than the operator gave."""
+    for name, value in given.items():
+        own = getattr(app.settings, name)
+        if value != own:
+            value, own = (masked(value), masked(own)) if name == "url" else (value, own)
             raise UsageError(
-                f"app {app.name!r} has {name}={own!r} in its code, but the command says {said!r}: "
+                f"app {app.name!r} has {name}={own!r} in its code, but the command says {value!r}: "
                 f"use --{name} {own}, or leave {name} out of the code"
             )
 
@@ -75,20 +87,18 @@ def agree(app: App, url: str | None, namespace: str | None) -> None:
 def _imported(name: str) -> object:
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (name == missing or name.startswith(missing + ".")):
             raise UsageError(f"there is no module {name!r} in this folder or among the installed packages") from None
-        raise UsageError(f"{name} could not be imported: {error}{_where(error)}") from error
-    except SystemExit as error:
-        raise UsageError(f"{name} could not be imported: it ends the program{_where(error)}") from error
-    except Exception as error:
-        raise UsageError(f"{name} could not be imported: {type(error).__name__}: {error}{_where(error)}") from error
+        cause = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+        raise UsageError(f"{name} could not be imported: {cause}{_where(error)}") from error
 
 
 def _where(error: BaseException) -> str:
     """The line of the user's code at which the import stopped."""
     if isinstance(error, SyntaxError):
-        return ""  # Its message says so itself.
+        return ""  # Its message names the line.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     own = [frame for frame in frames if not frame.filename.startswith(ROTA) and "importlib" not in frame.filename]
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""

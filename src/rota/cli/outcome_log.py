@@ -1,4 +1,4 @@
-"""The worker's log of failed attempts: one line for each, at most `MOST_PER_SECOND`."""
+"""The worker's log of ended attempts: failures, at most `MOST_PER_SECOND`; with --verbose every attempt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.clock import Clock
 from rota.domain import duration, lifecycle, overrides
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Back, Final, Later, Rules
-from rota.domain.outcome import Failed, Lost, TimedOut
+from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Lost, Snoozed, Succeeded, TimedOut
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
 
@@ -19,52 +19,56 @@ log = logging.getLogger("rota.jobs")
 
 MOST_PER_SECOND = 20
 MOST_ERROR = 500
+MOST_RESULT = 120
+_WORDS = {Cancelled: "cancelled", GivenBack: "given back", Snoozed: "snoozed", Expired: "skipped"}
 
 
-class FailureLog:
+class OutcomeLog:
     """`settled` is called on the event loop with the reports that the store has written."""
 
-    def __init__(
-        self, clock: Clock, targets: Mapping[str, Executor], most_per_second: int | None = MOST_PER_SECOND
-    ) -> None:
+    def __init__(self, clock: Clock, targets: Mapping[str, Executor], *, verbose: bool = False) -> None:
         self._clock = clock
         self._targets = targets
-        self._most = most_per_second
-        self._count = 0
-        self._left_out = 0
-        self._is_counting = False
+        self._verbose = verbose
+        self._failures = 0
+        """In this second."""
 
     def settled(self, reports: Sequence[Finished]) -> None:
         for report in reports:
             if isinstance(report.outcome, Failed | TimedOut | Lost):
-                self._log(report, report.outcome)
+                self._log_failure(report, report.outcome)
+            elif self._verbose:
+                log.info("%s", _line(report))
 
-    def _log(self, report: Finished, outcome: Failed | TimedOut | Lost) -> None:
-        if self._most is not None:
-            if not self._is_counting:
-                self._is_counting = True
-                asyncio.get_running_loop().call_later(1.0, self._begin_second)
-            self._count += 1
-            if self._count > self._most:
-                self._left_out += 1
-                return
-        level, line = log_line(report, outcome, self._rules(report), self._clock.now())
-        log.log(level, "%s", line)
+    def _log_failure(self, report: Finished, outcome: Failed | TimedOut | Lost) -> None:
+        if self._failures == 0:
+            asyncio.get_running_loop().call_later(1.0, self._begin_second)
+        self._failures += 1
+        if self._verbose or self._failures <= MOST_PER_SECOND:
+            level, line = _failure_line(report, outcome, self._rules(report), self._clock.now())
+            log.log(level, "%s", line)
+
+    def _begin_second(self) -> None:
+        left_out, self._failures = self._failures - MOST_PER_SECOND, 0
+        if left_out > 0 and not self._verbose:
+            log.warning("%d more attempts failed within a second: `rota executions` lists them", left_out)
 
     def _rules(self, report: Finished) -> Rules:
-        """As the code of this worker has them; the store goes by the version in force."""
+        """The rules in the code of this worker; the store applies those of the deploy in force."""
         target = self._targets.get(report.job)
         own = Rules() if target is None else target.rules
         return own if report.claim is None else overrides.applied(own, report.claim.overrides)
 
-    def _begin_second(self) -> None:
-        left_out, self._left_out = self._left_out, 0
-        self._count, self._is_counting = 0, False
-        if left_out:
-            log.warning("%d more attempts failed within a second: `rota executions` lists them", left_out)
+
+def _line(report: Finished) -> str:
+    if isinstance(report.outcome, Succeeded):
+        result = report.outcome.result
+        shown = "" if result == "null" else f" {harmless(clipped(result, MOST_RESULT))}"
+        return f"{report.id} success {report.job}{shown}"
+    return f"{report.id} {_WORDS.get(type(report.outcome), 'ended')} {report.job}"
 
 
-def log_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Rules, now: int) -> tuple[int, str]:
+def _failure_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Rules, now: int) -> tuple[int, str]:
     """The log level and the line for one failed attempt."""
     error = clipped(f"{outcome.error.type}: {outcome.error.message}", MOST_ERROR)
     claim, attempt, after, level = report.claim, "", "", logging.WARNING

@@ -1,0 +1,109 @@
+"""The types of values on the command line, and the options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from rota.clock import MACHINE
+from rota.domain import duration, rank
+from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
+from rota.ids import LAST_ID
+
+F = TypeVar("F", bound=Callable[..., object])
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def length(value: str) -> float:
+    """A duration in seconds: `30`, `90s`, `5m`, `1h30m`."""
+    try:
+        return duration.seconds(float(value) if _NUMBER.fullmatch(value) else value)
+    except DefinitionError as error:
+        raise click.BadParameter(str(error).removeprefix("duration ")) from None
+
+
+def moment(value: str) -> datetime:
+    """An instant: ISO 8601 with a time zone."""
+    return _moment(value, "")
+
+
+def past(value: str) -> int:
+    """An instant, or the time since then, such as `2h`; in microseconds."""
+    try:
+        return max(0, MACHINE.now() - round(duration.seconds(value) * MICROSECONDS))
+    except DefinitionError:
+        return round(_moment(value, ", or how long ago, such as 2h").timestamp() * MICROSECONDS)
+
+
+def priority(value: str) -> int:
+    """`high`, `normal`, `low` or a number."""
+    try:
+        return rank.level(int(value) if re.fullmatch(r"[+-]?\d{1,6}", value) else value)
+    except DefinitionError as error:
+        raise click.BadParameter(str(error).removeprefix("priority ")) from None
+
+
+def between(start: int | None, end: int | None, now: int) -> tuple[int, int]:
+    """The values of --from and --to; by default 1970 and now."""
+    low, high = start or 0, end or now
+    if high < low:
+        raise click.UsageError("--to: comes before --from" if end else "--from: is not in the past")
+    return low, high
+
+
+def list_group(function: Callable[..., object]) -> click.Group:
+    """A group of commands that lists when it is called without one of them."""
+
+    @functools.wraps(function)
+    def alone(*args: Any, **options: Any) -> None:
+        if click.get_current_context().invoked_subcommand is None:
+            function(*args, **options)
+
+    return click.group(invoke_without_command=True)(alone)
+
+
+def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator."""
+    return lambda function: functools.reduce(lambda decorated, option: option(decorated), reversed(options), function)
+
+
+def limit_option(default: int, most: int) -> Callable[[F], F]:
+    bounds = click.IntRange(1, most)
+    return click.option("--limit", type=bounds, default=default, show_default=True, help="How many rows at most.")
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object per row.")
+object_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+app_option = click.option("--app", metavar="NAME", help="Only those of this app.")
+owner_option = click.option("--app", metavar="NAME", help="The app, if several apps use this name.")
+note_option = click.option("--note", default="", metavar="TEXT", help="The reason; shown with the pause.")
+filter_options = all_of(
+    click.option("--job", metavar="NAME", help="Only executions of this job."),
+    click.option("--queue", metavar="NAME", help="Only executions of this queue."),
+    click.option("--error", metavar="TEXT", help="Only failed executions whose error contains this text."),
+    click.option("--since", type=past, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z."),
+)
+"""The fields of a `Filter`."""
+page_options = all_of(
+    limit_option(50, 10_000),
+    click.option("--before", default=LAST_ID, metavar="ID", help="The next page: executions older than this id."),
+)
+
+
+def _moment(value: str, also: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no time: write 2030-01-31T09:00Z{also}.") from None
+    if found.tzinfo is None:
+        raise click.BadParameter(f"{value!r} has no time zone: add Z for UTC or an offset such as +02:00.")
+    if not EARLIEST <= found < LATEST:
+        raise click.BadParameter(f"must be between the years 1970 and 8999, not {found.year}.")
+    return found

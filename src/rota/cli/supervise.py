@@ -1,0 +1,96 @@
+"""Runs the supervisor of a worker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from rota import __version__, config
+from rota.cli.database import Database
+from rota.cli.text import LOG_FORMAT
+from rota.clock import Clock
+from rota.config import Settings
+from rota.domain import headcount
+from rota.domain.errors import UsageError
+from rota.domain.requirement import Offers
+from rota.engine import loop
+from rota.engine.async_store import AsyncStore
+from rota.engine.heart import MARGIN
+from rota.engine.plan import Plan
+from rota.engine.process import STOPPING, LocalHost
+from rota.engine.supervisor import Supervisor, Unusable
+from rota.executors.process.hiding import hide
+from rota.executors.process.spawner import end_left_behind
+from rota.store.keeping import open_keeper
+from rota.store.opening import open_store
+
+
+def supervise(
+    database: Database,
+    app: str,
+    settings: Settings,
+    queues: Sequence[str] | None,
+    arguments: Sequence[str],
+    log_level: str,
+    offers: Offers,
+) -> None:
+    """Runs workers of `app` until a signal stops them."""
+    hide()
+    database.export()  # Children read the URL from their environment: every user can read their arguments.
+    logging.basicConfig(level=log_level, format=LOG_FORMAT)
+    faulthandler.enable()  # A crash in C code would leave nothing in the log.
+    _warn_of_unknown_settings()
+    plan = Plan(
+        command=_child_command(database, app, arguments),
+        processes=headcount.parse(settings.processes),
+        queues=queues,
+        concurrency=settings.concurrency,
+        lease_s=settings.lease_s,
+        poll_s=settings.poll_s,
+        grace_s=settings.grace_s,
+        version=__version__,
+        quiet_s=settings.quiet_s,
+        offers=offers,
+    )
+
+    async def run() -> None:
+        clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
+        await end_left_behind()
+        try:
+            await Supervisor(plan, clock, host, partial(_connect, settings, clock)).run()
+        finally:
+            # A repeated signal must not kill the process in the last moments of an orderly stop.
+            for number in STOPPING:
+                asyncio.get_running_loop().remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
+
+    try:
+        loop.run(run())
+    except Unusable as error:
+        raise UsageError(str(error)) from None
+
+
+async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
+    """Opens the store of a supervisor."""
+    connect = partial(open_store, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
+    store = await asyncio.to_thread(connect, url, clock)
+    return AsyncStore(store, clock, open_keeper(url, clock), settings.retention_days)
+
+
+def _warn_of_unknown_settings() -> None:
+    """Without a warning, a misspelt setting would be ignored silently."""
+    found = config.unknown_variables(os.environ)
+    if found:
+        words = [f"{name} is no setting" + (f", did you mean {near}?" if near else "") for name, near in found.items()]
+        logging.getLogger("rota.settings").warning("in the environment: %s", "; ".join(words))
+
+
+def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:
+    command = [sys.executable, "-P", "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
+    return [*command, *(f"--given={name}" for name in database.given), *arguments]
