@@ -33,13 +33,12 @@ from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.exiting import HANDLERS_S
 from rota.executors.process.lines import Lines
 from rota.executors.process.spawned import Refused
-from rota.executors.process.start_backoff import StartBackoff, not_started, not_tried
+from rota.executors.process.spawner import Spawner
+from rota.executors.process.start_backoff import StartBackoff, not_started
 from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
 
 KEPT_SHARE = 4
 """Of the memory that a job may have, at most one part in so many may be taken when it begins."""
-CONNECTION_FD = 3
-"""Where a job process has its connection to the worker."""
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
@@ -77,7 +76,6 @@ class Pool(Processes):
         self.most = most or max(2, os.cpu_count() or 2)
         self.is_apart = is_apart
         self._patience_s = patience_s
-        self._is_impatient = False
         self._recycling = recycling or Recycling()
         self._idle: dict[int | None, deque[WarmProcess]] = {}
         self._waiting: deque[JobCall] = deque()
@@ -98,16 +96,18 @@ class Pool(Processes):
             self._place(call)
             return
         self._waiting.append(call)
-        if self._patience_s is not None and not self._is_impatient:
-            self._is_impatient = True
-            asyncio.get_running_loop().call_later(self._patience_s, self._lose_patience)
+        if self._patience_s is not None:
+            asyncio.get_running_loop().call_later(self._patience_s, self._give_back, call)
 
-    def give_up(self, since: float | None = None) -> None:
-        """Gives back the calls that wait, or those that have waited since then."""
-        while self._waiting and (since is None or self._waiting[0].since <= since):
-            call = self._waiting.popleft()
-            if not call.answered.done():
-                call.answered.set_result(NOT_BEGUN)
+    def give_up(self) -> None:
+        """Gives back the calls that wait."""
+        for call in list(self._waiting):
+            self._give_back(call)
+
+    def _give_back(self, call: JobCall) -> None:
+        if not call.answered.done() and call in self._waiting:
+            self._waiting.remove(call)
+            call.answered.set_result(NOT_BEGUN)
 
     async def close(self) -> None:
         """After the last call: ends the processes, so that their atexit handlers run."""
@@ -116,14 +116,6 @@ class Pool(Processes):
                 self._end(idle.pop())
         if self._ending:
             await asyncio.wait(self._ending, timeout=HANDLERS_S)
-
-    def _lose_patience(self) -> None:
-        now, patience_s = _clock.monotonic(), self._patience_s or 0.0
-        self.give_up(now - patience_s)
-        self._is_impatient = bool(self._waiting)
-        if self._waiting:
-            left_s = self._waiting[0].since + patience_s - now
-            asyncio.get_running_loop().call_later(max(0.01, left_s), self._lose_patience)
 
     def withdraw(self, call: JobCall) -> None:
         """The call, which has not begun, was cancelled."""
@@ -165,19 +157,16 @@ class Pool(Processes):
                 return
             self._end(warm)
         if not self.is_apart and self.starts.room == 0:
-            self._turn_away(call)
+            self._busy -= 1
+            self._has_misfits = self._has_misfits or self.at_hand > 0
+            # No delay: nothing was tried here, and another worker may run it at once.
+            call.answered.set_result(GivenBack(Reason.NOT_BEGUN, error=_not_started(self.starts.why)))
             return
         # An idle process with another memory limit makes room.
         for others in self._idle.values():
             while others and sum(map(len, self._idle.values())) >= self.most:
                 self._end(others.popleft())
         self._do(self._start_for(call))
-
-    def _turn_away(self, call: JobCall) -> None:
-        """Gives the call back while no process can be started here."""
-        self._busy -= 1
-        self._has_misfits = self._has_misfits or self.at_hand > 0
-        call.answered.set_result(not_tried(_not_started(self.starts.why)))
 
     def _begin(self, call: JobCall, warm: WarmProcess) -> None:
         try:
@@ -206,20 +195,17 @@ class Pool(Processes):
 
     async def _tried(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
         """Starts a process, and reports to the back-off whether that worked."""
-        start = self.starts.begin()
-        try:
-            warm = await self._start(memory_bytes)
-            if isinstance(warm, WarmProcess):
-                self._has_misfits = False
-                start.worked()
-            elif isinstance(warm, str):
-                start.failed(warm)
-        finally:
-            start.dropped()
+        self.starts.begin()
+        warm = await self._start(memory_bytes)
+        if isinstance(warm, WarmProcess):
+            self._has_misfits = False
+            self.starts.worked()
+        elif isinstance(warm, str):
+            self.starts.failed(warm)
         return warm
 
     async def _start(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
-        on, outputs = spawner.shared().apart() if self.is_apart else spawner.shared(), list[Lines]()
+        on, outputs = Spawner() if self.is_apart else spawner.shared(), list[Lines]()
         with contextlib.ExitStack() as undo:
             try:
                 ours, theirs = socket.socketpair()
@@ -241,8 +227,8 @@ class Pool(Processes):
             undo.pop_all()
         for output in outputs:
             output.opened()
-        warm = WarmProcess(spawned, ours, outputs, memory_bytes, self._free, on if self.is_apart else None)
-        problem = await warm.greet()
+        warm = WarmProcess(spawned, outputs, memory_bytes, self._free, on if self.is_apart else None)
+        problem = await warm.greet(ours)
         if problem:
             await warm.end()
             return problem
@@ -254,7 +240,7 @@ class Pool(Processes):
             # Memory that one job has kept is missing to the next.
             most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
         is_spent = warm.jobs >= self._recycling.jobs or age_s >= self._recycling.age_s
-        return is_spent or warm.is_spoilt or warm.spent.rss_bytes > most_bytes
+        return is_spent or bool(warm.spoilt) or warm.spent.rss_bytes > most_bytes
 
     def _end(self, warm: WarmProcess) -> None:
         task = self._do(warm.end())
@@ -331,9 +317,6 @@ class ProcessExecutor(Executor):
         if ended.error:
             error = payload.error("SpawnerLost", f"the process of the job {ended.how}: {ended.error}", last)
             return Lost(error, shared=not self.pool.is_apart)
-        if warm.problem:
-            how = f"wrote to its descriptor {CONNECTION_FD} what is no message ({warm.problem}), and was ended"
-            return Lost(payload.error("Garbled", f"the process of the job {how}", last))
         how = "closed its connection to the worker, and was ended" if ended.exit_code == STOPPED else ended.how
         return Lost(payload.error("Crashed", f"the process of the job {how}", last))
 

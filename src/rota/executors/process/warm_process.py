@@ -33,14 +33,13 @@ _spoilers: set[str] = set()
 class JobCall:
     """One call: it waits for a process, is made there, and is answered."""
 
-    __slots__ = ("answered", "claim", "context", "memory_bytes", "since", "slice_s", "warm")
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "slice_s", "warm")
 
     def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
         self.claim = claim
         self.context = context
         self.slice_s = slice_s
         self.memory_bytes = memory_bytes
-        self.since = _clock.monotonic()
         self.warm: WarmProcess | None = None
         """The process that makes the call, once it has begun."""
         self.answered: asyncio.Future[Answer | GivenBack | Failed | str | None] = (
@@ -55,7 +54,6 @@ class WarmProcess:
     def __init__(
         self,
         spawned: Spawned,
-        end: socket.socket,
         outputs: Sequence[Lines],
         memory_bytes: int | None,
         free: Callable[[WarmProcess], None],
@@ -79,12 +77,13 @@ class WarmProcess:
         loop = asyncio.get_running_loop()
         self._greeting: asyncio.Future[Ready | None] = loop.create_future()
         self._last_word: asyncio.Future[None] = loop.create_future()
-        self._channel = Channel(end, self._hear, self._miss)
+        self._channel = Channel(self._hear, self._miss)
 
-    async def greet(self) -> str | Failed:
+    async def greet(self, end: socket.socket) -> str | Failed:
         """Waits until the app is loaded; returns why it is not. A Failed if another attempt would fail as well."""
         try:
             async with asyncio.timeout(START_S):
+                await self._channel.open(end)
                 hello = await self._greeting
         except TimeoutError:
             return f"its app was not loaded within {START_S:g} s"
@@ -102,8 +101,6 @@ class WarmProcess:
         """Makes the call. From now on its time runs."""
         assert self._call is None, "one at a time"
         call.context.begun()
-        if self.spent.is_past_peak:
-            self.spawned.begin_anew(self.spent.children_bytes)
         self._channel.send(Call(call.claim, call.context.deadline, call.slice_s))
         self._call, call.warm = call, self
         for output in self._outputs:
@@ -114,21 +111,12 @@ class WarmProcess:
     def has_ended(self) -> bool:
         return self.spawned.has_ended or not self._channel.is_open
 
-    @property
-    def is_spoilt(self) -> bool:
-        return bool(self.spoilt)
-
-    @property
-    def problem(self) -> str:
-        """What was wrong with its last message, if that is why it was ended."""
-        return self._channel.problem
-
     def last_lines(self) -> str:
         out, error = self._outputs
         return last_of(out, error)
 
     def cost(self, ended: ExitStatus) -> Usage:
-        """Of the last call, without which the process would not have ended."""
+        """Of the last call, without which the process would not have ended. Its peak is that of the whole process."""
         usage, spent = ended.usage, self.spent
         cpu_s, peak_bytes = max(0.0, usage.cpu_s - spent.cpu_s), max(usage.peak_bytes, spent.rss_bytes)
         return msgspec.structs.replace(usage, cpu_s=cpu_s, peak_bytes=peak_bytes)
