@@ -26,11 +26,11 @@ from rota.executors import reference
 from rota.executors.context import Context
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.lines import CHUNK, Lines, last_of
-from rota.executors.process.spawned import Refused
+from rota.executors.process.spawned import ExitStatus
 from rota.executors.process.spawner import Spawner
 from rota.executors.process.start_backoff import StartBackoff, not_started
+from rota.executors.process.started_processes import Refused
 from rota.executors.reference import NO_SECRETS, Missing, Reference, Secrets
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")

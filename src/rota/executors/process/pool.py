@@ -29,12 +29,12 @@ from rota.executors.context import Completions, Context
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
 from rota.executors.process.connection import STOPPED, Answer
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.exiting import HANDLERS_S
 from rota.executors.process.lines import Lines
-from rota.executors.process.spawned import Refused
+from rota.executors.process.spawned import ExitStatus
 from rota.executors.process.spawner import Spawner
 from rota.executors.process.start_backoff import StartBackoff, not_started
+from rota.executors.process.started_processes import Refused
 from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
 
 KEPT_SHARE = 4

@@ -1,7 +1,7 @@
 """Starts, stops and awaits processes by way of a spawner, a small process of its own (`spawner_main.py`).
 
 A supervisor has one spawner, and gives each worker process a socket to it. A process without such a socket, or whose
-spawner has died, launches one of its own. So does a suspect, which may have killed the last one (`apart`).
+spawner has died, launches one of its own. So does each suspect, which may have killed the last one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Any
 
 from rota.executors.process import process_tree
 from rota.executors.process.hiding import bare_environment
-from rota.executors.process.spawned import Refused, Spawned, decode
+from rota.executors.process.spawned import Spawned, decode
 from rota.executors.process.spawner_main import PART
+from rota.executors.process.started_processes import Refused
 
 log = logging.getLogger("rota.engine")
 
@@ -43,7 +44,6 @@ class Spawner:
         self._inherited = inherited
         self._line: _Line | None = None
         self._is_closed = False
-        self._others: weakref.WeakSet[Spawner] = weakref.WeakSet()
 
     @property
     def pid(self) -> int | None:
@@ -53,12 +53,6 @@ class Spawner:
     @property
     def is_closed(self) -> bool:
         return self._is_closed
-
-    def apart(self) -> Spawner:
-        """Another one, with a process of its own, which is closed with this one."""
-        other = Spawner()
-        self._others.add(other)
-        return other
 
     def start(self) -> None:
         """Launches the process, if there is none. From the thread of the event loop."""
@@ -122,8 +116,6 @@ class Spawner:
     def close(self) -> None:
         """At once: everything that was started is killed, and a spawner of our own ends."""
         self._is_closed = True
-        for other in list(self._others):
-            other.close()
         if self._line is not None:
             self._line.close()
 
@@ -132,8 +124,6 @@ class Spawner:
 
         A spawner that does not end, as when a file system hangs, is killed.
         """
-        for other in list(self._others):
-            await other.closed()
         if self._line is not None:
             await asyncio.wait([self._line.gone], timeout=CLOSED_S)
             self._line.signal(signal.SIGKILL)
@@ -314,7 +304,7 @@ def _launched() -> tuple[socket.socket, int]:
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
     ]
-    command = [sys.executable, "-I", "-S", PROGRAM, "3"]
+    command = [sys.executable, "-I", "-S", PROGRAM, "3", str(os.getpid())]
     try:
         return ours, os.posix_spawn(sys.executable, command, bare_environment(), file_actions=places)
     except BaseException:

@@ -29,7 +29,6 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ if not TYPE_CHECKING and __name__ == "__main__":
 
 from rota.clock import Clock, SystemClock
 from rota.executors.process import hiding
-from rota.executors.process.started_processes import LOOK_S, Refusal, Started, StartedProcesses
+from rota.executors.process.started_processes import LOOK_S, Refused, Started, StartedProcesses
 
 PART = 48 * 1024
 MOST_FDS = 8
@@ -95,9 +94,10 @@ class Spawner:
         self._watch(owner.end, functools.partial(self._serve, owner))
 
     def run(self) -> None:
-        """Until the owner closes its end, or is gone while a process that it has forked holds that end."""
-        with contextlib.suppress(OSError):
-            self._watch(os.pidfd_open(self._owner_pid), self._leave)
+        """Until the owner closes its end, or is gone while a process that it has forked holds that end.
+
+        The parent-death signal then ends the `select`.
+        """
         try:
             while os.getppid() == self._owner_pid:
                 for key, events in self._selector.select(self._idle_s()):
@@ -109,9 +109,6 @@ class Spawner:
 
     def _watch(self, fd: int | socket.socket, act: Callable[[int], None]) -> None:
         self._selector.register(fd, selectors.EVENT_READ, act)
-
-    def _leave(self, _: int) -> None:
-        raise EOFError
 
     def _idle_s(self) -> float | None:
         """How long there is nothing to do unless a message comes or a process ends."""
@@ -183,16 +180,14 @@ class Spawner:
             case "spawn":
                 try:
                     if is_cut or len(fds) != message["fds"]:
-                        raise Refusal("descriptors", errno.EMFILE)
+                        raise Refused("descriptors", errno.EMFILE)
                     self._spawn(line, message, fds)
-                except Refusal as refusal:
-                    self._say(line, {"id": message["id"], "step": refusal.step, "code": refusal.code})
+                except Refused as refused:
+                    self._say(line, {"id": message["id"], "step": refused.step, "code": refused.code})
             case "hold" if line is self._owner:
                 self._hold(message["pid"], message["until"], fds)
-            case do if (started := line.started.get(message["id"])) is not None:  # It may have just ended.
-                if do == "begin_anew":
-                    started.begin_anew(message["children_bytes"])
-                elif do == "stop" and message["grace_s"] > 0:
+            case "stop" if (started := line.started.get(message["id"])) is not None:  # It may have just ended.
+                if message["grace_s"] > 0:
                     self._started.stop(started, message["grace_s"])
                 else:
                     self._started.kill(started)
@@ -275,7 +270,7 @@ def _do_nothing(number: int, frame: object) -> None:
 
 def main() -> None:
     hiding.hide()
-    fd = int(sys.argv[1])
+    fd, owner_pid = map(int, sys.argv[1:])
     with contextlib.suppress(PermissionError):
         os.setsid()  # A signal to the owner's whole group must not end the spawner, which has work to do then.
     os.closerange(3, fd)
@@ -285,7 +280,8 @@ def main() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
-    signal.signal(signal.SIGCHLD, _do_nothing)
+    for number in (signal.SIGCHLD, signal.SIGCONT):
+        signal.signal(number, _do_nothing)
     signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     prctl = ctypes.CDLL(None).prctl
@@ -293,8 +289,7 @@ def main() -> None:
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)  # Even a stopped spawner notices the owner's end.
     end = socket.socket(fileno=fd)
     end.set_inheritable(False)
-    owner, _, _ = struct.unpack("3i", end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    Spawner(Line(end), owner, ours, SystemClock()).run()
+    Spawner(Line(end), owner_pid, ours, SystemClock()).run()
 
 
 if __name__ == "__main__":

@@ -23,15 +23,24 @@ from rota.executors.process.process_tree import Process, present
 LOOK_S, LOOK_LIMITED_S = 0.25, 0.1
 """How often the memory of all trees is measured, and how often if one of them has a limit."""
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_FINAL = {
+    getattr(errno, name)
+    for name in ("ENOENT", "EACCES", "EPERM", "ENOEXEC", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "E2BIG", "EINVAL")
+}
+"""Errors that another attempt would meet again."""
 
 
-class Refusal(Exception):
-    """A process that was not started: the step that failed, and the errno."""
+class Refused(Exception):
+    """A process was not started. `step` says what failed: the program, its directory, the fork, the descriptors."""
 
     def __init__(self, step: str, code: int | None) -> None:
-        super().__init__(step, code)
+        super().__init__(os.strerror(code or 0))
         self.step = step
         self.code = code or 0
+
+    @property
+    def is_final(self) -> bool:
+        return self.step in ("program", "directory") and self.code in _FINAL
 
 
 class Started:
@@ -48,13 +57,7 @@ class Started:
         """0 if it was killed."""
         self.cpu_s = 0.0
         self.peak_bytes = 0
-        self.past_bytes = 0
-        """A peak of an earlier job, which the kernel would report again."""
         self.is_out_of_memory = False
-
-    def begin_anew(self, children_bytes: int) -> None:
-        """Another job begins in the process: its peak counts from now on."""
-        self.peak_bytes, self.past_bytes = 0, children_bytes
 
 
 class StartedProcesses:
@@ -140,7 +143,7 @@ class StartedProcesses:
         try:
             os.chdir(cwd)
         except (OSError, ValueError) as error:
-            raise Refusal("directory", getattr(error, "errno", errno.EINVAL)) from None
+            raise Refused("directory", getattr(error, "errno", errno.EINVAL)) from None
         try:
             return _executed(argv, env, places)
         finally:
@@ -152,8 +155,7 @@ class StartedProcesses:
 
     def _owner(self, orphan: Process) -> Started | None:
         """The process that an orphan belongs to, if its end was not reported yet."""
-        found = self._by_mark.get(process_tree.mark(orphan.pid))
-        return found or next((one for one in self._by_mark.values() if one.pid == orphan.session), None)
+        return self._by_mark.get(process_tree.mark(orphan.pid))
 
     def _family(self, started: Started, orphans: list[Process] | None = None) -> list[Process]:
         main = present([started.pid]) if started.status is None else []
@@ -169,8 +171,7 @@ class StartedProcesses:
             main.status = status
         if started is not None:
             started.cpu_s += usage.ru_utime + usage.ru_stime
-            if main is None or usage.ru_maxrss * 1024 > started.past_bytes:
-                started.peak_bytes = max(started.peak_bytes, usage.ru_maxrss * 1024)
+            started.peak_bytes = max(started.peak_bytes, usage.ru_maxrss * 1024)
 
     def _settle_all(self) -> None:
         """Reports the trees of which nothing is left. Of the others kills the rest, after the grace of a stop."""
@@ -189,9 +190,8 @@ class StartedProcesses:
             self._end_ownerless(orphans)
 
     def _end_ownerless(self, orphans: list[Process]) -> None:
-        """Kills orphans whose process has ended. An orphan without a mark may belong to any of those that run."""
-        lost = [orphan for orphan in orphans if self._owner(orphan) is None]
-        if left := [orphan for orphan in lost if not self._by_mark or process_tree.mark(orphan.pid)]:
+        """Kills orphans whose process has ended. Those without a mark live until the spawner ends."""
+        if left := [orphan for orphan in orphans if process_tree.mark(orphan.pid) not in {0, *self._by_mark}]:
             process_tree.kill(functools.partial(process_tree.family, left))
 
     def _measure(self, started: Started, orphans: list[Process]) -> None:
@@ -225,8 +225,8 @@ def _executed(argv: list[str], env: dict[str, str], places: list[tuple[int, int,
             return os.posix_spawn(name, argv, env, file_actions=places, setsid=True)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.ENOMEM):
-                raise Refusal("fork", error.errno) from None
+                raise Refused("fork", error.errno) from None
             reason = error.errno or 0 if reason in _ABSENT else reason
         except ValueError:
             reason = errno.EINVAL
-    raise Refusal("program", reason)
+    raise Refused("program", reason)

@@ -17,9 +17,8 @@ from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors.context import Context
 from rota.executors.process.connection import Answer, Call, Channel, Message, Ready, Spent, Stop, Told, Wrote
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.lines import Lines, last_of
-from rota.executors.process.spawned import Spawned
+from rota.executors.process.spawned import ExitStatus, Spawned
 from rota.executors.process.spawner import Spawner
 
 log = logging.getLogger("rota.engine")
