@@ -77,17 +77,17 @@ class Pool(Processes):
         self.is_apart = is_apart
         self._patience_s = patience_s
         self._recycling = recycling or Recycling()
-        self._idle: dict[int | None, deque[WarmProcess]] = {}
+        self._idle: list[WarmProcess] = []
         self._waiting: deque[JobCall] = deque()
         self._busy = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._ending: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Processes that are being started or ended."""
         self._has_misfits = False
 
     @property
     def at_hand(self) -> int:  # type: ignore[override]
         """Idle processes, to be used while no other can be started; 0 if their memory limits do not fit."""
-        return 0 if self._has_misfits else sum(map(len, self._idle.values()))
+        return 0 if self._has_misfits else len(self._idle)
 
     def admit(self, call: JobCall) -> None:
         """Makes the call as soon as a process is free."""
@@ -111,11 +111,10 @@ class Pool(Processes):
 
     async def close(self) -> None:
         """After the last call: ends the processes, so that their atexit handlers run."""
-        for idle in self._idle.values():
-            while idle:
-                self._end(idle.pop())
-        if self._ending:
-            await asyncio.wait(self._ending, timeout=HANDLERS_S)
+        while self._idle:
+            self._end(self._idle.pop())
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=HANDLERS_S)
 
     def withdraw(self, call: JobCall) -> None:
         """The call, which has not begun, was cancelled."""
@@ -134,10 +133,10 @@ class Pool(Processes):
         if self._is_used_up(warm):
             self._end(warm)
         elif (call := self._next(warm)) is not None:
-            self._begin(call, warm)
+            warm.begin(call)
             return
         else:
-            self._idle.setdefault(warm.memory_bytes, deque()).append(warm)
+            self._idle.append(warm)
         self.leave()
 
     def _next(self, warm: WarmProcess | None = None) -> JobCall | None:
@@ -149,60 +148,41 @@ class Pool(Processes):
         return self._waiting.popleft()
 
     def _place(self, call: JobCall) -> None:
-        idle = self._idle.setdefault(call.memory_bytes, deque())
-        while idle:
-            warm = idle.pop()
+        for warm in [one for one in reversed(self._idle) if one.memory_bytes == call.memory_bytes]:
+            self._idle.remove(warm)
             if not warm.has_ended:
-                self._begin(call, warm)
+                warm.begin(call)
                 return
             self._end(warm)
         if not self.is_apart and self.starts.room == 0:
             self._busy -= 1
-            self._has_misfits = self._has_misfits or self.at_hand > 0
+            self._has_misfits = bool(self._idle)
             # No delay: nothing was tried here, and another worker may run it at once.
             call.answered.set_result(GivenBack(Reason.NOT_BEGUN, error=_not_started(self.starts.why)))
             return
-        # An idle process with another memory limit makes room.
-        for others in self._idle.values():
-            while others and sum(map(len, self._idle.values())) >= self.most:
-                self._end(others.popleft())
+        while len(self._idle) >= self.most:
+            self._end(self._idle.pop(0))  # Its memory limit differs.
         self._do(self._start_for(call))
 
-    def _begin(self, call: JobCall, warm: WarmProcess) -> None:
-        try:
-            warm.begin(call)
-        except Exception as error:  # The call cannot be encoded.
-            call.answered.set_exception(error)
-            self._end(warm)
-            self.leave()
-
     async def _start_for(self, call: JobCall) -> None:
-        try:
-            warm = await self._tried(call.memory_bytes)
-        except Exception as error:
-            if not call.answered.done():
-                call.answered.set_exception(error)
-            self.leave()
-            return
-        if isinstance(warm, WarmProcess) and not call.answered.done():
-            self._begin(call, warm)
-        elif isinstance(warm, WarmProcess):
-            self._free(warm)  # Its call was cancelled; another one may wait.
-        else:
-            if not call.answered.done():
-                call.answered.set_result(warm)
-            self.leave()
-
-    async def _tried(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
-        """Starts a process, and reports to the back-off whether that worked."""
         self.starts.begin()
-        warm = await self._start(memory_bytes)
+        try:
+            warm = await self._start(call.memory_bytes)
+        except Exception as error:
+            warm = repr(error)
         if isinstance(warm, WarmProcess):
             self._has_misfits = False
             self.starts.worked()
-        elif isinstance(warm, str):
+            if call.answered.done():
+                self._free(warm)  # Its call was cancelled; another one may wait.
+            else:
+                warm.begin(call)
+            return
+        if isinstance(warm, str):
             self.starts.failed(warm)
-        return warm
+        if not call.answered.done():
+            call.answered.set_result(warm if isinstance(warm, Failed) else not_started(call.claim, _not_started(warm)))
+        self.leave()
 
     async def _start(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
         on, outputs = Spawner() if self.is_apart else spawner.shared(), list[Lines]()
@@ -243,15 +223,12 @@ class Pool(Processes):
         return is_spent or bool(warm.spoilt) or warm.spent.rss_bytes > most_bytes
 
     def _end(self, warm: WarmProcess) -> None:
-        task = self._do(warm.end())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._do(warm.end())
 
-    def _do(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class ProcessExecutor(Executor):
@@ -283,14 +260,12 @@ class ProcessExecutor(Executor):
                 await self._stopped(call)
                 raise
             answer = call.answered.result()  # The answer came first, and the process may have begun another call.
-        if isinstance(answer, GivenBack | Failed):
-            return answer
         if isinstance(answer, Answer):
             context.usage, context.written = answer.usage, answer.written
             outcome: Outcome = answer.outcome
             return outcome
-        if isinstance(answer, str):
-            return not_started(claim, _not_started(answer))
+        if answer is not None:
+            return answer
         assert call.warm is not None
         try:
             return self._crashed(call.warm, await call.warm.end(), context)

@@ -30,7 +30,7 @@ from rota.executors.process.started_processes import Refused
 log = logging.getLogger("rota.engine")
 
 PROGRAM = str(Path(__file__).with_name("spawner_main.py"))
-RETRY_S = 0.05
+RETRY_S = 0.01
 CLOSED_S = 15.0
 LAST_S = 1.0
 """How long the kernel may take from the end of a spawner's sockets to its own."""
@@ -171,9 +171,11 @@ class _Line:
             return
         data = json.dumps(message).encode()  # Not msgspec, which refuses text that is not Unicode.
         pieces = [data[start : start + PART] for start in range(0, len(data), PART)]
+        is_waiting = bool(self._unsent)
         self._unsent.extend((b"+" + piece, ()) for piece in pieces[:-1])
         self._unsent.append((b"." + pieces[-1], fds))
-        self._flush()
+        if not is_waiting:
+            self._flush()
 
     def post(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         """Sends a short message if the socket takes it now; for what is repeated, or not vital."""
@@ -186,20 +188,13 @@ class _Line:
             data, fds = self._unsent[0]
             try:
                 socket.send_fds(self._socket, [data], list(fds))
-            except BlockingIOError:
-                self.loop.add_writer(self._socket, self._flush_again)
-                return
             except ConnectionError:
-                return  # The spawner is gone, which is about to be read.
+                return  # The spawner is gone, which `_listen` is about to read.
             except OSError:
-                # Too many descriptors are on their way, or the kernel is short of memory: both pass.
+                # The socket is full, too many descriptors are in flight, or the kernel is short of memory.
                 self.loop.call_later(RETRY_S, self._flush)
                 return
             self._unsent.popleft()
-
-    def _flush_again(self) -> None:
-        self.loop.remove_writer(self._socket)
-        self._flush()
 
     def _listen(self) -> None:
         while True:
@@ -237,7 +232,6 @@ class _Line:
         self.is_lost = True
         if not self.loop.is_closed():
             self.loop.remove_reader(self._socket)
-            self.loop.remove_writer(self._socket)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # Also ends the copy of a process that was forked from this one.
         self._socket.close()

@@ -44,6 +44,8 @@ from rota.executors.process.started_processes import LOOK_S, Refused, Started, S
 PART = 48 * 1024
 MOST_FDS = 8
 _SPACE = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
+FULL_S = 0.02
+"""How long the spawner waits before it writes again to a socket that had no space."""
 LAST_S = 10.0
 """How long the spawner waits at its end for processes that the kernel cannot end yet."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -89,6 +91,8 @@ class Spawner:
         self._clock = clock
         self._started = StartedProcesses(clock.monotonic)
         self._workers: dict[int, Worker] = {}
+        self._full: set[Line] = set()
+        """Sockets that had no space for all answers."""
         self._selector = selectors.DefaultSelector()
         self._watch(wakeup, self._reap)
         self._watch(owner.end, functools.partial(self._serve, owner))
@@ -112,11 +116,16 @@ class Spawner:
 
     def _idle_s(self) -> float | None:
         """How long there is nothing to do unless a message comes or a process ends."""
+        if self._full:
+            return FULL_S
         due_at = min([self._started.due_at, *(worker.until for worker in self._workers.values())])
         return None if due_at == math.inf else max(0.0, due_at - self._clock.monotonic())
 
     def _act(self) -> None:
         now = self._clock.monotonic()
+        full, self._full = self._full, set()
+        for line in full:
+            self._flush(line)
         self._started.act(now)
         if any(worker.until <= now for worker in self._workers.values()):
             self._serve(self._owner)  # If this process was stopped for a while, a longer lease may wait to be read.
@@ -142,9 +151,7 @@ class Spawner:
 
     # --- Messages -------------------------------------------------------------------------------------
 
-    def _serve(self, line: Line, events: int = selectors.EVENT_READ) -> None:
-        if events & selectors.EVENT_WRITE:
-            self._flush(line)
+    def _serve(self, line: Line, _: int = 0) -> None:
         while line.end.fileno() >= 0:
             try:
                 data, fds, is_cut = _receive(line.end)
@@ -211,20 +218,14 @@ class Spawner:
             self._flush(line)
 
     def _flush(self, line: Line) -> None:
-        if line.end.fileno() < 0:
-            return
-        is_full = False
-        while line.answers and not is_full:
-            try:
-                line.end.send(line.answers[0])
+        """Sends the answers; those for which the socket has no space are tried again soon."""
+        with contextlib.suppress(BlockingIOError):
+            while line.answers and line.end.fileno() >= 0:
+                with contextlib.suppress(ConnectionError):  # The process is gone, which is about to be read.
+                    line.end.send(line.answers[0])
                 del line.answers[0]
-            except BlockingIOError:
-                is_full = True
-            except OSError:
-                line.answers.clear()  # Its end is about to be read.
-        if is_full != bool(self._selector.get_key(line.end).events & selectors.EVENT_WRITE):
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_full else 0)
-            self._selector.modify(line.end, events, functools.partial(self._serve, line))
+        if line.answers:
+            self._full.add(line)
 
     # --- Worker processes -----------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from rota.executors.process.process_tree import Process, present
 
 LOOK_S, LOOK_LIMITED_S = 0.25, 0.1
 """How often the memory of all trees is measured, and how often if one of them has a limit."""
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _FINAL = {
     getattr(errno, name)
     for name in ("ENOENT", "EACCES", "EPERM", "ENOEXEC", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "E2BIG", "EINVAL")
@@ -214,19 +213,12 @@ def _account(started: Started) -> dict[str, Any]:
 
 
 def _executed(argv: list[str], env: dict[str, str], places: list[tuple[int, int, int]]) -> int:
-    """Starts the first program of that name that can be executed, in a session of its own."""
-    names = [argv[0]]
-    if "/" not in argv[0]:
-        names = [os.path.join(folder, argv[0]) for folder in env.get("PATH", os.defpath).split(":")]  # noqa: PTH118
-        names = [name for name in names if os.access(name, os.X_OK)] or names[-1:]
-    reason = errno.ENOENT
-    for name in names:
-        try:
-            return os.posix_spawn(name, argv, env, file_actions=places, setsid=True)
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.ENOMEM):
-                raise Refused("fork", error.errno) from None
-            reason = error.errno or 0 if reason in _ABSENT else reason
-        except ValueError:
-            reason = errno.EINVAL
-    raise Refused("program", reason)
+    """Starts the program in a session of its own, and returns its pid."""
+    os.environ["PATH"] = env.get("PATH", os.defpath)  # posix_spawnp searches the path of the process that calls it.
+    try:
+        return os.posix_spawnp(argv[0], argv, env, file_actions=places, setsid=True)
+    except OSError as error:
+        step = "fork" if error.errno in (errno.EAGAIN, errno.ENOMEM) else "program"
+        raise Refused(step, error.errno) from None
+    except ValueError:
+        raise Refused("program", errno.EINVAL) from None

@@ -41,10 +41,8 @@ class JobCall:
         self.memory_bytes = memory_bytes
         self.warm: WarmProcess | None = None
         """The process that makes the call, once it has begun."""
-        self.answered: asyncio.Future[Answer | GivenBack | Failed | str | None] = (
-            asyncio.get_running_loop().create_future()
-        )
-        """A text says why no process could be started; None that the process ended without an answer."""
+        self.answered: asyncio.Future[Answer | GivenBack | Failed | None] = asyncio.get_running_loop().create_future()
+        """None if the process ended without an answer; a GivenBack or a Failed if none could be started."""
 
 
 class WarmProcess:
@@ -156,11 +154,9 @@ class WarmProcess:
 
     def _answer(self, answer: Answer) -> None:
         call = self._ended_call()
-        if call is None:
-            return
-        if call.answered.done():  # It was cancelled, and its process is being stopped.
-            self._say_last()
-        else:
+        if (
+            call is not None and not call.answered.done()
+        ):  # Otherwise it was cancelled, and its process is being stopped.
             self.jobs += 1
             self.spent, self.spoilt = answer.spent, answer.spoilt
             if self.spoilt and call.claim.job not in _spoilers:
@@ -173,7 +169,7 @@ class WarmProcess:
         """The connection has ended: the process has, or is about to."""
         if not self._greeting.done():
             self._greeting.set_result(None)
-        self._say_last()
+        self._last_word.set_result(None)
         call = self._ended_call()
         if call is not None and not call.answered.done():
             call.answered.set_result(None)
@@ -185,10 +181,6 @@ class WarmProcess:
         for output in self._outputs:
             output.write = None
         return call
-
-    def _say_last(self) -> None:
-        if not self._last_word.done():
-            self._last_word.set_result(None)
 
     def _drain(self) -> None:
         for output in self._outputs:
