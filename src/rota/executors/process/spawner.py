@@ -43,20 +43,16 @@ class Spawner:
         """`inherited` is the descriptor of a socket to a spawner of the supervisor, and the pid of that."""
         self._inherited = inherited
         self._line: _Line | None = None
-        self._is_closed = False
+        self.is_closed = False
 
     @property
     def pid(self) -> int | None:
         """Of the spawner's process, if it was needed so far."""
         return None if self._line is None else self._line.pid
 
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
     def start(self) -> None:
         """Launches the process, if there is none. From the thread of the event loop."""
-        if self._is_closed:
+        if self.is_closed:
             raise Refused("spawner", errno.ESHUTDOWN)
         if self._line is None or self._line.is_lost:
             try:
@@ -115,7 +111,7 @@ class Spawner:
 
     def close(self) -> None:
         """At once: everything that was started is killed, and a spawner of our own ends."""
-        self._is_closed = True
+        self.is_closed = True
         if self._line is not None:
             self._line.close()
 
@@ -205,23 +201,22 @@ class _Line:
             except OSError:
                 data = b""
             if not data:
-                self._lose()
+                self._hang_up()
+                self._sweeping = self.loop.create_task(self._sweep())
                 return
             answer = decode(data)
             spawned = self._spawned.get(answer.id)
             if spawned is not None and spawned.hear(answer):
                 del self._spawned[answer.id]
 
-    def _lose(self) -> None:
-        """The spawner died. Whatever it has started is found by its mark, and killed."""
-        self._hang_up()
-        self._sweeping = self.loop.create_task(self._sweep())
-        self._sweeping.add_done_callback(lambda _: self._settle("the spawner, which starts processes, died"))
-
     async def _sweep(self) -> None:
-        await asyncio.wait([self.gone], timeout=LAST_S)
-        with contextlib.suppress(RuntimeError):  # The event loop is about to close.
-            await end_left_behind()
+        """The spawner died: kills the processes that it has started, and reports them as lost."""
+        try:
+            await asyncio.wait([self.gone], timeout=LAST_S)
+            with contextlib.suppress(RuntimeError):  # The event loop is about to close.
+                await end_left_behind()
+        finally:
+            self._settle("the spawner, which starts processes, died")
 
     def close(self) -> None:
         if not self.is_lost:
