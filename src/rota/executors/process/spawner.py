@@ -24,7 +24,7 @@ from typing import Any
 from rota.executors.process import process_tree
 from rota.executors.process.hiding import bare_environment
 from rota.executors.process.spawned import Spawned, decode
-from rota.executors.process.spawner_main import PART
+from rota.executors.process.spawner_main import PART, SOCKET_FD
 from rota.executors.process.started_processes import Refused
 
 log = logging.getLogger("rota.engine")
@@ -291,9 +291,9 @@ def _launched() -> tuple[socket.socket, int]:
     places = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+        (os.POSIX_SPAWN_DUP2, theirs.fileno(), SOCKET_FD),
     ]
-    command = [sys.executable, "-I", "-S", PROGRAM, "3", str(os.getpid())]
+    command = [sys.executable, "-I", "-S", PROGRAM, str(os.getpid())]
     try:
         return ours, os.posix_spawn(sys.executable, command, bare_environment(), file_actions=places)
     except BaseException:
