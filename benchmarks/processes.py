@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.place import ROOT
-from rota.executors.process.exit_status import signal_name
+from rota.executors.process.spawned import signal_name
 
 STOP_S = 20.0
 MOST_WORDS = 4_000

@@ -103,10 +103,9 @@ if os.fork():
     os.wait()
     os._exit(0)
 from rota.executors.process.hiding import hide
-from rota.executors.process.meter import Meter, Peak
-peak = Peak()
+from rota.executors.process.meter import Meter
+meter = Meter()
 hide()
-meter = Meter(peak)
 held = b"x" * 200_000_000
 del held
 meter.end()

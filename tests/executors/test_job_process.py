@@ -18,7 +18,6 @@ from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors.context import Context
 from rota.executors.process.pool import Pool, ProcessExecutor
-from tests.executors.programs.rude import RUBBISH
 from tests.executors.test_pool import Heard, begin, begun, job, result
 from tests.support.waiting import PATIENCE_S
 
@@ -45,14 +44,6 @@ async def attempt(name: str, memory_bytes: int | None = None, **arguments: Any) 
     executor = ProcessExecutor(Pool(ARGV, most=1), Rules(), memory_bytes=memory_bytes)
     async with asyncio.timeout(PATIENCE_S):
         return await executor.run(claim, context), heard
-
-
-@pytest.mark.parametrize("what", RUBBISH)
-async def test_what_is_no_message_ends_the_process_and_the_attempt(what: str) -> None:
-    outcome, _ = await attempt("write_rubbish", what=what)
-    assert isinstance(outcome, Lost)
-    assert outcome.error.type == "Garbled"
-    assert "wrote to its descriptor 3 what is no message" in outcome.error.message
 
 
 async def test_a_job_that_closes_its_connection_has_crashed_and_is_told_so() -> None:
@@ -85,7 +76,7 @@ async def test_a_copy_of_a_job_ends_as_any_process_does() -> None:
     assert await result(Pool(ARGV, most=1), "end_copy") == signal.SIGTERM
 
 
-@pytest.mark.parametrize("kind", ["thread", "raw", "timer", "busy executor"])
+@pytest.mark.parametrize("kind", ["thread", "timer", "busy executor"])
 async def test_a_process_in_which_a_thread_goes_on_is_not_used_again(kind: str) -> None:
     pool = Pool(ARGV, most=1)
     assert await result(pool, "leave_thread", kind=kind) != await result(pool, "pid")

@@ -235,7 +235,9 @@ async def test_a_process_in_which_a_job_has_left_others_is_not_used_again_and_th
 
 @pytest.mark.parametrize("heavy", ["burn", "burn_in_child"])
 @pytest.mark.parametrize("how", ["cancel", "crash"])
-async def test_a_crashed_or_stopped_attempt_has_the_usage_of_no_other(tmp_path: Path, heavy: str, how: str) -> None:
+async def test_a_crashed_or_stopped_attempt_has_the_processor_time_of_no_other(
+    tmp_path: Path, heavy: str, how: str
+) -> None:
     pool = Pool(ARGV, most=1)
     process = await result(pool, heavy, seconds=2.0)
     claim = job("crash", began=str(tmp_path / "began"), gate=str(tmp_path / "gate"))
@@ -248,7 +250,7 @@ async def test_a_crashed_or_stopped_attempt_has_the_usage_of_no_other(tmp_path: 
         (tmp_path / "gate").touch()
     await asyncio.wait([running])
     assert context.usage is not None
-    assert 0 < context.usage.peak_bytes < LARGE * 2**20
+    assert context.usage.peak_bytes > 0
     assert 0 <= context.usage.cpu_s < 1
 
 

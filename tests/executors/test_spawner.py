@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from rota.executors.process import hiding, process_tree, spawner
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.process_tree import Process
-from rota.executors.process.spawned import Refused, Spawned
+from rota.executors.process.spawned import ExitStatus, Spawned
 from rota.executors.process.spawner import Spawner
+from rota.executors.process.started_processes import Refused
 from tests.support.waiting import eventually
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -169,16 +169,15 @@ async def test_nothing_is_left_of_one_command_while_others_go_on(on: Spawner, no
     assert all(process_tree.read(other.pid) is not None for other in others)
 
 
-async def test_what_takes_off_its_mark_ends_with_the_last_command_at_the_latest(
+async def test_a_daemon_that_takes_off_its_mark_ends_with_the_spawner(
     on: Spawner, nowhere: int, tmp_path: Path
 ) -> None:
-    other = await spawn(on, nowhere, "sleep", "1000")
     argv = ("prlimit", "--rttime=unlimited:", sys.executable, FAMILY, str(tmp_path / "pids"), "leave")
     assert (await end_of(on, nowhere, *argv)).exit_code == 0
-    assert process_tree.read(other.pid) is not None
-    other.kill()
-    await other.wait()
-    await asyncio.to_thread(eventually, lambda: members(tmp_path / "pids") == [])
+    assert members(tmp_path / "pids")
+    on.close()
+    await on.closed()
+    assert members(tmp_path / "pids") == []
 
 
 async def test_a_spawner_that_was_stopped_can_be_closed(on: Spawner, nowhere: int, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from rota.executors.context import Context
 from rota.executors.port import Processes
 from rota.executors.process.command import Command, CommandExecutor
 from rota.executors.process.pool import Pool, ProcessExecutor
-from rota.executors.process.start_backoff import FIRST_REST_S, LONGEST_REST_S, StartBackoff
+from rota.executors.process.start_backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, StartBackoff
 from tests.executors.test_command import claim_of
 from tests.executors.test_pool import ARGV, begin, begun, job
 from tests.support.waiting import PATIENCE_S
@@ -66,52 +66,38 @@ def starts() -> tuple[StartBackoff, ManualClock]:
 def test_each_rest_is_longer_up_to_a_limit_and_ends_with_one_try() -> None:
     known, clock = starts()
     assert known.room is None
-    rest_s = FIRST_REST_S
+    rest_s = FIRST_PAUSE_S
     for _ in range(8):
-        start = known.begin()
-        start.failed("no memory")
+        known.begin()
+        known.failed("no memory")
         assert known.why == "no memory"
         assert known.room == 0
         clock.advance(rest_s - 0.01)
         assert known.room == 0
         clock.advance(0.01)
         assert known.room == 1
-        rest_s = min(LONGEST_REST_S, 2 * rest_s)
-    tried = known.begin()
+        rest_s = min(LONGEST_PAUSE_S, 2 * rest_s)
+    known.begin()
     assert known.room == 0, "one at a time"
-    tried.worked()
+    known.worked()
     assert known.room is None
     assert known.why == ""
-    known.begin().failed("again")
-    clock.advance(FIRST_REST_S)
+    known.begin()
+    known.failed("again")
+    clock.advance(FIRST_PAUSE_S)
     assert known.room == 1, "it begins anew"
 
 
 def test_what_fails_together_is_one_failure() -> None:
     known, clock = starts()
-    together = [known.begin() for _ in range(5)]
-    clock.advance(0.5)
-    together[0].failed("no memory")
-    clock.advance(0.5)
-    for start in together[1:-1]:
-        start.failed("no memory")
-    clock.advance(FIRST_REST_S / 2)
-    assert known.room == 0, "one is still under way"
-    together[-1].worked()
-    assert known.room == 1, "the rest counts from the first failure, and what began before that does not end it"
-
-
-def test_only_the_first_word_on_a_start_counts() -> None:
-    known, _ = starts()
-    start = known.begin()
-    start.dropped()
-    start.failed("too late")
-    assert known.room is None
-    start = known.begin()
-    start.failed("no memory")
-    start.dropped()
-    start.worked()
-    assert known.why == "no memory"
+    for _ in range(5):
+        known.begin()
+    for _ in range(4):
+        known.failed("no memory")
+        clock.advance(FIRST_PAUSE_S / 4)
+    assert known.room == 1, "the pause counts from the first failure"
+    known.failed("no memory")
+    assert known.room == 1
 
 
 def given_back(outcome: Outcome) -> GivenBack:
@@ -130,7 +116,7 @@ async def test_a_pool_that_cannot_start_processes_turns_away_what_comes_until_on
     assert turned_away.delay_s == 0, "nothing was tried: somebody else may have it at once"
     assert turned_away.error is not None
     assert "exit code 3" in turned_away.error.message, "it says what the last try has met"
-    machine.clock.advance(FIRST_REST_S)
+    machine.clock.advance(FIRST_PAUSE_S)
     assert isinstance(await machine.run(), Succeeded)
     assert machine.pool.starts.room is None
 
@@ -140,7 +126,7 @@ async def test_what_waits_for_a_process_is_turned_away_with_the_first_that_gets_
     outcomes = [given_back(one) for one in await asyncio.gather(*(machine.run() for _ in range(20)))]
     assert sum(one.delay_s > 0 for one in outcomes) <= machine.pool.most
     machine.recover()
-    machine.clock.advance(FIRST_REST_S)
+    machine.clock.advance(FIRST_PAUSE_S)
     assert isinstance(await machine.run(), Succeeded), "all places are free again"
     assert all(isinstance(one, Succeeded) for one in await asyncio.gather(*(machine.run() for _ in range(4))))
 
@@ -161,7 +147,7 @@ async def test_processes_that_there_are_go_on_while_no_other_can_be_started(mach
     assert capacity.room().isolated == 1
     assert given_back(await machine.run(memory_bytes=2**30)).delay_s == 0
     assert capacity.room().isolated == 0, "what comes needs another: to claim it would be a waste"
-    machine.clock.advance(FIRST_REST_S)
+    machine.clock.advance(FIRST_PAUSE_S)
     assert capacity.room().isolated == 1
     machine.recover()
     assert isinstance(await machine.run(memory_bytes=2**30), Succeeded)
@@ -196,10 +182,11 @@ async def test_commands_of_a_worker_rest_together_and_go_on_together(monkeypatch
         assert given_back(await run_command(one)).delay_s > 0
     assert capacity.room() == Room(None, 0)
     assert given_back(await run_command(other)).delay_s == 0
-    clock.advance(FIRST_REST_S)
+    clock.advance(FIRST_PAUSE_S)
     assert capacity.room() == Room(None, 1)
     assert not isinstance(await run_command(other), GivenBack)
-    assert capacity.room() == Room(None, 1), "a program that is not there says nothing of the machine"
+    assert capacity.room() == Room(None, 0), "a program that is not there says nothing of the machine"
+    clock.advance(2 * FIRST_PAUSE_S)
     assert isinstance(await run_command(one), Succeeded)
     assert capacity.room() == UNBOUNDED
 
@@ -211,8 +198,8 @@ async def test_commands_go_on_as_soon_as_one_has_started_not_when_it_has_ended(t
     shared = Processes(StartBackoff(COMMANDS, clock.monotonic))
     executor = CommandExecutor(Command(argv=["sh", "-c", script]), processes=shared)
     capacity = ProcessCapacity({"one": executor}, clock)
-    executor.starts.begin().failed("no memory")
-    clock.advance(FIRST_REST_S)
+    executor.starts.failed("no memory")
+    clock.advance(FIRST_PAUSE_S)
     running = asyncio.ensure_future(run_command(executor))
     async with asyncio.timeout(PATIENCE_S):
         while capacity.room() != UNBOUNDED:  # noqa: ASYNC110

@@ -17,7 +17,7 @@ from rota.executors.process.connection import Ready
 from rota.executors.process.exiting import exit_in_order
 from rota.executors.process.hiding import hide
 from rota.executors.process.job_process import JobProcess
-from rota.executors.process.meter import Peak
+from rota.executors.process.meter import Meter
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     arguments = process_arguments().parse_args()
     end = connection.take_connection()  # First, so that it has descriptor 3.
     die_with(os.getppid())
-    peak = Peak()
+    meter = Meter()
     hide()
     faulthandler.enable()  # The stack of a crash is in the last lines of the attempt's log.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -35,7 +35,7 @@ def main() -> None:
     except (RotaError, OSError) as error:
         connection.send(end, Ready(payload.clean(str(error))))
         exit_in_order(1)
-    process = JobProcess(end, app.functions(), peak)
+    process = JobProcess(end, app.functions(), meter)
     process.greet()
     code = process.serve()
     app.close()

@@ -15,7 +15,7 @@ from rota.engine import tether
 from rota.engine.loop import Loop
 from rota.engine.port import WorkerStore
 from rota.engine.wire_server import Saw
-from rota.executors.process.exit_status import signal_name
+from rota.executors.process.spawned import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
 

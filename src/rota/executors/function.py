@@ -31,7 +31,7 @@ from rota.executors.signature import Signature
 log = logging.getLogger("rota.engine")
 
 _NOTHING = Succeeded("null")
-_NOT_COMMITTED = Failed(
+NOT_COMMITTED = Failed(
     payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
 )
 
@@ -111,7 +111,7 @@ class FunctionExecutor(Executor):
         if context.is_stopping and context.saw_stop:
             return None
         # If the job's own transaction was committed, this report comes too late and changes nothing.
-        return _NOT_COMMITTED if context.written is not None else self.returned(value)
+        return NOT_COMMITTED if context.written is not None else self.returned(value)
 
     def prepare(self, arguments: str, context: Context) -> tuple[list[Any], dict[str, Any]] | Failed:
         """The call's arguments, or the failure that arguments which no longer fit end in."""

@@ -1,8 +1,7 @@
-"""An app whose jobs fork, write where they must not, and leave threads in their process."""
+"""An app whose jobs fork, close their connection, and leave threads in their process."""
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import os
 import queue
@@ -19,13 +18,6 @@ from rota.domain.errors import UsageError
 
 app = App("rude")
 CONNECTION = 3
-NOT_TEXT = b"\x93\xa5Wrote\xa3\xff\xff\xff\xa1x"
-RUBBISH = {
-    "text": b"hello\n",
-    "half a message": b"\x00\x00\x10\x00",
-    "not utf-8": b"\xc1" + len(NOT_TEXT).to_bytes(4, "big") + NOT_TEXT,
-    "too deep": b"\xc1" + (100_000).to_bytes(4, "big") + b"\x91" * 100_000,
-}
 kept: list[Any] = []
 
 
@@ -42,11 +34,6 @@ def forked(does: Callable[[], None]) -> int:
 @app.job(isolation="process")
 def pid() -> int:
     return os.getpid()
-
-
-@app.job(isolation="process")
-def write_rubbish(what: str) -> None:
-    os.write(CONNECTION, RUBBISH[what])
 
 
 @app.job(isolation="process")
@@ -116,9 +103,7 @@ async def wait_async(began: str, gate: str) -> int:
     return os.getpid()
 
 
-def talk(begun: threading.Event | None = None) -> None:
-    if begun is not None:
-        begun.set()
+def talk() -> None:
     for _ in range(6000):
         print("still here")
         time.sleep(0.1)  # sleep: it goes on for much longer than its job.
@@ -129,10 +114,6 @@ async def leave_thread(kind: str) -> int:
     match kind:
         case "thread":
             threading.Thread(target=talk, daemon=True).start()
-        case "raw":
-            begun = threading.Event()
-            _thread.start_new_thread(talk, (begun,))
-            begun.wait()
         case "timer":
             kept.append(threading.Timer(600, os._exit, [3]))
             kept[-1].daemon = True

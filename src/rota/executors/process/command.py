@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -26,11 +26,11 @@ from rota.executors import reference
 from rota.executors.context import Context
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
-from rota.executors.process.exit_status import ExitStatus
-from rota.executors.process.lines import Lines, last_of
-from rota.executors.process.spawned import Refused
+from rota.executors.process.lines import CHUNK, Lines, last_of
+from rota.executors.process.spawned import ExitStatus
 from rota.executors.process.spawner import Spawner
-from rota.executors.process.start_backoff import Start, StartBackoff, not_started, not_tried
+from rota.executors.process.start_backoff import StartBackoff, not_started
+from rota.executors.process.started_processes import Refused
 from rota.executors.reference import NO_SECRETS, Missing, Reference, Secrets
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
@@ -179,7 +179,6 @@ class CommandExecutor(Executor):
         self.processes = processes or Processes(StartBackoff(COMMANDS))
         self.starts = self.processes.starts
         self._most_result_bytes = most_result_bytes
-        self._spawner: Spawner | None = None
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
         context.usage = Usage()
@@ -196,40 +195,37 @@ class CommandExecutor(Executor):
 
     async def _run(self, claim: Claim, context: Context, call: _Call) -> Outcome:
         if self.starts.room == 0:
-            return not_tried(_no_process(self.starts.why))
+            return GivenBack(Reason.NOT_BEGUN, error=_no_process(self.starts.why))  # Another worker may run it at once.
         kept = None
         if self.command.result != "none":
             kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
-        start, self._spawner = self.starts.begin(), spawner.shared()
-        on = self._spawner.apart() if claim.is_suspect else self._spawner
+        on = Spawner() if claim.is_suspect else spawner.shared()
+        self.starts.begin()
         try:
-            with _lines("stdout", context, call, kept) as out, _lines("stderr", context, call) as err:
-                status = await self._ended(on, call, out, err, context, start)
+            keep = None if kept is None else kept.keep
+            with _lines("stdout", context, call, keep) as out, _lines("stderr", context, call) as err:
+                status = await self._ended(on, call, out, err, context)
         except Refused as refused:
-            return _not_started(claim, refused, call, start)
+            return self._not_started(claim, refused, call)
         except OSError as error:
-            return _not_started(claim, Refused("descriptors", error.errno or 0), call, start)
+            return self._not_started(claim, Refused("descriptors", error.errno or 0), call)
         finally:
-            start.dropped()
-            if on is not self._spawner:
+            if claim.is_suspect:
                 on.close()
         if status.error:
             # With a spawner of its own the command has killed that itself; otherwise any other may have.
             lost = payload.error("SpawnerLost", f"the command {status.how}: {status.error}", last_of(out, err))
-            return Lost(lost, shared=on is self._spawner)
+            return Lost(lost, shared=not claim.is_suspect)
         return self._outcome(status, out, err, kept)
 
     def abandon(self) -> None:
-        if self._spawner is not None:
-            self._spawner.close()
+        spawner.shared().close()
 
-    async def _ended(
-        self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context, start: Start
-    ) -> ExitStatus:
+    async def _ended(self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context) -> ExitStatus:
         """How the command ended. A cancel ends the command first."""
         where = (call.argv, call.environment, call.directory)
         spawned = await on.spawn(*where, out.writing, err.writing, memory_bytes=self.command.memory_bytes)
-        start.worked()
+        self.starts.worked()
         out.opened()
         err.opened()
         try:
@@ -240,6 +236,17 @@ class CommandExecutor(Executor):
             raise
         context.usage = status.usage
         return status
+
+    def _not_started(self, claim: Claim, refused: Refused, call: _Call) -> Failed | GivenBack:
+        match refused.step:
+            case "program":
+                what = f"the program {call.argv[0]!r} cannot be started"
+            case "directory":
+                what = f"the directory {call.directory!r} cannot be entered"
+            case _:
+                self.starts.failed(str(refused))
+                return not_started(claim, _no_process(str(refused)))
+        return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
     def _inherited(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
@@ -267,25 +274,13 @@ class CommandExecutor(Executor):
             return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
 
 
-def _not_started(claim: Claim, refused: Refused, call: _Call, start: Start) -> Failed | GivenBack:
-    match refused.step:
-        case "program":
-            what = f"the program {call.argv[0]!r} cannot be started"
-        case "directory":
-            what = f"the directory {call.directory!r} cannot be entered"
-        case _:
-            start.failed(str(refused))
-            return not_started(claim, _no_process(str(refused)))
-    return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
-
-
 def _no_process(why: str) -> Error:
     return payload.error("NotStarted", f"no process could be started for the command: {why}")
 
 
 @contextlib.contextmanager
-def _lines(stream: str, context: Context, call: _Call, kept: _Kept | None = None) -> Iterator[Lines]:
-    lines = Lines(stream, lambda name, texts: context.write_output(name, call.secrets.mask_all(texts)), kept)
+def _lines(stream: str, context: Context, call: _Call, keep: Callable[[bytes], None] | None = None) -> Iterator[Lines]:
+    lines = Lines(stream, lambda name, texts: context.write_output(name, call.secrets.mask_all(texts)), keep)
     try:
         yield lines
     finally:
@@ -300,37 +295,23 @@ class _Kept:
         self._most_bytes = most_bytes
         self._keeps_all = keeps_all
         self._kept = bytearray()
-        self._is_line_over = False
-        self._is_too_much = False
-
-    def text(self) -> str:
-        if self._is_too_much:
-            what = "output" if self._keeps_all else "last line of its output"
-            raise ArgumentsError(f"the {what} is longer than {self._most_bytes:,} bytes, which are stored at most")
-        return self._kept.decode(errors="replace").strip()
+        self._is_cut = False
 
     def keep(self, data: bytes) -> None:
-        if not self._keeps_all:
-            lines = data.split(b"\n")
-            for index, line in enumerate(lines):
-                self._keep_line(line)
-                self._is_line_over = self._is_line_over or index < len(lines) - 1
-        elif not self._is_too_much:
-            self._add(data)
-
-    def _keep_line(self, data: bytes) -> None:
-        """Adds to the kept line. After its end, the first text that is not blank begins another."""
-        if self._is_line_over and data.strip():
-            self._kept.clear()
-            self._is_line_over = self._is_too_much = False
-        if not self._is_line_over and not self._is_too_much:
-            self._add(data)
-
-    def _add(self, data: bytes) -> None:
         self._kept += data
-        if len(self._kept) > self._most_bytes:
-            self._is_too_much = True
-            self._kept.clear()
+        if len(self._kept) > 2 * self._most_bytes + CHUNK:
+            del self._kept[: -self._most_bytes - 1]
+            self._is_cut = True
+
+    def text(self) -> str:
+        data, is_whole = bytes(self._kept).strip(), not self._is_cut
+        if not self._keeps_all:
+            _, newline, data = data.rpartition(b"\n")
+            is_whole = is_whole or bool(newline)
+        if not is_whole or len(data) > self._most_bytes:
+            what = "output" if self._keeps_all else "last line of its output"
+            raise ArgumentsError(f"the {what} is longer than {self._most_bytes:,} bytes, which are stored at most")
+        return data.decode(errors="replace").strip()
 
 
 def filled(

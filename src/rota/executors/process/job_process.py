@@ -27,19 +27,16 @@ from rota.domain.errors import UsageError
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Outcome
 from rota.executors.context import Context
-from rota.executors.function import FunctionExecutor
+from rota.executors.function import NOT_COMMITTED, FunctionExecutor
 from rota.executors.process import connection
 from rota.executors.process.connection import STOPPED, Answer, Call, Caller, Message, Ready, Told, Wrote
 from rota.executors.process.fork_guard import Original
 from rota.executors.process.lines import MOST_LINE
-from rota.executors.process.meter import Meter, Peak
+from rota.executors.process.meter import Meter
 from rota.executors.process.process_baseline import ProcessBaseline
 
 LAST_TASKS_S = 1.0
 """How long tasks that a function has left behind may take to end."""
-_NOT_COMMITTED = Failed(
-    payload.error("NotCommitted", "the job returned, but the transaction in which it completed was not committed")
-)
 
 
 class Stopped(BaseException):
@@ -49,7 +46,7 @@ class Stopped(BaseException):
 class JobProcess:
     """Serves one connection until its end."""
 
-    def __init__(self, end: socket.socket, targets: Mapping[str, FunctionExecutor], peak: Peak | None = None) -> None:
+    def __init__(self, end: socket.socket, targets: Mapping[str, FunctionExecutor], meter: Meter) -> None:
         self._end = end
         self._targets = targets
         self._context: Context | None = None
@@ -60,7 +57,7 @@ class JobProcess:
         self._is_speaking = False
         self._mouth = threading.Lock()
         self._caller = Caller(end)
-        self._meter = Meter(peak)
+        self._meter = meter
         self._baseline = ProcessBaseline()
         self._original = Original()
         self._variables = contextvars.copy_context()
@@ -69,6 +66,7 @@ class JobProcess:
     def greet(self) -> None:
         """Says that the app is loaded, and how much memory that took."""
         self._listens()
+        self._meter.end()
         self._say(Ready(spent=self._meter.spent))
 
     def serve(self) -> int:
@@ -113,7 +111,7 @@ class JobProcess:
         finally:
             self._context = context.notes = None
             gc.collect(0)
-        return (_NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
+        return (NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         """A line of `ctx.log`. Printed and logged lines go through the pipes, and so do all lines of a forked copy."""
@@ -138,17 +136,16 @@ class JobProcess:
 
     def _say(self, message: Message) -> None:
         """From any thread of the job. A stop waits until the message is complete."""
-        if threading.current_thread() is not threading.main_thread():
-            with self._mouth:
-                connection.send(self._end, message)
-            return
-        self._is_speaking = True
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main:
+            self._is_speaking = True
         try:
             with self._mouth:
                 connection.send(self._end, message)
         finally:
-            self._is_speaking = False
-        if self._is_asked and not self._is_told:
+            if is_main:
+                self._is_speaking = False
+        if is_main and self._is_asked:
             self._raise()
 
     def _called(self, target: FunctionExecutor, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 CHUNK = 1 << 16
 MOST_CHUNKS = 1 << 16
@@ -17,19 +16,13 @@ MOST_LAST = 16 * 1024
 Write = Callable[[str, list[str]], None]
 
 
-class Keeper(Protocol):
-    """Sees all that comes, as it comes."""
-
-    def keep(self, data: bytes) -> None: ...
-
-
 class Lines:
     """One pipe. `writing` is for the process; `write` gets the lines, as long as it is set. A long line is cut."""
 
-    def __init__(self, stream: str, write: Write | None = None, keeper: Keeper | None = None) -> None:
+    def __init__(self, stream: str, write: Write | None = None, keep: Callable[[bytes], None] | None = None) -> None:
         self.stream = stream
         self.write = write
-        self._keeper = keeper
+        self._keep = keep
         self._reading, self.writing = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._reading, False)
         self._loop = asyncio.get_running_loop()
@@ -87,8 +80,8 @@ class Lines:
         if not piece:
             self._hang_up()
             return False
-        if self._keeper is not None:
-            self._keeper.keep(piece)
+        if self._keep is not None:
+            self._keep(piece)
         end = piece.rfind(b"\n") + 1
         if end:
             self._give(self._lines(piece[:end]))

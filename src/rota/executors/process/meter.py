@@ -19,55 +19,37 @@ MOST_TEXT = 256
 _PAGE = os.sysconf("SC_PAGESIZE")
 
 
-class Peak:
-    """The peak memory of this process, as the kernel keeps it.
+class Meter:
+    """Measures one job after the other in this process.
 
-    To be made before the process is made not dumpable (`hiding`): after that its own user may not open the file.
+    To be made before the process is made not dumpable (`hiding`): after that its own user may not open the files.
     """
 
     def __init__(self) -> None:
-        self._fd = _opened("/proc/self/clear_refs", os.O_WRONLY)
-        self._file = _identity(self._fd)
-
-    def forget(self) -> None:
-        """Resets the peak to the memory that is held now."""
-        # A job may have closed the descriptor and opened a file of its own that has its number.
-        if self._file is not None and _identity(self._fd) == self._file:
-            with contextlib.suppress(OSError):
-                os.write(self._fd, b"5")
-
-
-class Meter:
-    """Measures one job after the other in this process."""
-
-    def __init__(self, peak: Peak | None = None) -> None:
         self._sizes = _opened("/proc/self/statm", os.O_RDONLY)
-        self._peak = peak or Peak()
+        self._resets = _opened("/proc/self/clear_refs", os.O_WRONLY)
         self._cpu_s = 0.0
-        self._children_s = 0.0
         self.spent = Spent()
         """What this process had cost when the last job had ended."""
         self.end()
 
     def begin(self) -> None:
-        self._cpu_s, _, peak_bytes, _ = _spent()
+        self._cpu_s, peak_bytes = _spent()
         if peak_bytes > self.spent.rss_bytes + NEAR_BYTES:
-            self._peak.forget()
+            with contextlib.suppress(OSError):
+                os.write(self._resets, b"5")  # The peak becomes the memory that is held now.
 
     def end(self) -> Usage:
-        cpu_s, children_s, peak_bytes, children_bytes = _spent()
+        cpu_s, peak_bytes = _spent()
         rss_bytes = self._resident()
-        # A child that has ended may have held a lot together with this process.
-        is_past_peak = peak_bytes > rss_bytes + NEAR_BYTES or children_s > self._children_s
-        self._children_s = children_s
-        self.spent = Spent(cpu_s, rss_bytes, children_bytes, is_past_peak)
+        self.spent = Spent(cpu_s, rss_bytes)
         return Usage(cpu_s=cpu_s - self._cpu_s, peak_bytes=max(peak_bytes, rss_bytes))
 
     def _resident(self) -> int:
         try:
             return int(os.pread(self._sizes, MOST_TEXT, 0).split()[1]) * _PAGE
         except (OSError, ValueError, IndexError):
-            return 0  # There is no /proc, or a job has closed the descriptor.
+            return 0  # There is no /proc.
 
 
 def _opened(path: str, how: int) -> int:
@@ -77,16 +59,7 @@ def _opened(path: str, how: int) -> int:
         return -1
 
 
-def _identity(fd: int) -> tuple[int, int] | None:
-    try:
-        found = os.fstat(fd)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _spent() -> tuple[float, float, int, int]:
-    """Processor seconds with and of ended children; the peak of this process and of one of them."""
+def _spent() -> tuple[float, int]:
+    """The processor seconds of this process and its ended children, and the peak memory of this process."""
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    children_s = others.ru_utime + others.ru_stime
-    return own.ru_utime + own.ru_stime + children_s, children_s, own.ru_maxrss * 1024, others.ru_maxrss * 1024
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime, own.ru_maxrss * 1024

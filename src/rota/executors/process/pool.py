@@ -29,17 +29,16 @@ from rota.executors.context import Completions, Context
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
 from rota.executors.process.connection import STOPPED, Answer
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.exiting import HANDLERS_S
 from rota.executors.process.lines import Lines
-from rota.executors.process.spawned import Refused
-from rota.executors.process.start_backoff import StartBackoff, not_started, not_tried
+from rota.executors.process.spawned import ExitStatus
+from rota.executors.process.spawner import Spawner
+from rota.executors.process.start_backoff import StartBackoff, not_started
+from rota.executors.process.started_processes import Refused
 from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
 
 KEPT_SHARE = 4
 """Of the memory that a job may have, at most one part in so many may be taken when it begins."""
-CONNECTION_FD = 3
-"""Where a job process has its connection to the worker."""
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
@@ -77,19 +76,18 @@ class Pool(Processes):
         self.most = most or max(2, os.cpu_count() or 2)
         self.is_apart = is_apart
         self._patience_s = patience_s
-        self._is_impatient = False
         self._recycling = recycling or Recycling()
-        self._idle: dict[int | None, deque[WarmProcess]] = {}
+        self._idle: list[WarmProcess] = []
         self._waiting: deque[JobCall] = deque()
         self._busy = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._ending: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Processes that are being started or ended."""
         self._has_misfits = False
 
     @property
     def at_hand(self) -> int:  # type: ignore[override]
         """Idle processes, to be used while no other can be started; 0 if their memory limits do not fit."""
-        return 0 if self._has_misfits else sum(map(len, self._idle.values()))
+        return 0 if self._has_misfits else len(self._idle)
 
     def admit(self, call: JobCall) -> None:
         """Makes the call as soon as a process is free."""
@@ -98,32 +96,25 @@ class Pool(Processes):
             self._place(call)
             return
         self._waiting.append(call)
-        if self._patience_s is not None and not self._is_impatient:
-            self._is_impatient = True
-            asyncio.get_running_loop().call_later(self._patience_s, self._lose_patience)
+        if self._patience_s is not None:
+            asyncio.get_running_loop().call_later(self._patience_s, self._give_back, call)
 
-    def give_up(self, since: float | None = None) -> None:
-        """Gives back the calls that wait, or those that have waited since then."""
-        while self._waiting and (since is None or self._waiting[0].since <= since):
-            call = self._waiting.popleft()
-            if not call.answered.done():
-                call.answered.set_result(NOT_BEGUN)
+    def give_up(self) -> None:
+        """Gives back the calls that wait."""
+        for call in list(self._waiting):
+            self._give_back(call)
+
+    def _give_back(self, call: JobCall) -> None:
+        if not call.answered.done() and call in self._waiting:
+            self._waiting.remove(call)
+            call.answered.set_result(NOT_BEGUN)
 
     async def close(self) -> None:
         """After the last call: ends the processes, so that their atexit handlers run."""
-        for idle in self._idle.values():
-            while idle:
-                self._end(idle.pop())
-        if self._ending:
-            await asyncio.wait(self._ending, timeout=HANDLERS_S)
-
-    def _lose_patience(self) -> None:
-        now, patience_s = _clock.monotonic(), self._patience_s or 0.0
-        self.give_up(now - patience_s)
-        self._is_impatient = bool(self._waiting)
-        if self._waiting:
-            left_s = self._waiting[0].since + patience_s - now
-            asyncio.get_running_loop().call_later(max(0.01, left_s), self._lose_patience)
+        while self._idle:
+            self._end(self._idle.pop())
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=HANDLERS_S)
 
     def withdraw(self, call: JobCall) -> None:
         """The call, which has not begun, was cancelled."""
@@ -142,10 +133,10 @@ class Pool(Processes):
         if self._is_used_up(warm):
             self._end(warm)
         elif (call := self._next(warm)) is not None:
-            self._begin(call, warm)
+            warm.begin(call)
             return
         else:
-            self._idle.setdefault(warm.memory_bytes, deque()).append(warm)
+            self._idle.append(warm)
         self.leave()
 
     def _next(self, warm: WarmProcess | None = None) -> JobCall | None:
@@ -157,69 +148,44 @@ class Pool(Processes):
         return self._waiting.popleft()
 
     def _place(self, call: JobCall) -> None:
-        idle = self._idle.setdefault(call.memory_bytes, deque())
-        while idle:
-            warm = idle.pop()
+        for warm in [one for one in reversed(self._idle) if one.memory_bytes == call.memory_bytes]:
+            self._idle.remove(warm)
             if not warm.has_ended:
-                self._begin(call, warm)
+                warm.begin(call)
                 return
             self._end(warm)
         if not self.is_apart and self.starts.room == 0:
-            self._turn_away(call)
+            self._busy -= 1
+            self._has_misfits = bool(self._idle)
+            # No delay: nothing was tried here, and another worker may run it at once.
+            call.answered.set_result(GivenBack(Reason.NOT_BEGUN, error=_not_started(self.starts.why)))
             return
-        # An idle process with another memory limit makes room.
-        for others in self._idle.values():
-            while others and sum(map(len, self._idle.values())) >= self.most:
-                self._end(others.popleft())
+        while len(self._idle) >= self.most:
+            self._end(self._idle.pop(0))  # Its memory limit differs.
         self._do(self._start_for(call))
 
-    def _turn_away(self, call: JobCall) -> None:
-        """Gives the call back while no process can be started here."""
-        self._busy -= 1
-        self._has_misfits = self._has_misfits or self.at_hand > 0
-        call.answered.set_result(not_tried(_not_started(self.starts.why)))
-
-    def _begin(self, call: JobCall, warm: WarmProcess) -> None:
-        try:
-            warm.begin(call)
-        except Exception as error:  # The call cannot be encoded.
-            call.answered.set_exception(error)
-            self._end(warm)
-            self.leave()
-
     async def _start_for(self, call: JobCall) -> None:
+        self.starts.begin()
         try:
-            warm = await self._tried(call.memory_bytes)
+            warm = await self._start(call.memory_bytes)
         except Exception as error:
-            if not call.answered.done():
-                call.answered.set_exception(error)
-            self.leave()
+            warm = repr(error)
+        if isinstance(warm, WarmProcess):
+            self._has_misfits = False
+            self.starts.worked()
+            if call.answered.done():
+                self._free(warm)  # Its call was cancelled; another one may wait.
+            else:
+                warm.begin(call)
             return
-        if isinstance(warm, WarmProcess) and not call.answered.done():
-            self._begin(call, warm)
-        elif isinstance(warm, WarmProcess):
-            self._free(warm)  # Its call was cancelled; another one may wait.
-        else:
-            if not call.answered.done():
-                call.answered.set_result(warm)
-            self.leave()
-
-    async def _tried(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
-        """Starts a process, and reports to the back-off whether that worked."""
-        start = self.starts.begin()
-        try:
-            warm = await self._start(memory_bytes)
-            if isinstance(warm, WarmProcess):
-                self._has_misfits = False
-                start.worked()
-            elif isinstance(warm, str):
-                start.failed(warm)
-        finally:
-            start.dropped()
-        return warm
+        if isinstance(warm, str):
+            self.starts.failed(warm)
+        if not call.answered.done():
+            call.answered.set_result(warm if isinstance(warm, Failed) else not_started(call.claim, _not_started(warm)))
+        self.leave()
 
     async def _start(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
-        on, outputs = spawner.shared().apart() if self.is_apart else spawner.shared(), list[Lines]()
+        on, outputs = Spawner() if self.is_apart else spawner.shared(), list[Lines]()
         with contextlib.ExitStack() as undo:
             try:
                 ours, theirs = socket.socketpair()
@@ -241,8 +207,8 @@ class Pool(Processes):
             undo.pop_all()
         for output in outputs:
             output.opened()
-        warm = WarmProcess(spawned, ours, outputs, memory_bytes, self._free, on if self.is_apart else None)
-        problem = await warm.greet()
+        warm = WarmProcess(spawned, outputs, memory_bytes, self._free, on if self.is_apart else None)
+        problem = await warm.greet(ours)
         if problem:
             await warm.end()
             return problem
@@ -254,18 +220,15 @@ class Pool(Processes):
             # Memory that one job has kept is missing to the next.
             most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
         is_spent = warm.jobs >= self._recycling.jobs or age_s >= self._recycling.age_s
-        return is_spent or warm.is_spoilt or warm.spent.rss_bytes > most_bytes
+        return is_spent or bool(warm.spoilt) or warm.spent.rss_bytes > most_bytes
 
     def _end(self, warm: WarmProcess) -> None:
-        task = self._do(warm.end())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._do(warm.end())
 
-    def _do(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class ProcessExecutor(Executor):
@@ -297,14 +260,12 @@ class ProcessExecutor(Executor):
                 await self._stopped(call)
                 raise
             answer = call.answered.result()  # The answer came first, and the process may have begun another call.
-        if isinstance(answer, GivenBack | Failed):
-            return answer
         if isinstance(answer, Answer):
             context.usage, context.written = answer.usage, answer.written
             outcome: Outcome = answer.outcome
             return outcome
-        if isinstance(answer, str):
-            return not_started(claim, _not_started(answer))
+        if answer is not None:
+            return answer
         assert call.warm is not None
         try:
             return self._crashed(call.warm, await call.warm.end(), context)
@@ -331,9 +292,6 @@ class ProcessExecutor(Executor):
         if ended.error:
             error = payload.error("SpawnerLost", f"the process of the job {ended.how}: {ended.error}", last)
             return Lost(error, shared=not self.pool.is_apart)
-        if warm.problem:
-            how = f"wrote to its descriptor {CONNECTION_FD} what is no message ({warm.problem}), and was ended"
-            return Lost(payload.error("Garbled", f"the process of the job {how}", last))
         how = "closed its connection to the worker, and was ended" if ended.exit_code == STOPPED else ended.how
         return Lost(payload.error("Crashed", f"the process of the job {how}", last))
 

@@ -1,6 +1,7 @@
 """The state of a process that jobs share which run there one after the other. It is restored after each job.
 
-The environment and the modules are not restored: what a job loads once is what the process is kept warm for.
+The environment and the modules are not restored: what a job loads once is what the process is kept warm for. A process
+that a job has left in a state that cannot be restored is replaced.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import os
 import resource
 import signal
 import sys
+import threading
+from concurrent.futures import thread as executors
+from types import FrameType
 
-from rota.executors.process.leftover_threads import LeftoverThreads
-
-_STREAMS = (1, 2)
 _PR_SET_CHILD_SUBREAPER = 36
 _LIMITS = (
     resource.RLIMIT_CPU,
@@ -26,6 +27,12 @@ _LIMITS = (
 )
 """Lower limits by which another job would fail. Reading one costs half a microsecond for each job."""
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+OURS = "rota-"
+"""Prefix of the names of the threads that an app has for its database."""
+LOOKS, PAUSE_S = 10, 0.005
+"""A thread that has just done its work gets a moment to wait or to end."""
+_WAITS = threading.Condition.wait.__code__
+_WORKER = executors._worker.__code__
 
 
 class ProcessBaseline:
@@ -33,14 +40,14 @@ class ProcessBaseline:
 
     def __init__(self) -> None:
         self._out, self._err = sys.stdout, sys.stderr
-        self._streams = _places()
         self._mask = os.umask(0o077)
         os.umask(self._mask)
-        self._directory = _directory()
+        self._directory = os.open(".", os.O_PATH | os.O_CLOEXEC)  # It may be removed while a deploy replaces it.
         self._signals = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._limits = list(map(resource.getrlimit, _LIMITS))
-        self._threads = LeftoverThreads()
-        _adopt()
+        self._threads = set(threading.enumerate())
+        # Orphans of a job become children of this process, not of its spawner, so that they are found.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def restored(self) -> str:
         """Restores the state; returns what cannot be restored, so that the process must be replaced."""
@@ -48,64 +55,45 @@ class ProcessBaseline:
             signal.setitimer(timer, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
         os.umask(self._mask)
+        os.fchdir(self._directory)
         if sys.stdout is not self._out or sys.stderr is not self._err:
             _flush(sys.stdout, sys.stderr)
             sys.stdout, sys.stderr = self._out, self._err
         _flush(self._out, self._err)
-        if self._out.closed or self._err.closed or _places() != self._streams:
-            return "another standard output or error"
-        if not self._is_back():
-            return "another directory"
-        if not self._has_limits():
-            return "lower limits"
+        if self._out.closed or self._err.closed:
+            return "a closed standard output or error"
+        if [*map(resource.getrlimit, _LIMITS)] != self._limits:
+            return "other resource limits"
         if _has_children():
             return "processes"
-        busy = self._threads.busy()
+        busy = self._busy_threads()
         return f"threads ({', '.join(busy)})" if busy else ""
 
-    def _has_limits(self) -> bool:
-        if [*map(resource.getrlimit, _LIMITS)] != self._limits:
-            try:
-                for which, limit in zip(_LIMITS, self._limits, strict=True):
-                    resource.setrlimit(which, limit)
-            except (OSError, ValueError):
-                return False
-        return True
+    def _busy_threads(self) -> list[str]:
+        """Names of new threads that do not wait for work: they would run beside the next job.
 
-    def _is_back(self) -> bool:
-        if _directory() == self._directory:
-            return True
-        try:
-            os.chdir(self._directory)
-        except OSError:
-            return False
-        return True
+        A thread that waits without a timeout may stay: a library keeps it for its next use.
+        """
+        busy: list[str] = []
+        for look in range(LOOKS if threading.active_count() > 1 else 0):
+            if look:
+                threading.Event().wait(PAUSE_S)
+            frames = sys._current_frames()
+            new = [one for one in threading.enumerate() if one not in self._threads and not one.name.startswith(OURS)]
+            busy = [one.name for one in new if one.ident in frames and not _is_at_rest(frames[one.ident])]
+            if not busy:
+                break
+        return busy
+
+
+def _is_at_rest(frame: FrameType) -> bool:
+    return frame.f_code is _WORKER or (frame.f_code is _WAITS and frame.f_locals.get("timeout") is None)
 
 
 def _flush(*streams: object) -> None:
     for stream in streams:
         with contextlib.suppress(Exception):  # A job may have put anything there.
             stream.flush()  # type: ignore[attr-defined]
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except OSError:
-        return ""  # It was removed.
-
-
-def _places() -> list[tuple[int, int]]:
-    """The files that the descriptors of the streams refer to."""
-    try:
-        return [(found.st_dev, found.st_ino) for found in map(os.fstat, _STREAMS)]
-    except OSError:
-        return []
-
-
-def _adopt() -> None:
-    """Makes orphans of a job children of this process, not of its spawner, so that they are found."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _has_children() -> bool:

@@ -1,37 +1,49 @@
-"""A process as its spawner reports it: started or refused, and ended."""
+"""A process as its spawner reports it: started or refused, and how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import os
 import signal
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from rota.executors.process.exit_status import ExitStatus
-
-_FINAL = {
-    getattr(errno, name)
-    for name in ("ENOENT", "EACCES", "EPERM", "ENOEXEC", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "E2BIG", "EINVAL")
-}
-"""What another attempt would meet again."""
+from rota.domain.usage import Usage
+from rota.executors.process.started_processes import Refused
 
 
-class Refused(Exception):
-    """A process was not started. `step` says what failed: the program, its directory, the fork, the descriptors."""
+class ExitStatus(msgspec.Struct, frozen=True):
+    """How a process ended, and what its whole tree cost.
 
-    def __init__(self, step: str, code: int) -> None:
-        super().__init__(os.strerror(code))
-        self.step = step
-        self.code = code
+    The peak is that of one process, or of the tree where that was seen to be more. It is never below the few megabytes
+    of the spawner itself.
+    """
+
+    exit_code: int | None = None
+    signal: int | None = None
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    out_of_memory: bool = False
+    error: str | None = None
+    """Why nothing better is known, if the spawner is gone."""
 
     @property
-    def is_final(self) -> bool:
-        return self.step in ("program", "directory") and self.code in _FINAL
+    def how(self) -> str:
+        return f"was ended by {signal_name(self.signal)}" if self.signal else f"ended with exit code {self.exit_code}"
+
+    @property
+    def usage(self) -> Usage:
+        name = None if self.signal is None else signal_name(self.signal)
+        return Usage(self.cpu_s, self.peak_bytes, self.exit_code, name)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -63,15 +75,8 @@ class Spawned:
         """Asks the whole tree to end, and kills it if that takes longer than the grace."""
         self._tell({"do": "stop", "id": self._id, "grace_s": grace_s})
 
-    def begin_anew(self, children_bytes: int) -> None:
-        """Another job begins in the process: its peak counts from now on.
-
-        `children_bytes` is the peak of a child that the process has started and reaped before.
-        """
-        self._tell({"do": "begin_anew", "id": self._id, "children_bytes": children_bytes})
-
     def kill(self) -> None:
-        self._tell({"do": "kill", "id": self._id})
+        self.stop(0)
 
     async def wait(self) -> ExitStatus:
         """When the process has ended and nothing of its tree is left."""

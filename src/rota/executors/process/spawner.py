@@ -1,7 +1,7 @@
 """Starts, stops and awaits processes by way of a spawner, a small process of its own (`spawner_main.py`).
 
 A supervisor has one spawner, and gives each worker process a socket to it. A process without such a socket, or whose
-spawner has died, launches one of its own. So does a suspect, which may have killed the last one (`apart`).
+spawner has died, launches one of its own. So does each suspect, which may have killed the last one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from typing import Any
 
 from rota.executors.process import process_tree
 from rota.executors.process.hiding import bare_environment
-from rota.executors.process.spawned import Refused, Spawned, decode
-from rota.executors.process.spawner_main import PART
+from rota.executors.process.spawned import Spawned, decode
+from rota.executors.process.spawner_main import PART, SOCKET_FD
+from rota.executors.process.started_processes import Refused
 
 log = logging.getLogger("rota.engine")
 
 PROGRAM = str(Path(__file__).with_name("spawner_main.py"))
-RETRY_S = 0.05
+RETRY_S = 0.01
 CLOSED_S = 15.0
 LAST_S = 1.0
 """How long the kernel may take from the end of a spawner's sockets to its own."""
@@ -42,27 +43,16 @@ class Spawner:
         """`inherited` is the descriptor of a socket to a spawner of the supervisor, and the pid of that."""
         self._inherited = inherited
         self._line: _Line | None = None
-        self._is_closed = False
-        self._others: weakref.WeakSet[Spawner] = weakref.WeakSet()
+        self.is_closed = False
 
     @property
     def pid(self) -> int | None:
         """Of the spawner's process, if it was needed so far."""
         return None if self._line is None else self._line.pid
 
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
-    def apart(self) -> Spawner:
-        """Another one, with a process of its own, which is closed with this one."""
-        other = Spawner()
-        self._others.add(other)
-        return other
-
     def start(self) -> None:
         """Launches the process, if there is none. From the thread of the event loop."""
-        if self._is_closed:
+        if self.is_closed:
             raise Refused("spawner", errno.ESHUTDOWN)
         if self._line is None or self._line.is_lost:
             try:
@@ -121,9 +111,7 @@ class Spawner:
 
     def close(self) -> None:
         """At once: everything that was started is killed, and a spawner of our own ends."""
-        self._is_closed = True
-        for other in list(self._others):
-            other.close()
+        self.is_closed = True
         if self._line is not None:
             self._line.close()
 
@@ -132,8 +120,6 @@ class Spawner:
 
         A spawner that does not end, as when a file system hangs, is killed.
         """
-        for other in list(self._others):
-            await other.closed()
         if self._line is not None:
             await asyncio.wait([self._line.gone], timeout=CLOSED_S)
             self._line.signal(signal.SIGKILL)
@@ -181,9 +167,11 @@ class _Line:
             return
         data = json.dumps(message).encode()  # Not msgspec, which refuses text that is not Unicode.
         pieces = [data[start : start + PART] for start in range(0, len(data), PART)]
+        is_waiting = bool(self._unsent)
         self._unsent.extend((b"+" + piece, ()) for piece in pieces[:-1])
         self._unsent.append((b"." + pieces[-1], fds))
-        self._flush()
+        if not is_waiting:
+            self._flush()
 
     def post(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         """Sends a short message if the socket takes it now; for what is repeated, or not vital."""
@@ -196,20 +184,13 @@ class _Line:
             data, fds = self._unsent[0]
             try:
                 socket.send_fds(self._socket, [data], list(fds))
-            except BlockingIOError:
-                self.loop.add_writer(self._socket, self._flush_again)
-                return
             except ConnectionError:
-                return  # The spawner is gone, which is about to be read.
+                return  # The spawner is gone, which `_listen` is about to read.
             except OSError:
-                # Too many descriptors are on their way, or the kernel is short of memory: both pass.
+                # The socket is full, too many descriptors are in flight, or the kernel is short of memory.
                 self.loop.call_later(RETRY_S, self._flush)
                 return
             self._unsent.popleft()
-
-    def _flush_again(self) -> None:
-        self.loop.remove_writer(self._socket)
-        self._flush()
 
     def _listen(self) -> None:
         while True:
@@ -220,23 +201,22 @@ class _Line:
             except OSError:
                 data = b""
             if not data:
-                self._lose()
+                self._hang_up()
+                self._sweeping = self.loop.create_task(self._sweep())
                 return
             answer = decode(data)
             spawned = self._spawned.get(answer.id)
             if spawned is not None and spawned.hear(answer):
                 del self._spawned[answer.id]
 
-    def _lose(self) -> None:
-        """The spawner died. Whatever it has started is found by its mark, and killed."""
-        self._hang_up()
-        self._sweeping = self.loop.create_task(self._sweep())
-        self._sweeping.add_done_callback(lambda _: self._settle("the spawner, which starts processes, died"))
-
     async def _sweep(self) -> None:
-        await asyncio.wait([self.gone], timeout=LAST_S)
-        with contextlib.suppress(RuntimeError):  # The event loop is about to close.
-            await end_left_behind()
+        """The spawner died: kills the processes that it has started, and reports them as lost."""
+        try:
+            await asyncio.wait([self.gone], timeout=LAST_S)
+            with contextlib.suppress(RuntimeError):  # The event loop is about to close.
+                await end_left_behind()
+        finally:
+            self._settle("the spawner, which starts processes, died")
 
     def close(self) -> None:
         if not self.is_lost:
@@ -247,7 +227,6 @@ class _Line:
         self.is_lost = True
         if not self.loop.is_closed():
             self.loop.remove_reader(self._socket)
-            self.loop.remove_writer(self._socket)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # Also ends the copy of a process that was forked from this one.
         self._socket.close()
@@ -312,9 +291,9 @@ def _launched() -> tuple[socket.socket, int]:
     places = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+        (os.POSIX_SPAWN_DUP2, theirs.fileno(), SOCKET_FD),
     ]
-    command = [sys.executable, "-I", "-S", PROGRAM, "3"]
+    command = [sys.executable, "-I", "-S", PROGRAM, str(os.getpid())]
     try:
         return ours, os.posix_spawn(sys.executable, command, bare_environment(), file_actions=places)
     except BaseException:

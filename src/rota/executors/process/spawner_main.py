@@ -1,15 +1,15 @@
 """The program of a spawner: a small process that starts, watches and ends other processes for its owner.
 
-supervisor ──┬── spawner ──┬── command ── what it starts
+supervisor ──┬── spawner ──┬── command ── its descendants
              │             └── process for isolated jobs
              └── worker process
 
 It runs no user code and has one thread, so it can always start processes, and it outlives its owner for a moment: when
-the owner's end of its socket closes, it kills everything and exits. Each worker process has a socket of its own; what
-it has asked for is killed when it ends.
+the owner's end of its socket closes, it kills all processes and exits. Each worker process has a socket of its own.
+When a worker process ends, the spawner kills the processes that this worker process has asked for.
 
-A spawner is also the dead man's switch of its supervisor. A worker process whose lease nobody renews exits by itself,
-but not while a job holds the interpreter. Then the supervisor kills it, unless that stands still as well. So the
+A spawner is also the dead man's switch of its supervisor. A worker process whose lease is not renewed exits by itself,
+but not while a job holds the interpreter. Then the supervisor kills it, unless the supervisor hangs as well. So the
 supervisor says until when each worker process may live, and the spawner kills those that live longer.
 
 One packet is one message, or a part of a long one: a letter (`+` if more follows, `.` if not) and JSON. Descriptors
@@ -18,7 +18,6 @@ travel with the last part. The program is run by its path, with nothing but the 
 
 from __future__ import annotations
 
-import array
 import contextlib
 import ctypes
 import errno
@@ -29,7 +28,6 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -40,27 +38,30 @@ if not TYPE_CHECKING and __name__ == "__main__":
 
 from rota.clock import Clock, SystemClock
 from rota.executors.process import hiding
-from rota.executors.process.started_processes import LOOK_S, Refusal, Started, StartedProcesses
+from rota.executors.process.started_processes import LOOK_S, Refused, Started, StartedProcesses
 
 PART = 48 * 1024
 MOST_FDS = 8
-_SPACE = socket.CMSG_SPACE(MOST_FDS * array.array("i").itemsize)
+SOCKET_FD = 3
+"""Where the spawner finds the socket of its owner."""
+FULL_S = 0.02
+"""How long the spawner waits before it writes again to a socket that had no space."""
 LAST_S = 10.0
 """How long the spawner waits at its end for processes that the kernel cannot end yet."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTSTP)
 
 
-class Line:
-    """The socket of a process that asks for others: of the owner, or of a worker process."""
+class Client:
+    """A process that asks the spawner to start others: the owner, or a worker process."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
-        self.end = end
+        self.socket = end
         self.parts: list[bytes] = []
         self.answers: list[bytes] = []
         self.started: dict[int, Started] = {}
-        """By the ids that the asking process has given them."""
+        """By the ids that the client has given them."""
 
 
 class Worker:
@@ -70,10 +71,10 @@ class Worker:
         self.pid = pid
         self.handle = os.pidfd_open(pid)
         self.until = math.inf
-        self.line: Line | None = None
+        self.client: Client | None = None
 
     def kill(self) -> None:
-        """With its group, as the supervisor does: the pid is its own until the supervisor has reaped it."""
+        """Kills its process group too. The pid is not reused before the supervisor has reaped the process."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
         with contextlib.suppress(OSError):
@@ -83,21 +84,24 @@ class Worker:
 class Spawner:
     """Serves its owner and the owner's worker processes."""
 
-    def __init__(self, owner: Line, owner_pid: int, wakeup: socket.socket, clock: Clock) -> None:
+    def __init__(self, owner: Client, owner_pid: int, wakeup: socket.socket, clock: Clock) -> None:
         self._owner = owner
         self._owner_pid = owner_pid
         self._wakeup = wakeup
         self._clock = clock
         self._started = StartedProcesses(clock.monotonic)
         self._workers: dict[int, Worker] = {}
+        self._full: set[Client] = set()
+        """Those whose socket had no space for all answers."""
         self._selector = selectors.DefaultSelector()
         self._watch(wakeup, self._reap)
-        self._watch(owner.end, functools.partial(self._serve, owner))
+        self._watch(owner.socket, functools.partial(self._serve, owner))
 
     def run(self) -> None:
-        """Until the owner closes its end, or is gone while a process that it has forked holds that end."""
-        with contextlib.suppress(OSError):
-            self._watch(os.pidfd_open(self._owner_pid), self._leave)
+        """Until the owner closes its socket or dies.
+
+        A process that the owner has forked may hold the socket open. Then the parent-death signal ends the `select`.
+        """
         try:
             while os.getppid() == self._owner_pid:
                 for key, events in self._selector.select(self._idle_s()):
@@ -110,16 +114,18 @@ class Spawner:
     def _watch(self, fd: int | socket.socket, act: Callable[[int], None]) -> None:
         self._selector.register(fd, selectors.EVENT_READ, act)
 
-    def _leave(self, _: int) -> None:
-        raise EOFError
-
     def _idle_s(self) -> float | None:
-        """How long there is nothing to do unless a message comes or a process ends."""
+        """How long the spawner may sleep unless a message comes or a process ends."""
+        if self._full:
+            return FULL_S
         due_at = min([self._started.due_at, *(worker.until for worker in self._workers.values())])
         return None if due_at == math.inf else max(0.0, due_at - self._clock.monotonic())
 
     def _act(self) -> None:
         now = self._clock.monotonic()
+        full, self._full = self._full, set()
+        for client in full:
+            self._flush(client)
         self._started.act(now)
         if any(worker.until <= now for worker in self._workers.values()):
             self._serve(self._owner)  # If this process was stopped for a while, a longer lease may wait to be read.
@@ -145,96 +151,91 @@ class Spawner:
 
     # --- Messages -------------------------------------------------------------------------------------
 
-    def _serve(self, line: Line, events: int = selectors.EVENT_READ) -> None:
-        if events & selectors.EVENT_WRITE:
-            self._flush(line)
-        while line.end.fileno() >= 0:
+    def _serve(self, client: Client, _: int = 0) -> None:
+        while client.socket.fileno() >= 0:
             try:
-                data, fds, is_cut = _receive(line.end)
+                data, fds, flags, _ = socket.recv_fds(client.socket, PART + 1, MOST_FDS)
             except BlockingIOError:
                 return
             except OSError:
-                data, fds, is_cut = b"", [], False
+                data, fds, flags = b"", [], 0
+            for fd in fds:
+                os.set_inheritable(fd, False)
             if not data:
-                self._hang_up(line)
+                self._disconnect(client)
                 return
-            line.parts.append(data[1:])
+            client.parts.append(data[1:])
             if data[:1] != b"+":
-                parts, line.parts = line.parts, []
+                parts, client.parts = client.parts, []
                 try:
-                    self._obey(line, json.loads(b"".join(parts)), fds, is_cut)
+                    self._handle(client, json.loads(b"".join(parts)), fds, bool(flags & socket.MSG_CTRUNC))
                 except (ValueError, LookupError, TypeError, RecursionError):
-                    self._hang_up(line)  # User code has written to the socket of its worker process.
+                    self._disconnect(client)  # User code has written to the socket of its worker process.
             for fd in fds:
                 os.close(fd)
 
-    def _hang_up(self, line: Line) -> None:
-        """The process that has asked is gone, and with it the purpose of what was started for it."""
-        if line is self._owner:
+    def _disconnect(self, client: Client) -> None:
+        """The client is gone: kills the processes that were started for it."""
+        if client is self._owner:
             raise EOFError
-        if line.end.fileno() >= 0:
-            self._selector.unregister(line.end)
-            line.end.close()
-            for started in list(line.started.values()):
+        if client.socket.fileno() >= 0:
+            self._selector.unregister(client.socket)
+            client.socket.close()
+            for started in list(client.started.values()):
                 self._started.kill(started)
 
-    def _obey(self, line: Line, message: dict[str, Any], fds: list[int], is_cut: bool) -> None:
+    def _handle(self, client: Client, message: dict[str, Any], fds: list[int], is_cut: bool) -> None:
+        """`is_cut` says that this process was short of descriptors and could not take all of them."""
         match message["do"]:
             case "spawn":
                 try:
                     if is_cut or len(fds) != message["fds"]:
-                        raise Refusal("descriptors", errno.EMFILE)
-                    self._spawn(line, message, fds)
-                except Refusal as refusal:
-                    self._say(line, {"id": message["id"], "step": refusal.step, "code": refusal.code})
-            case "hold" if line is self._owner:
+                        raise Refused("descriptors", errno.EMFILE)
+                    self._spawn(client, message, fds)
+                except Refused as refused:
+                    self._answer(client, {"id": message["id"], "step": refused.step, "code": refused.code})
+            case "hold" if client is self._owner:
                 self._hold(message["pid"], message["until"], fds)
-            case do if (started := line.started.get(message["id"])) is not None:  # It may have just ended.
-                if do == "begin_anew":
-                    started.begin_anew(message["children_bytes"])
-                elif do == "stop" and message["grace_s"] > 0:
+            case "stop" if (started := client.started.get(message["id"])) is not None:  # It may have just ended.
+                if message["grace_s"] > 0:
                     self._started.stop(started, message["grace_s"])
                 else:
                     self._started.kill(started)
             case _:
                 pass
 
-    def _spawn(self, line: Line, message: dict[str, Any], fds: list[int]) -> None:
+    def _spawn(self, client: Client, message: dict[str, Any], fds: list[int]) -> None:
         id = message["id"]
 
         def report(account: dict[str, Any]) -> None:
-            del line.started[id]
-            self._say(line, {"id": id, "ended": account})
+            del client.started[id]
+            self._answer(client, {"id": id, "ended": account})
 
         command = (message["argv"], message["env"], message["cwd"])
-        started = line.started[id] = self._started.start(*command, fds, message["memory_bytes"], report)
-        self._say(line, {"id": id, "pid": started.pid})
+        started = client.started[id] = self._started.start(*command, fds, message["memory_bytes"], report)
+        self._answer(client, {"id": id, "pid": started.pid})
 
-    def _say(self, line: Line, message: dict[str, Any]) -> None:
-        line.answers.append(json.dumps(message).encode())
-        if len(line.answers) == 1:
-            self._flush(line)
+    def _answer(self, client: Client, message: dict[str, Any]) -> None:
+        client.answers.append(json.dumps(message).encode())
+        if len(client.answers) == 1:
+            self._flush(client)
 
-    def _flush(self, line: Line) -> None:
-        if line.end.fileno() < 0:
-            return
-        is_full = False
-        while line.answers and not is_full:
+    def _flush(self, client: Client) -> None:
+        """Sends the answers. If the socket has no space for all of them, the rest is sent later."""
+        while client.answers and client.socket.fileno() >= 0:
             try:
-                line.end.send(line.answers[0])
-                del line.answers[0]
+                client.socket.send(client.answers[0])
             except BlockingIOError:
-                is_full = True
+                self._full.add(client)
+                return
             except OSError:
-                line.answers.clear()  # Its end is about to be read.
-        if is_full != bool(self._selector.get_key(line.end).events & selectors.EVENT_WRITE):
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_full else 0)
-            self._selector.modify(line.end, events, functools.partial(self._serve, line))
+                pass  # The client is gone, which `_serve` is about to read.
+            del client.answers[0]
 
     # --- Worker processes -----------------------------------------------------------------------------
 
     def _hold(self, pid: int, until: float | None, fds: list[int]) -> None:
-        """The worker process may live until then. A descriptor is the socket on which it asks for others."""
+        """The worker process may live until then. The descriptor, if there is one, is its socket."""
         worker = self._workers.get(pid)
         if worker is None:
             try:
@@ -244,8 +245,8 @@ class Spawner:
             self._watch(worker.handle, functools.partial(self._ended, worker))
         worker.until = math.inf if until is None else until
         if fds:
-            line = worker.line = Line(socket.socket(fileno=fds.pop()))
-            self._watch(line.end, functools.partial(self._serve, line))
+            client = worker.client = Client(socket.socket(fileno=fds.pop()))
+            self._watch(client.socket, functools.partial(self._serve, client))
 
     def _ended(self, worker: Worker, _: int) -> None:
         if worker.pid in self._workers:
@@ -255,18 +256,8 @@ class Spawner:
         del self._workers[worker.pid]
         self._selector.unregister(worker.handle)
         os.close(worker.handle)
-        if worker.line is not None:
-            self._hang_up(worker.line)
-
-
-def _receive(end: socket.socket) -> tuple[bytes, list[int], bool]:
-    """A packet, its descriptors, and whether this process had no place for some of them."""
-    fds = array.array("i")
-    data, extras, flags, _ = end.recvmsg(PART + 1, _SPACE, socket.MSG_CMSG_CLOEXEC)
-    for level, kind, content in extras:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
-    return data, list(fds), bool(flags & socket.MSG_CTRUNC)
+        if worker.client is not None:
+            self._disconnect(worker.client)
 
 
 def _do_nothing(number: int, frame: object) -> None:
@@ -275,26 +266,24 @@ def _do_nothing(number: int, frame: object) -> None:
 
 def main() -> None:
     hiding.hide()
-    fd = int(sys.argv[1])
     with contextlib.suppress(PermissionError):
         os.setsid()  # A signal to the owner's whole group must not end the spawner, which has work to do then.
-    os.closerange(3, fd)
-    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(SOCKET_FD + 1, os.sysconf("SC_OPEN_MAX"))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, _do_nothing if number in _UNHEEDED else signal.SIG_DFL)
+        signal.signal(number, _do_nothing if number in _IGNORED else signal.SIG_DFL)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
-    signal.signal(signal.SIGCHLD, _do_nothing)
+    for number in (signal.SIGCHLD, signal.SIGCONT):
+        signal.signal(number, _do_nothing)
     signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGCONT), 0, 0, 0)  # Even a stopped spawner notices the owner's end.
-    end = socket.socket(fileno=fd)
+    end = socket.socket(fileno=SOCKET_FD)
     end.set_inheritable(False)
-    owner, _, _ = struct.unpack("3i", end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    Spawner(Line(end), owner, ours, SystemClock()).run()
+    Spawner(Client(end), int(sys.argv[1]), ours, SystemClock()).run()
 
 
 if __name__ == "__main__":

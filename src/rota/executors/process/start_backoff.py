@@ -16,10 +16,10 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Error, GivenBack
 from rota.domain.status import Reason
 
-FIRST_REST_S = 1.0
-LONGEST_REST_S = 30.0
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
 DELAY_S = 5.0
-"""An execution that was given back starts again after about as long, between half of that and one and a half."""
+"""An execution that was given back becomes ready again after half to one and a half of this."""
 log = logging.getLogger("rota.engine")
 _clock = SystemClock()
 
@@ -30,67 +30,37 @@ class StartBackoff:
     def __init__(self, what: str, monotonic: Callable[[], float] = _clock.monotonic) -> None:
         self.what = what
         self._monotonic = monotonic
-        self._under_way = 0
-        self._rest_s = 0.0
-        self._rests_until = 0.0
-        self._failures = 0
+        self._pause_s = 0.0
+        self._paused_until = 0.0
         self.why = ""
         """Why the last start failed; empty if processes can be started."""
 
     @property
     def room(self) -> int | None:
-        """How many may be tried now; None if there is no limit."""
-        if not self._rest_s:
-            return None
-        return 0 if self._under_way or self._monotonic() < self._rests_until else 1
+        """How many starts may be tried now; None if there is no limit."""
+        return int(self._monotonic() >= self._paused_until) if self.why else None
 
-    def begin(self) -> Start:
-        self._under_way += 1
-        return Start(self, self._failures)
-
-    def _end(self, failures: int, why: str | None) -> None:
-        """`why` is empty if a process was started, and None if nothing was learned."""
-        self._under_way -= 1
-        if why is None or failures != self._failures:
-            return  # A start that was under way when another one failed says nothing new.
-        if not why:
-            if self._rest_s:
-                log.warning("processes for %s can be started again", self.what)
-            self._rest_s, self.why = 0.0, ""
-        else:
-            self._failures += 1
-            self._rest_s = min(LONGEST_REST_S, 2 * self._rest_s or FIRST_REST_S)
-            self._rests_until, self.why = self._monotonic() + self._rest_s, why
-            words = (self.what, self._rest_s, why.partition("\n")[0])
-            log.warning("no process for %s can be started; none is claimed for %g s: %s", *words)
-
-
-class Start:
-    """One start that is under way. Only the first report counts."""
-
-    __slots__ = ("_backoff", "_failures", "_is_over")
-
-    def __init__(self, backoff: StartBackoff, failures: int) -> None:
-        """`failures` is how many there had been when it began."""
-        self._backoff = backoff
-        self._failures = failures
-        self._is_over = False
+    def begin(self) -> None:
+        """A process is about to be started. After a pause this is the one try, and the next pause is twice as long."""
+        if self.room == 1:
+            self._pause(2 * self._pause_s)
 
     def worked(self) -> None:
-        self._over("")
+        if self.why:
+            log.warning("processes for %s can be started again", self.what)
+            self.why = ""
 
     def failed(self, why: str) -> None:
-        """For a reason of this machine, not of the job."""
-        self._over(why or "unknown")
+        """A start failed because of this machine, not of the job. Starts that fail together cause one pause."""
+        if not self.why:
+            self._pause(FIRST_PAUSE_S)
+            reason = why.partition("\n")[0]
+            log.warning("no process for %s can be started; trying one in %g s: %s", self.what, FIRST_PAUSE_S, reason)
+        self.why = why or "unknown"
 
-    def dropped(self) -> None:
-        """Nothing was learned from it."""
-        self._over(None)
-
-    def _over(self, why: str | None) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._backoff._end(self._failures, why)
+    def _pause(self, pause_s: float) -> None:
+        self._pause_s = min(LONGEST_PAUSE_S, pause_s)
+        self._paused_until = self._monotonic() + self._pause_s
 
 
 def not_started(claim: Claim, error: Error) -> GivenBack:
@@ -102,10 +72,5 @@ def not_started(claim: Claim, error: Error) -> GivenBack:
     share = crc32(f"{claim.id} {claim.fence}".encode()) / 2**32
     delay_s = round(DELAY_S * (0.5 + share), 1)
     said = f"{error.message}\n{error.traceback}".rstrip()
-    log.warning("job %s goes back to the queue for %g s: %s", claim.job, delay_s, said)
+    log.warning("job %s returns to the queue for %g s: %s", claim.job, delay_s, said)
     return GivenBack(Reason.NOT_BEGUN, delay_s, error)
-
-
-def not_tried(error: Error) -> GivenBack:
-    """Gives an execution back at once while this worker pauses after a failure, the `error`: others may run it."""
-    return GivenBack(Reason.NOT_BEGUN, error=error)

@@ -1,8 +1,7 @@
-"""The processes that a spawner has started, each with all that it starts: their memory, their cost and their end.
+"""The processes that a spawner has started, each with its descendants, its tree: their memory, cost and end.
 
-A process in a session of its own may outlive its parent. It then becomes a child of the spawner, an orphan, and its
-mark says which process of the spawner it belongs to (`process_tree`). The end of a process is reported when nothing of
-its tree is left.
+A process whose parent has ended becomes a child of the spawner, also if it has made a session of its own. Its mark says
+which tree this orphan belongs to (`process_tree`). The end of a tree is reported when no process of it is left.
 
 The spawner's own program imports this file: nothing but the standard library here.
 """
@@ -22,43 +21,45 @@ from rota.executors.process.process_tree import Process, present
 
 LOOK_S, LOOK_LIMITED_S = 0.25, 0.1
 """How often the memory of all trees is measured, and how often if one of them has a limit."""
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_FINAL = {
+    getattr(errno, name)
+    for name in ("ENOENT", "EACCES", "EPERM", "ENOEXEC", "ENOTDIR", "ELOOP", "ENAMETOOLONG", "E2BIG", "EINVAL")
+}
+"""Errors that another attempt would meet again."""
 
 
-class Refusal(Exception):
-    """A process that was not started: the step that failed, and the errno."""
+class Refused(Exception):
+    """A process was not started. `step` says what failed: the program, its directory, the fork, the descriptors."""
 
     def __init__(self, step: str, code: int | None) -> None:
-        super().__init__(step, code)
+        super().__init__(os.strerror(code or 0))
         self.step = step
         self.code = code or 0
 
+    @property
+    def is_final(self) -> bool:
+        return self.step in ("program", "directory") and self.code in _FINAL
+
 
 class Started:
-    """One process, and what is known of its tree."""
+    """One process and its tree."""
 
     def __init__(self, pid: int, mark: int, memory_bytes: int | None, report: Callable[[dict[str, Any]], None]) -> None:
         self.pid = pid
         self.mark = mark
         self.memory_bytes = memory_bytes
         self.report = report
-        """Is called with the exit status and the cost when nothing of the tree is left."""
+        """Is called with the exit status and the cost when no process of the tree is left."""
         self.status: int | None = None
         self.kill_at = math.inf
         """0 if it was killed."""
         self.cpu_s = 0.0
         self.peak_bytes = 0
-        self.past_bytes = 0
-        """A peak of an earlier job, which the kernel would report again."""
         self.is_out_of_memory = False
-
-    def begin_anew(self, children_bytes: int) -> None:
-        """Another job begins in the process: its peak counts from now on."""
-        self.peak_bytes, self.past_bytes = 0, children_bytes
 
 
 class StartedProcesses:
-    """All that one spawner has started. `now` is read from a monotonic clock."""
+    """All processes that one spawner has started and not reported yet. `now` is read from a monotonic clock."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -67,7 +68,7 @@ class StartedProcesses:
         self._count = 0
         self._by_mark: dict[int, Started] = {}
         self._by_pid: dict[int, Started] = {}
-        """Those that have not ended."""
+        """Those whose main process has not ended."""
         self._look_at = math.inf
         self._has_children = False
 
@@ -90,7 +91,7 @@ class StartedProcesses:
         return started
 
     def stop(self, started: Started, grace_s: float) -> None:
-        """SIGTERM to the whole tree; what is left of it after the grace is killed."""
+        """Sends SIGTERM to the whole tree, and kills the rest of it after the grace."""
         for process in self._family(started):
             process_tree.send(process, signal.SIGTERM)
         started.kill_at = min(started.kill_at, self._monotonic() + grace_s)
@@ -100,20 +101,20 @@ class StartedProcesses:
         process_tree.kill(lambda: self._family(started))
 
     def kill_all(self) -> bool:
-        """Kills whatever this process has started, and all orphans. Returns whether there was anything."""
+        """Kills all processes that this process has started, and all orphans. Returns whether there were any."""
         left = present(process_tree.children(self._pid))
         process_tree.kill(functools.partial(process_tree.family, left))
         return bool(left)
 
     def reap(self) -> None:
-        """After SIGCHLD: takes in what has ended, and reports what has ended with its whole tree."""
+        """After SIGCHLD: reaps the children that have ended, and reports the trees that have ended with them."""
         self._has_children = True
         try:
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                self._bury(ended.si_pid)
+                self._reap(ended.si_pid)
         except ChildProcessError:
             self._has_children = False
-        self._settle_all()
+        self._report_ended()
 
     @property
     def due_at(self) -> float:
@@ -121,28 +122,32 @@ class StartedProcesses:
         return min([self._look_at, *(one.kill_at for one in self._by_mark.values() if one.kill_at)])
 
     def act(self, now: float) -> None:
-        """Kills those whose grace is over, measures memory, and looks for processes that an earlier look missed."""
+        """Kills trees whose grace is over, measures memory, and kills orphans that were not found before."""
         for started in [one for one in self._by_mark.values() if 0 < one.kill_at <= now]:
             self.kill(started)
         if now >= self._look_at:
             orphans = self._orphans()
             for started in list(self._by_pid.values()):
                 self._measure(started, orphans)
-            self._settle_all()
-            self._end_ownerless(orphans)
+            self._report_ended()
+            self._kill_strays(orphans)
             is_limited = any(one.memory_bytes is not None for one in self._by_mark.values())
-            self._look_at = now + (LOOK_LIMITED_S if is_limited else LOOK_S) if self._by_mark else math.inf
+            look_s = LOOK_LIMITED_S if is_limited else LOOK_S
+            self._look_at = now + look_s if self._by_mark or orphans else math.inf
 
     def _executed(self, argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int]) -> int:
+        """Starts the program in a session of its own, and returns its pid."""
+        os.environ["PATH"] = env.get("PATH", os.defpath)  # posix_spawnp searches the path of the calling process.
         places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in zip(fds, (1, 2, 0), strict=False)]
-        if cwd is None:
-            return _executed(argv, env, places)
+        step = "directory"
         try:
-            os.chdir(cwd)
+            if cwd is not None:
+                os.chdir(cwd)
+            step = "program"
+            return os.posix_spawnp(argv[0], argv, env, file_actions=places, setsid=True)
         except (OSError, ValueError) as error:
-            raise Refusal("directory", getattr(error, "errno", errno.EINVAL)) from None
-        try:
-            return _executed(argv, env, places)
+            code = getattr(error, "errno", errno.EINVAL)
+            raise Refused("fork" if code in (errno.EAGAIN, errno.ENOMEM) else step, code) from None
         finally:
             os.fchdir(self._home)
 
@@ -150,33 +155,28 @@ class StartedProcesses:
         """Children that this process did not start: descendants of those that it did, whose parents have ended."""
         return present(pid for pid in process_tree.children(self._pid) if pid not in self._by_pid)
 
-    def _owner(self, orphan: Process) -> Started | None:
-        """The process that an orphan belongs to, if its end was not reported yet."""
-        found = self._by_mark.get(process_tree.mark(orphan.pid))
-        return found or next((one for one in self._by_mark.values() if one.pid == orphan.session), None)
-
     def _family(self, started: Started, orphans: list[Process] | None = None) -> list[Process]:
+        """The processes of a tree: the main process, its orphans, and their descendants."""
         main = present([started.pid]) if started.status is None else []
         orphans = self._orphans() if orphans is None else orphans
-        return process_tree.family([*main, *(orphan for orphan in orphans if self._owner(orphan) is started)])
+        return process_tree.family([*main, *(one for one in orphans if process_tree.mark(one.pid) == started.mark)])
 
-    def _bury(self, pid: int) -> None:
-        """Reaps a child, and adds its cost to the process that it belongs to."""
+    def _reap(self, pid: int) -> None:
+        """Reaps a child, and adds its cost to its tree."""
         main = self._by_pid.pop(pid, None)
-        started = main or next(map(self._owner, present([pid])), None)
+        started = main or self._by_mark.get(process_tree.mark(pid))
         _, status, usage = os.wait4(pid, 0)
         if main is not None:
             main.status = status
         if started is not None:
             started.cpu_s += usage.ru_utime + usage.ru_stime
-            if main is None or usage.ru_maxrss * 1024 > started.past_bytes:
-                started.peak_bytes = max(started.peak_bytes, usage.ru_maxrss * 1024)
+            started.peak_bytes = max(started.peak_bytes, usage.ru_maxrss * 1024)
 
-    def _settle_all(self) -> None:
-        """Reports the trees of which nothing is left. Of the others kills the rest, after the grace of a stop."""
+    def _report_ended(self) -> None:
+        """Reports the trees of which no process is left. Kills the rest of the others, after the grace of a stop."""
         ended = [started for started in self._by_mark.values() if started.status is not None]
         orphans = self._orphans() if ended and self._has_children else []
-        left = {owner.mark for orphan in orphans if (owner := self._owner(orphan)) is not None}
+        left = {process_tree.mark(orphan.pid) for orphan in orphans}
         now = self._monotonic()
         for started in ended:
             if started.mark not in left:
@@ -184,15 +184,11 @@ class StartedProcesses:
                 started.report(_account(started))
             elif started.kill_at == math.inf or started.kill_at <= now:
                 self.kill(started)
-        if ended and not self._by_mark:
-            self._look_at = math.inf
-            self._end_ownerless(orphans)
 
-    def _end_ownerless(self, orphans: list[Process]) -> None:
-        """Kills orphans whose process has ended. An orphan without a mark may belong to any of those that run."""
-        lost = [orphan for orphan in orphans if self._owner(orphan) is None]
-        if left := [orphan for orphan in lost if not self._by_mark or process_tree.mark(orphan.pid)]:
-            process_tree.kill(functools.partial(process_tree.family, left))
+    def _kill_strays(self, orphans: list[Process]) -> None:
+        """Kills orphans whose tree was reported before they were found. Orphans without a mark end with the spawner."""
+        if strays := [orphan for orphan in orphans if process_tree.mark(orphan.pid) not in {0, *self._by_mark}]:
+            process_tree.kill(functools.partial(process_tree.family, strays))
 
     def _measure(self, started: Started, orphans: list[Process]) -> None:
         held = process_tree.resident_bytes(self._family(started, orphans))
@@ -211,22 +207,3 @@ def _account(started: Started) -> dict[str, Any]:
         "peak_bytes": started.peak_bytes,
         "out_of_memory": started.is_out_of_memory,
     }
-
-
-def _executed(argv: list[str], env: dict[str, str], places: list[tuple[int, int, int]]) -> int:
-    """Starts the first program of that name that can be executed, in a session of its own."""
-    names = [argv[0]]
-    if "/" not in argv[0]:
-        names = [os.path.join(folder, argv[0]) for folder in env.get("PATH", os.defpath).split(":")]  # noqa: PTH118
-        names = [name for name in names if os.access(name, os.X_OK)] or names[-1:]
-    reason = errno.ENOENT
-    for name in names:
-        try:
-            return os.posix_spawn(name, argv, env, file_actions=places, setsid=True)
-        except OSError as error:
-            if error.errno in (errno.EAGAIN, errno.ENOMEM):
-                raise Refusal("fork", error.errno) from None
-            reason = error.errno or 0 if reason in _ABSENT else reason
-        except ValueError:
-            reason = errno.EINVAL
-    raise Refusal("program", reason)

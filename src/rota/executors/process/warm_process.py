@@ -17,9 +17,8 @@ from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors.context import Context
 from rota.executors.process.connection import Answer, Call, Channel, Message, Ready, Spent, Stop, Told, Wrote
-from rota.executors.process.exit_status import ExitStatus
 from rota.executors.process.lines import Lines, last_of
-from rota.executors.process.spawned import Spawned
+from rota.executors.process.spawned import ExitStatus, Spawned
 from rota.executors.process.spawner import Spawner
 
 log = logging.getLogger("rota.engine")
@@ -33,20 +32,17 @@ _spoilers: set[str] = set()
 class JobCall:
     """One call: it waits for a process, is made there, and is answered."""
 
-    __slots__ = ("answered", "claim", "context", "memory_bytes", "since", "slice_s", "warm")
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "slice_s", "warm")
 
     def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
         self.claim = claim
         self.context = context
         self.slice_s = slice_s
         self.memory_bytes = memory_bytes
-        self.since = _clock.monotonic()
         self.warm: WarmProcess | None = None
         """The process that makes the call, once it has begun."""
-        self.answered: asyncio.Future[Answer | GivenBack | Failed | str | None] = (
-            asyncio.get_running_loop().create_future()
-        )
-        """A text says why no process could be started; None that the process ended without an answer."""
+        self.answered: asyncio.Future[Answer | GivenBack | Failed | None] = asyncio.get_running_loop().create_future()
+        """None if the process ended without an answer; a GivenBack or a Failed if none could be started."""
 
 
 class WarmProcess:
@@ -55,7 +51,6 @@ class WarmProcess:
     def __init__(
         self,
         spawned: Spawned,
-        end: socket.socket,
         outputs: Sequence[Lines],
         memory_bytes: int | None,
         free: Callable[[WarmProcess], None],
@@ -79,12 +74,13 @@ class WarmProcess:
         loop = asyncio.get_running_loop()
         self._greeting: asyncio.Future[Ready | None] = loop.create_future()
         self._last_word: asyncio.Future[None] = loop.create_future()
-        self._channel = Channel(end, self._hear, self._miss)
+        self._channel = Channel(self._hear, self._miss)
 
-    async def greet(self) -> str | Failed:
+    async def greet(self, end: socket.socket) -> str | Failed:
         """Waits until the app is loaded; returns why it is not. A Failed if another attempt would fail as well."""
         try:
             async with asyncio.timeout(START_S):
+                await self._channel.open(end)
                 hello = await self._greeting
         except TimeoutError:
             return f"its app was not loaded within {START_S:g} s"
@@ -102,8 +98,6 @@ class WarmProcess:
         """Makes the call. From now on its time runs."""
         assert self._call is None, "one at a time"
         call.context.begun()
-        if self.spent.is_past_peak:
-            self.spawned.begin_anew(self.spent.children_bytes)
         self._channel.send(Call(call.claim, call.context.deadline, call.slice_s))
         self._call, call.warm = call, self
         for output in self._outputs:
@@ -114,21 +108,12 @@ class WarmProcess:
     def has_ended(self) -> bool:
         return self.spawned.has_ended or not self._channel.is_open
 
-    @property
-    def is_spoilt(self) -> bool:
-        return bool(self.spoilt)
-
-    @property
-    def problem(self) -> str:
-        """What was wrong with its last message, if that is why it was ended."""
-        return self._channel.problem
-
     def last_lines(self) -> str:
         out, error = self._outputs
         return last_of(out, error)
 
     def cost(self, ended: ExitStatus) -> Usage:
-        """Of the last call, without which the process would not have ended."""
+        """Of the last call, without which the process would not have ended. Its peak is that of the whole process."""
         usage, spent = ended.usage, self.spent
         cpu_s, peak_bytes = max(0.0, usage.cpu_s - spent.cpu_s), max(usage.peak_bytes, spent.rss_bytes)
         return msgspec.structs.replace(usage, cpu_s=cpu_s, peak_bytes=peak_bytes)
@@ -169,11 +154,9 @@ class WarmProcess:
 
     def _answer(self, answer: Answer) -> None:
         call = self._ended_call()
-        if call is None:
-            return
-        if call.answered.done():  # It was cancelled, and its process is being stopped.
-            self._say_last()
-        else:
+        if (
+            call is not None and not call.answered.done()
+        ):  # Otherwise it was cancelled, and its process is being stopped.
             self.jobs += 1
             self.spent, self.spoilt = answer.spent, answer.spoilt
             if self.spoilt and call.claim.job not in _spoilers:
@@ -186,7 +169,7 @@ class WarmProcess:
         """The connection has ended: the process has, or is about to."""
         if not self._greeting.done():
             self._greeting.set_result(None)
-        self._say_last()
+        self._last_word.set_result(None)
         call = self._ended_call()
         if call is not None and not call.answered.done():
             call.answered.set_result(None)
@@ -198,10 +181,6 @@ class WarmProcess:
         for output in self._outputs:
             output.write = None
         return call
-
-    def _say_last(self) -> None:
-        if not self._last_word.done():
-            self._last_word.set_result(None)
 
     def _drain(self) -> None:
         for output in self._outputs:
