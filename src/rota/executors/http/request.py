@@ -19,13 +19,13 @@ from rota.domain.decoding import prepare
 from rota.domain.errors import ArgumentsError, DefinitionError, RotaError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
+from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import reference
 from rota.executors.context import Context
 from rota.executors.http import address, signing, template
 from rota.executors.http.address import Refused
-from rota.executors.http.answer import Answer, Unpacking, retry_after_s
+from rota.executors.http.answer import Answer, retry_after_s
 from rota.executors.http.template import CONTROL
 from rota.executors.port import Executor
 from rota.executors.reference import Missing, Reference, Secrets
@@ -182,7 +182,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def headers(self, timestamp: int) -> list[tuple[bytes, bytes]]:
         own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept": "*/*"}
-        own |= {"Accept-Encoding": "gzip, deflate"}
+        own |= {"Accept-Encoding": "identity"}
         signed: dict[str, str] = {}
         if self.key:
             signed = signing.sign(self.method, self.target, self.about, self.body or b"", self.key, timestamp)
@@ -228,8 +228,6 @@ class HttpExecutor(Executor):
         self._retried = _codes([code for code in request.retry if code != CONNECTION], "retry")
         self._references = reference.references((*request.headers.values(), *request.query.values()))
         self._allowed = address.allowed(request.allow)
-        self._running: set[asyncio.Task[Outcome]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
         self._pool: httpcore.AsyncConnectionPool | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -238,29 +236,6 @@ class HttpExecutor(Executor):
         return address.missing()
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
-        task = asyncio.ensure_future(self._attempt(claim, context))
-        self._running.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if task in self._running or (current is not None and current.cancelling()):
-                raise
-            return GivenBack(Reason.LEASE_LOST)
-        finally:
-            self._running.discard(task)
-
-    def abandon(self) -> None:
-        running, self._running = self._running, set()
-        for task in running:
-            task.cancel()
-        if self._pool is not None and self._loop is not None and not self._loop.is_closed():
-            closing = self._loop.create_task(self._pool.aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-        self._pool = None
-
-    async def _attempt(self, claim: Claim, context: Context) -> Outcome:
         try:
             secrets = await reference.read(self._references)
             _check_headers(self._request, secrets)
@@ -350,8 +325,7 @@ class HttpExecutor(Executor):
                 extensions={"timeout": {"connect": self._request.connect_timeout_s}},
             ) as response:
                 answer = await self._read(response.status, response.headers, response.aiter_stream())
-        if (write_log := getattr(context, "write_log", None)) is not None:
-            write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
+        context.write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
         return answer
 
     async def _answered_by_test(self, call: Call, answers: Answers) -> Answer:
@@ -369,13 +343,12 @@ class HttpExecutor(Executor):
 
     async def _read(self, status: int, raw: list[tuple[bytes, bytes]], chunks: AsyncIterable[bytes]) -> Answer:
         headers = {name.decode("latin-1").lower(): value.decode(errors="replace") for name, value in raw}
-        unpacking = Unpacking(headers.get("content-encoding", "").strip().lower(), self._request.max_response_bytes)
+        body, most = bytearray(), self._request.max_response_bytes
         async for chunk in chunks:
-            unpacking.add(chunk)
-            if unpacking.is_cut:
+            body += chunk[: most + 1 - len(body)]
+            if len(body) > most:
                 break
-        unpacking.end()
-        return Answer(status, headers, bytes(unpacking.body), unpacking.is_cut, unpacking.is_known)
+        return Answer(status, headers, bytes(body[:most]), is_cut=len(body) > most)
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
         loop = asyncio.get_running_loop()
@@ -400,7 +373,9 @@ class HttpExecutor(Executor):
         if self._request.result == "none":
             return "null"
         if not answer.is_readable:
-            raise ArgumentsError(f"the answer is packed as {answer.headers['content-encoding']!r}, which is unknown")
+            raise ArgumentsError(
+                f"the answer is compressed ({answer.headers['content-encoding']}), against our request"
+            )
         if self._request.result == "json":
             if answer.is_cut:
                 most = self._request.max_response_bytes
