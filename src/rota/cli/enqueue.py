@@ -92,6 +92,7 @@ def _submit(
 ) -> None:
     from rota.cli.arguments import encode
     from rota.ops import submission
+    from rota.sdk.options import applied
 
     text = encode(definition.name, values, definition.parameters, database.settings.max_payload_bytes)
     if app is not None:
@@ -107,7 +108,7 @@ def _submit(
     )
     client = app.client if app else _client(database, name)
     item = submission.Item(client.ids.new(), text, payload.digest(text))
-    (accepted,) = client.enqueue(options.applied_to(header), [item])
+    (accepted,) = client.enqueue(applied(options, header), [item])
     if not accepted.created:
         output.message("this execution was there already; nothing was added")
     if wait:
@@ -129,14 +130,11 @@ def _options(
     on_conflict: str | None,
     start_within: float | None,
 ) -> Options:
-    from rota.domain import names
     from rota.domain.unique import Unique
     from rota.sdk.options import Options
 
     if delay is not None and at is not None:
         raise click.UsageError("give --delay or --at, not both")
-    if queue is not None:
-        names.check(queue, "a queue's name")
     wants_unique = unique or unique_key is not None or unique_for is not None or on_conflict is not None
     return Options(
         delay=delay,
