@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import breaker, masking, names, rank
+from rota.domain import breaker, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
-from rota.domain.duration import Duration, positive_seconds
+from rota.domain.duration import Duration
 from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
-from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
-from rota.domain.size import Size
 from rota.domain.url import masked
 from rota.executors import kinds
 from rota.executors.context import Context
@@ -27,16 +25,16 @@ from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import schedule
-from rota.sdk import declaring
+from rota.sdk import declaration
 from rota.sdk.client import Client
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
-from rota.sdk.converting import converted
-from rota.sdk.dead import DeadLetters
-from rota.sdk.elsewhere import Plain, stand_in, stand_in_for_any
+from rota.sdk.dead_letters import DeadLetters
+from rota.sdk.declaration import FunctionOptions
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job, is_async
 from rota.sdk.schedule import Schedule
+from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
 
@@ -46,40 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
 T = TypeVar("T")
-RENAMED = {"retry_codes": "retry"}
-"""Options of commands and requests that have another name where they are run, because jobs have one of theirs."""
-Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
-
-
-class Options(When, total=False):
-    """What every kind of job takes; see `App.job`."""
-
-    queue: str
-    priority: int | str
-    retry: Retry
-    timeout: Duration | None
-    total_timeout: Duration | None
-    progress_timeout: Duration | None
-    time_slice: Duration | None
-    start_within: Duration | None
-    description: str
-    pool: str | None
-    requires: Sequence[str]
-    resources: Mapping[str, float | str] | None
-    pause_after: int | None
-    breaker: str | Sequence[str]
-    affinity: str | None
-    affinity_wait: Duration | None
-    arguments: Mapping[str, Any]
-
-
-class FunctionOptions(Options, total=False):
-    """What a function takes besides."""
-
-    name: str | None
-    isolation: str | None
-    memory: Size | None
-    grace: Duration | None
 
 
 class Decorator(Protocol):
@@ -168,7 +132,7 @@ class App:
         """
         about: dict[str, Any] = dict(options)
         isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
-        target = declaring.isolated(*isolated)
+        target = declaration.isolated(*isolated)
         declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
         return declare if function is None else declare(function)
 
@@ -184,9 +148,8 @@ class App:
         """
         from rota.executors.process.command import Command, lists, parameters  # lazy: few apps have commands
 
-        declaring.check_silent(about, "a command", name)
-        data = declaring.renamed(about, RENAMED, Command)
-        command = converted({"argv": declaring.words(argv, name), **data}, Command, name, RENAMED)
+        given = {"argv": declaration.words(argv, name)}
+        command = declaration.executor_data(about, Command, given, name, "a command")
         takes = {one: list[Plain] if one in lists(command) else Plain for one in parameters(command)}
         function = stand_in(name, takes, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
@@ -202,12 +165,10 @@ class App:
         """
         from rota.executors.http.request import Request, parameters, values  # lazy: needs an extra
 
-        declaring.check_silent(about, "a request", name)
-        data = declaring.renamed(about, RENAMED, Request)
-        request = converted({"url": url, **data}, Request, name, RENAMED)
+        request = declaration.executor_data(about, Request, {"url": url}, name, "a request")
         takes = {one: Any if one in values(request) else Plain for one in parameters(request)}
         sends_all = request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE")
-        function = (stand_in_for_any if sends_all else stand_in)(name, takes, "an HTTP request")
+        function = stand_in(name, takes, "an HTTP request", takes_others=sends_all)
         return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
 
     def run_by(
@@ -217,10 +178,9 @@ class App:
 
         `target=` is what it is told; `parameters` are the names of the job's arguments, or None for any.
         """
-        target = {"kind": kind, **declaring.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
-        words = f"run by {kind}"
-        make = stand_in_for_any if parameters is None else stand_in
-        function = make(name, dict.fromkeys(declaring.named(parameters or (), "parameters"), Any), words)
+        target = {"kind": kind, **declaration.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
+        takes = dict.fromkeys(declaration.name_list(parameters or (), "parameters"), Any)
+        function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
         return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
@@ -242,8 +202,9 @@ class App:
             raise DefinitionError(f"breaker {name!r} is known already: declare it once")
         self._breakers[name] = breaker.breaker(name, failures, wait)
         for job in self.jobs.values():
-            if name in job.definition.needs.breakers:
-                self._rely(job)
+            if name in job.definition.needs.breakers:  # The job was declared before its breaker.
+                breakers = self._named_breakers(job.definition.needs.breakers)
+                job.target = self._makers[job.name](msgspec.structs.replace(job.target.rules, breakers=breakers))
 
     def schedule(
         self,
@@ -269,7 +230,7 @@ class App:
         if queue is not None:
             definition = msgspec.structs.replace(definition, queue=names.check(queue, "a queue's name"))
         named = names.check(name or definition.name, "a schedule's name")
-        given = declaring.by_name(arguments, "arguments", "{'month': 'last'}")
+        given = declaration.by_name(arguments, "arguments", "{'month': 'last'}")
         found = specs(definition, self.name, when, known.encode(dict(given)))
         if len(found) != 1:
             raise DefinitionError(
@@ -293,9 +254,9 @@ class App:
         self.client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError for what shows only when everything is declared: a breaker that nobody knows."""
-        relied_on = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
-        declaring.check_breakers(relied_on, self._breakers)
+        """Raises DefinitionError if a job names a breaker that is not declared. Call it after all declarations."""
+        named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
+        declaration.check_breakers(named, self._breakers)
 
     def declare(self, *, takes_precedence: bool = False) -> int:
         """Makes what the code declares known as a deploy and returns its number; a worker does so when it starts.
@@ -365,52 +326,24 @@ class App:
         if job_name in self.jobs:
             raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
         signature = Signature(function, job_name)
-        start_within = options.get("start_within")
-        relies_on = self._relies_on(options.get("breaker", ()))
-        rules = declaring.rules(options, relies_on)
-        declaring.check_affinity(options.get("affinity"), signature, job_name)
-        definition = Definition(
-            name=job_name,
-            queue=names.check(options.get("queue", "default"), "a queue's name"),
-            priority=rank.level(options.get("priority", "normal")),
-            retry=rules.retry.describe(),
-            timeout_s=rules.timeout_s,
-            total_timeout_s=rules.total_timeout_s,
-            progress_timeout_s=rules.progress_timeout_s,
-            slice_s=rules.slice_s,
-            start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
-            parameters=signature.parameters(),
-            description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
-            needs=declaring.wanted(options, relies_on, target.get("kind")),
-            pause_after=declaring.pause_after(options.get("pause_after")),
-            target=masking.masked(target),
-        )
+        rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
+        doc = function.__doc__ or ""
+        definition = declaration.definition(job_name, signature, rules, target, options, doc)
         make = self._makers[job_name] = partial(self._executor, function, signature, target)
         job: Job[..., Any, Any] = Job(function, signature, definition, make(rules), self.client, self.name)
-        when = {key: value for key, value in options.items() if key in When.__annotations__}
-        if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
-            raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
-        arguments = declaring.by_name(options.get("arguments"), "arguments", "{'month': 'last'}")
-        if arguments and not when:
-            raise DefinitionError(f"job {job_name!r}: arguments= are for one with cron=, every=, after= or at=")
-        wanted = self._wanted_schedules(job, cast("When", when), arguments) if when else {}
+        when, arguments = declaration.when(options, job_name)
+        wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job
         self._definitions.append(definition)
         self._schedules |= wanted
         return job
 
-    def _relies_on(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
-        listed = sorted({names.check(name, "a breaker's name") for name in declaring.named(named, "breaker")})
+    def _named_breakers(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
+        listed = sorted({names.check(name, "a breaker's name") for name in declaration.name_list(named, "breaker")})
         # One that is not declared yet has to be when a worker starts.
         return tuple(
             self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed
         )
-
-    def _rely(self, job: Job[..., Any, Any]) -> None:
-        """Tells a job that was declared before its breaker what that is."""
-        definition = job.definition
-        rules = msgspec.structs.replace(job.target.rules, breakers=self._relies_on(definition.needs.breakers))
-        job.target = self._makers[job.name](rules)
 
     def _executor(
         self, function: Callable[..., Any], signature: Signature, target: Mapping[str, Any], rules: Rules
