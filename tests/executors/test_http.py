@@ -277,8 +277,8 @@ async def test_a_body_is_filled_in_the_way_of_its_kind(template: str, content_ty
     ("template", "sent"),
     [
         ('{"a": {"b": {n}}, "c": [{n}, "{{n}}"]}', {"a": {"b": 1}, "c": [1, "{n}"]}),
-        ('{{key}: -{n}, "z{key}": "{{{n}}}"}', {"k": -1, "zk": "{1}"}),
-        ('{"a": "\\"{n}", "b": {n}00}', {"a": '"1', "b": 100}),
+        ('{{key}: {n}, "z{key}": "{{{n}}}"}', {"k": 1, "zk": "{1}"}),
+        ('{"a": "\\"{n}"}', {"a": '"1'}),
         ("{ {key}: {n}}", {"k": 1}),
     ],
 )
@@ -288,7 +288,7 @@ async def test_braces_of_json_stand_as_they_are(template: str, sent: Any) -> Non
     assert json.loads(server.seen[0].body) == sent
 
 
-@pytest.mark.parametrize("body", ['{{"x": 2}}', '{{"x": {n}}}', "to={n}", '{"a": {{n}}}', '{"a": "{n}'])
+@pytest.mark.parametrize("body", ['{{"x": 2}}', '{{"x": {n}}}', '{"a": -{n}}', "to={n}", '{"a": {{n}}}', '{"a": "{n}'])
 def test_a_body_that_is_never_json_is_refused_and_told_about_braces(body: str) -> None:
     with pytest.raises(DefinitionError, match=r"no JSON.*not doubled"):
         Request("http://example.com/", body=body)

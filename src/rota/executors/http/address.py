@@ -149,7 +149,7 @@ async def _looked_up(host: str) -> list[Address]:
 
 
 def check_template(url: str) -> None:
-    """Raises DefinitionError if a URL with holes cannot be called whatever it is filled with."""
+    """Raises DefinitionError if a URL with placeholders cannot be called whatever it is filled with."""
     parts = URL.fullmatch(url)
     if parts is None:
         raise DefinitionError("an HTTP job's url must begin with http:// or https:// and a host, and have no fragment")
@@ -158,7 +158,7 @@ def check_template(url: str) -> None:
     if "@" in parts["authority"]:
         raise DefinitionError("an HTTP job's url must not hold a user or a password")
     if "{" in parts["authority"]:
-        raise DefinitionError("an HTTP job's url may have holes only after the host and the port")
+        raise DefinitionError("an HTTP job's url may have placeholders only after the host and the port")
 
 
 def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
