@@ -1,4 +1,4 @@
-"""What a job prints or logs in this process goes to its own log too, whichever thread or task it runs in."""
+"""Copies what a job prints or logs in this process to its own log, whichever thread or task it runs in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rota.executors.context import Context
 MOST_PENDING = 8192
 current: ContextVar[Context | None] = ContextVar("rota_attempt", default=None)
 """The attempt that the running code belongs to."""
-_LEADS_NOWHERE = (OSError, ValueError)
-"""The worker's own output may lead nowhere any more: its reader is gone, its disk is full. No job fails by that."""
+_OUTPUT_ERRORS = (OSError, ValueError)
+"""Errors of the worker's own output: its reader is gone, or its disk is full. No job fails because of those."""
 
 
 def install() -> None:
@@ -26,14 +26,14 @@ def install() -> None:
 
 
 def finish(context: Context) -> None:
-    """The attempt has ended: a line without an end is a line."""
+    """Writes the last line of an attempt that has ended, if it has no line break."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Tee):
             stream.finish(context)
 
 
 class _Tee(io.TextIOBase):
-    """A stream that also gives lines to the attempt that writes them. All else is the stream's own."""
+    """A stream that also adds the lines to the log of the attempt that writes them."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream = stream
@@ -54,7 +54,7 @@ class _Tee(io.TextIOBase):
             self._stream.write(text)
         except UnicodeError:
             raise
-        except _LEADS_NOWHERE:
+        except _OUTPUT_ERRORS:
             pass
         return len(text)
 
@@ -95,7 +95,7 @@ class _Tee(io.TextIOBase):
             self._stream.flush()
         except UnicodeError:
             raise
-        except _LEADS_NOWHERE:
+        except _OUTPUT_ERRORS:
             if current.get() is None:
                 raise
 
@@ -118,7 +118,7 @@ class _Tee(io.TextIOBase):
 
     @property
     def buffer(self) -> Any:
-        """Bytes go past us: only text is kept."""
+        """Bytes are not copied to the log, only text."""
         return self._stream.buffer
 
     def __getattr__(self, name: str) -> Any:
@@ -126,10 +126,10 @@ class _Tee(io.TextIOBase):
 
 
 class _Handler(logging.Handler):
-    """Gives records to the attempt in which they are logged."""
+    """Adds records to the log of the attempt in which they are logged."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without a lock, because whoever takes the lines has one."""
+        """Without a lock: the receiver of the lines has one."""
         self.emit(record)
         return True
 
@@ -141,7 +141,7 @@ class _Handler(logging.Handler):
             text = f"{record.levelname} {record.name}: {record.getMessage()}"
             if record.exc_info:
                 text += "\n" + (logging.Formatter().formatException(record.exc_info))
-        except Exception:  # Somebody else's arguments do not fit their message: the others will say so.
+        except Exception:  # The arguments do not fit the message: other handlers report that.
             return
         lines = text.splitlines()
         if len(lines) == 1:

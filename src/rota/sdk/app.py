@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class Decorator(Protocol):
-    """What `@app.job(…)` is: keeps the function's parameters and result visible to type checkers."""
+    """The type of `@app.job(…)`: keeps the function's parameters and result visible to type checkers."""
 
     @overload
     def __call__(
@@ -81,7 +81,7 @@ class App:
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
         self._makers: dict[str, Callable[[Rules], Executor]] = {}
-        """As they run, by job. A definition is stored and shown, so its target has no literal secrets."""
+        """Make the executors, by job. They know literal secrets; a definition is stored and shown, and does not."""
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
         self.client: Client = StoreClient(self.connection, self.name)
@@ -114,18 +114,18 @@ class App:
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
         the default tries five times. `timeout` bounds one attempt (by default an hour), `total_timeout` all of them,
         `progress_timeout` the time in which an attempt does not call `ctx.progress`, and an execution that has not
-        started `start_within` the time at which it was due is skipped. After a `time_slice` a job with checkpoints lets
-        others have their turn.
+        started `start_within` the time at which it was due is skipped. A job that has used up its `time_slice` stops at
+        its next checkpoint and returns to the queue.
 
-        `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
-        `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
+        `isolation="process"` runs it in a process of its own, which can be killed: `memory` limits that process, and
+        `grace` is the time between SIGTERM and SIGKILL.
 
-        Only workers of its `pool` take it, which have every tag in `requires` and enough of its `resources`, such as
-        `{"gpu": 1}`. After `pause_after` executions in a row that have failed the job is paused, until somebody resumes
-        it.
+        Only workers of its `pool` take it that have every tag in `requires` and enough of its `resources`, such as
+        `{"gpu": 1}`. After `pause_after` failed executions in a row the job is paused, until it is resumed.
 
-        Nothing starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution prefers
-        the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait` at most.
+        No execution starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution
+        prefers the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait`
+        at most.
 
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
         docs/schedules.md for the rest.
@@ -176,7 +176,7 @@ class App:
     ) -> Job[..., Any, Any]:
         """Makes a job that an installed executor runs: one that an entry point in the group `rota.executors` names.
 
-        `target=` is what it is told; `parameters` are the names of the job's arguments, or None for any.
+        `target=` is the data for that executor; `parameters` are the names of the job's arguments, or None for any.
         """
         target = {"kind": kind, **declaration.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
         takes = dict.fromkeys(declaration.name_list(parameters or (), "parameters"), Any)
@@ -259,7 +259,7 @@ class App:
         declaration.check_breakers(named, self._breakers)
 
     def declare(self, *, takes_precedence: bool = False) -> int:
-        """Makes what the code declares known as a deploy and returns its number; a worker does so when it starts.
+        """Registers the declarations of the code as a deploy and returns its number; a worker does so when it starts.
 
         The deploy is in force once a worker has joined with that number, unless another one has precedence.
         """
@@ -279,7 +279,7 @@ class App:
         return Handle(self.client, id)
 
     def targets(self, pool: Pool | None = None) -> dict[str, Executor]:
-        """What a worker of this app can run, by name. Without a pool of processes all functions run in this one."""
+        """The executors of a worker, by job. Without a pool of processes all functions run in this one."""
         jobs = {name: job for name, job in self.jobs.items() if not job.target.missing}
         return {name: job.target if pool is None else _in_process(job, pool) for name, job in jobs.items()}
 
@@ -288,7 +288,7 @@ class App:
         return {name: job.function_executor for name, job in self.jobs.items() if job.is_function}
 
     def unavailable(self) -> dict[str, str]:
-        """What is missing here for jobs that a worker in this process could not run, and leaves to others; by name."""
+        """By job: what this machine lacks to run it. A worker leaves such a job to others."""
         return {name: missing for name, job in self.jobs.items() if (missing := job.target.missing)}
 
     def alone(self, pool: Pool) -> dict[str, Executor]:
@@ -301,7 +301,7 @@ class App:
         self.connection.close()
 
     def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
-        """By name: one that has the job's, and for each further trigger one with a number."""
+        """By name: the first has the name of the job, each further one also a number."""
         try:
             encoded = job.encode(dict(arguments))
         except ArgumentsError as error:
@@ -340,7 +340,7 @@ class App:
 
     def _named_breakers(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
         listed = sorted({names.check(name, "a breaker's name") for name in declaration.name_list(named, "breaker")})
-        # One that is not declared yet has to be when a worker starts.
+        # A breaker may be declared after its jobs; `check` runs before a worker starts.
         return tuple(
             self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed
         )

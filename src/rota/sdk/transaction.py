@@ -1,7 +1,7 @@
-"""Operations in a transaction of the caller's own: rolled back there means never happened here.
+"""Operations in the caller's own transaction: they are committed or rolled back with it.
 
-The libraries whose connections are understood are not needed to run Rota: they are known by their names, and whoever
-hands us a connection has loaded its library already.
+Rota does not import the libraries of callers. It recognizes connections by the names of their modules; a caller that
+has a connection has imported its library already.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _HINTS = "rota_hints"
 _ours: weakref.WeakKeyDictionary[Store, History] = weakref.WeakKeyDictionary()
 _checked: weakref.WeakKeyDictionary[Any, History] = weakref.WeakKeyDictionary()
 after_commit: weakref.WeakKeyDictionary[Any, list[Callable[[], None]]] = weakref.WeakKeyDictionary()
-"""What to do after the commit, for connections whose commits we make ourselves."""
+"""Callbacks after the commit, for the connections of `ctx.transaction()`."""
 
 
 class Caller(msgspec.Struct, frozen=True):
     """Whose transaction an operation joins.
 
-    `guard`: it may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the transaction may
-    not stand still afterwards, and nobody is told: the worker's report does that.
+    `guard`: the operation may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the
+    transaction may not stand still afterwards, and no hints are sent: the worker's report sends them.
     """
 
     connection: Any
@@ -52,7 +52,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class _Heard(msgspec.Struct, frozen=True):
-    """A caller's connection: how to speak on it, and how to hear of its commit, where that can be heard."""
+    """A caller's connection, and how to add a callback after its commit, if its library has those."""
 
     voice: Voice
     after: After | None = None
@@ -61,7 +61,7 @@ class _Heard(msgspec.Struct, frozen=True):
 def transact(
     link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Runs `op` in the caller's transaction. What `op` needs to be registered is so before that is touched."""
+    """Runs `op` in the caller's transaction. The app's jobs are registered before, on a connection of Rota's own."""
     ours = known(link)
     with _heard(caller.connection) as heard:
         return _run(link, ours, caller, heard, op, *args, **kwargs)
@@ -86,7 +86,7 @@ async def atransact(
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        # Nothing more may be said: the caller is about to roll back, and what came later would be another transaction.
+        # The caller is about to roll back: a later statement would begin another transaction.
         voice.hush()
         await asyncio.wait([work])
         raise
@@ -127,7 +127,7 @@ def _run(
 
 def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
     def send() -> None:
-        with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
+        with contextlib.suppress(Exception):  # Hints may be lost.
             link.store().bus.send(hints)
 
     return send
@@ -158,7 +158,7 @@ def known(link: Connection) -> History:
     return history
 
 
-# --- Whose connection it is -----------------------------------------------------------------------
+# --- Connections of other libraries -------------------------------------------------------------------
 
 
 def _libraries(thing: object) -> set[str]:
@@ -187,7 +187,7 @@ def _heard(connection: Any) -> Iterator[_Heard]:
             raise DefinitionError(f"the app is on PostgreSQL, the Django connection is to {connection.vendor}")
         with connection.cursor() as cursor:
             voice = borrowed.CursorVoice(cursor, connection.connection)
-            # Where a program commits by hand, Django knows no hooks.
+            # Outside of atomic() Django has no hooks.
             hooks = connection.in_atomic_block
             yield _Heard(voice, (lambda send: connection.on_commit(send, robust=True)) if hooks else None)
     elif "psycopg2" in libraries:
@@ -220,7 +220,7 @@ def _of_alchemy(connection: Any) -> _Heard:
 
 
 def _after_session(session: Any, send: Callable[[], None]) -> None:
-    """Once a session has listeners they stay: SQLAlchemy cannot take one away while it calls it."""
+    """The listeners stay with the session: SQLAlchemy cannot remove one while it is called."""
     waiting = session.info.get(_HINTS)
     if waiting is None:
         waiting = session.info[_HINTS] = []
@@ -268,7 +268,7 @@ def _not_understood(connection: Any) -> DefinitionError:
 
 
 class _AsyncVoice:
-    """An async connection of psycopg, as operations need it: they run in a thread, and speak on the event loop."""
+    """An async connection of psycopg: the operation runs in a thread, its statements on the event loop."""
 
     def __init__(self, connection: Any) -> None:
         import psycopg  # lazy: only with PostgreSQL

@@ -1,8 +1,8 @@
 """Which addresses a request may go to: the public ones, and whatever was allowed by name or network.
 
-A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So a name
-whose addresses change between the check and the connection gains nothing. The name stays in the request and in the
-check of the certificate.
+A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So DNS
+rebinding (other addresses after the check) has no effect. The name stays in the request and in the check of the
+certificate.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ async def _looked_up(host: str) -> list[Address]:
 
 
 def check_template(url: str) -> None:
-    """Raises DefinitionError if a URL with placeholders cannot be called whatever it is filled with."""
+    """Raises DefinitionError for a URL with placeholders that could never be called."""
     parts = URL.fullmatch(url)
     if parts is None:
         raise DefinitionError("an HTTP job's url must begin with http:// or https:// and a host, and have no fragment")
@@ -162,7 +162,7 @@ def check_template(url: str) -> None:
 
 
 def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
-    """A URL, perhaps relative to another; raises Refused if it cannot be called whatever its address is."""
+    """A URL, perhaps relative to another; raises Refused for one that could never be called."""
     import httpx  # lazy: an extra
 
     try:
@@ -192,7 +192,7 @@ def is_as_trusted(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether a redirect to `url` may get the credentials for `other`: its own origin, or the same host, encrypted."""
     if (url.scheme, url.host, url.port) == (other.scheme, other.host, other.port):
         return True
-    # What has gone to port 80 in the clear is not worse off on port 443 of the host that proves to be the same.
+    # Credentials that were sent to port 80 unencrypted may be sent to port 443 of the same host, which has to prove it.
     usual = url.port is None and other.port is None
     return usual and url.host == other.host and (other.scheme, url.scheme) == ("http", "https")
 
@@ -241,7 +241,7 @@ def missing() -> str:
 
 @cache
 def prepared() -> ssl.SSLContext:
-    """What vouches for servers: the system's certificates. Imports the extra as well, so the first call takes long."""
+    """The system's certificates. Imports the extra as well, so the first call takes long."""
     import certifi  # lazy: an extra
     import httpx  # noqa: F401  # lazy: an extra
 
@@ -265,7 +265,7 @@ def pool(allow: Allowed) -> AsyncConnectionPool:
 
 
 def trouble(error: Exception) -> tuple[str, str] | None:
-    """What kept a request from being answered, as a kind and a sentence; None if it is a defect of ours."""
+    """Why a request got no answer, as the type of an error and a sentence; None for a defect of Rota."""
     import httpcore  # lazy: an extra
 
     causes: list[BaseException] = [error]
