@@ -77,7 +77,6 @@ class Harness:
         self._fires = schedules
         self._variables = contextvars.copy_context()
         self._served = Served.one(app.settings.namespace, app.name, None, [])
-        self._shards: dict[str, tuple[int, int]] = {}
         newcomer = fleet.Newcomer(
             namespace=app.settings.namespace,
             app=app.name,
@@ -157,10 +156,8 @@ class Harness:
 
     def _known_shards(self) -> list[tuple[int, int]]:
         """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
-        if len(self._shards) != len(self._app.jobs):
-            namespace = self._app.settings.namespace
-            self._shards = {job: (schedule.shard(namespace, job), 0) for job in self._app.jobs}
-        return sorted(set(self._shards.values()))
+        namespace = self._app.settings.namespace
+        return sorted({(schedule.shard(namespace, job), 0) for job in self._app.jobs})
 
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 import threading
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from rota.executors.context import Context
 
@@ -20,8 +20,8 @@ _OUTPUT_ERRORS = (OSError, ValueError)
 
 def install() -> None:
     """Once for a process, after its logging is set up."""
-    sys.stdout = _Tee(sys.stdout, "stdout")
-    sys.stderr = _Tee(sys.stderr, "stderr")
+    sys.stdout = cast("TextIO", _Tee(sys.stdout, "stdout"))
+    sys.stderr = cast("TextIO", _Tee(sys.stderr, "stderr"))
     logging.getLogger().addHandler(_Handler())
 
 
@@ -32,7 +32,7 @@ def finish(context: Context) -> None:
             stream.finish(context)
 
 
-class _Tee(io.TextIOBase):
+class _Tee:
     """A stream that also adds the lines to the log of the attempt that writes them."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
@@ -45,11 +45,8 @@ class _Tee(io.TextIOBase):
         context = current.get()
         if context is None or not isinstance(text, str):
             return self._stream.write(text)
-        if context.notes is not None:
-            if "\n" in text or len(text) > MOST_PENDING:
-                self._take(context, text)
-            elif text:
-                self._keep(context, text)
+        if context.notes is not None and text:
+            self._add(context, text)
         try:
             self._stream.write(text)
         except UnicodeError:
@@ -62,33 +59,20 @@ class _Tee(io.TextIOBase):
         if context in self._pending and (rest := self._pending.pop(context, "")):
             context.write_log(self._name, rest)
 
-    def _keep(self, context: Context, text: str) -> None:
-        """A part of a line: `print` writes several, and the end of the line apart."""
+    def _add(self, context: Context, text: str) -> None:
+        """Logs whole lines and keeps the rest: `print` writes the end of a line apart."""
         with self._lock:
-            text = self._pending.get(context, "") + text
-            if len(text) <= MOST_PENDING:
+            *lines, rest = (self._pending.pop(context, "") + text).split("\n")
+            if len(rest) > MOST_PENDING:
+                lines.append(rest)
+            elif rest:
                 context.spoke = True
-                self._pending[context] = text
-                return
-            del self._pending[context]
-        context.write_log(self._name, text)
+                self._pending[context] = rest
+        _log(context, self._name, lines)
 
-    def _take(self, context: Context, text: str) -> None:
-        with self._lock:
-            before = self._pending.pop(context, "")
-            if text == "\n":
-                lines = [before]
-            else:
-                *lines, rest = (before + text).split("\n")
-                if len(rest) > MOST_PENDING:
-                    lines.append(rest)
-                elif rest:
-                    context.spoke = True
-                    self._pending[context] = rest
-        if len(lines) == 1:
-            context.write_log(self._name, lines[0])
-        else:
-            context.write_lines(self._name, lines)
+    def writelines(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.write(text)
 
     def flush(self) -> None:
         try:
@@ -99,29 +83,8 @@ class _Tee(io.TextIOBase):
             if current.get() is None:
                 raise
 
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self._stream.errors
-
-    @property
-    def buffer(self) -> Any:
-        """Bytes are not copied to the log, only text."""
-        return self._stream.buffer
-
     def __getattr__(self, name: str) -> Any:
+        """The stream's own. Its `buffer` too: bytes are not copied to the log, only text."""
         return getattr(self._stream, name)
 
 
@@ -143,8 +106,11 @@ class _Handler(logging.Handler):
                 text += "\n" + (logging.Formatter().formatException(record.exc_info))
         except Exception:  # The arguments do not fit the message: other handlers report that.
             return
-        lines = text.splitlines()
-        if len(lines) == 1:
-            context.write_log("log", lines[0])
-        else:
-            context.write_lines("log", lines)
+        _log(context, "log", text.splitlines())
+
+
+def _log(context: Context, stream: str, lines: list[str]) -> None:
+    if len(lines) == 1:
+        context.write_log(stream, lines[0])
+    else:
+        context.write_lines(stream, lines)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -32,7 +33,7 @@ from rota.sdk.connection import Connection
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.handle import Handle
-from rota.sdk.job import Job, is_async
+from rota.sdk.job import Job
 from rota.sdk.schedule import Schedule
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
@@ -47,23 +48,26 @@ T = TypeVar("T")
 
 
 class Decorator(Protocol):
-    """The type of `@app.job(…)`: keeps the function's parameters and result visible to type checkers."""
+    """The type of `@app.job` and `@app.job(…)`: shows the function's parameters and result to type checkers."""
 
     @overload
     def __call__(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
     ) -> Job[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], T]) -> Job[P, T, T]: ...
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P, T, T]: ...
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Job[P, T, Coroutine[Any, Any, T]]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Job[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload
-    def __call__(self, function: Callable[P, T]) -> Job[P, T, T]: ...
+    def __call__(self, function: Callable[P, T], /) -> Job[P, T, T]: ...
 
-    def __call__(self, function: Any) -> Any: ...
+    @overload
+    def __call__(self, function: None = None, /, **options: Unpack[FunctionOptions]) -> Decorator: ...
+
+    def __call__(self, function: Any = None, /, **options: Any) -> Any: ...
 
 
 class App:
@@ -91,24 +95,8 @@ class App:
     def __repr__(self) -> str:
         return f"App({self.name!r}, url={masked(self.settings.url)!r})"
 
-    @overload
-    def job(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
-    ) -> Job[P, T, Coroutine[Any, Any, T]]: ...
-
-    @overload
-    def job(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P, T, T]: ...
-
-    @overload
-    def job(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Job[P, T, Coroutine[Any, Any, T]]: ...
-
-    @overload
-    def job(self, function: Callable[P, T], /) -> Job[P, T, T]: ...
-
-    @overload
-    def job(self, function: None = None, /, **options: Unpack[FunctionOptions]) -> Decorator: ...
-
-    def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    @property
+    def job(self) -> Decorator:
         """Makes a job of a function, sync or async. Its `name` is the function's, its `queue` is `default`.
 
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
@@ -130,11 +118,7 @@ class App:
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
         docs/schedules.md for the rest.
         """
-        about: dict[str, Any] = dict(options)
-        isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
-        target = declaration.isolated(*isolated)
-        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
-        return declare if function is None else declare(function)
+        return self._job
 
     def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of a command: `app.command("report", ["python", "report.py", "{month}"])`.
@@ -300,6 +284,12 @@ class App:
         self._completions.close()
         self.connection.close()
 
+    def _job(self, function: Any = None, /, **about: Any) -> Any:
+        isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
+        target = declaration.isolated(*isolated)
+        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
+        return declare if function is None else declare(function)
+
     def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
         """By name: the first has the name of the job, each further one also a number."""
         try:
@@ -354,7 +344,7 @@ class App:
             function,
             signature,
             rules,
-            is_async=is_async(function),
+            is_async=iscoroutinefunction(function),
             most_result_bytes=self.settings.max_payload_bytes,
             completions=self._completions,
         )

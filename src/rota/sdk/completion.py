@@ -47,16 +47,16 @@ class JobCompletions:
         return _Block(self, context)
 
     def complete(self, context: Context, connection: Any, result: str) -> None:
-        if (block := self._block_of(context, connection)) is not None:
-            block.result = result
-        else:
-            self.write(context, connection, result)
+        run_sync(self._complete(context, connection, result, is_async=False))
 
     async def acomplete(self, context: Context, connection: Any, result: str) -> None:
+        await self._complete(context, connection, result, is_async=True)
+
+    async def _complete(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
         if (block := self._block_of(context, connection)) is not None:
             block.result = result
         else:
-            await self.awrite(context, connection, result)
+            await self.write(context, connection, result, is_async=is_async)
 
     def _block_of(self, context: Context, connection: Any) -> _Block | None:
         """The open block of the attempt; None if it has none and completes on a connection of its own."""
@@ -68,16 +68,24 @@ class JobCompletions:
             )
         return block
 
-    def write(self, context: Context, connection: Any, result: str) -> None:
+    async def write(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
         """Writes the outcome in the transaction of `connection`."""
-        if (report := _report(context, result)) is not None:
-            with _writing(context, result):
-                transaction.transact(self.link, Caller(connection, ends=True), finish.complete, report)
-
-    async def awrite(self, context: Context, connection: Any, result: str) -> None:
-        if (report := _report(context, result)) is not None:
-            with _writing(context, result):
-                await transaction.atransact(self.link, Caller(connection, ends=True), finish.complete, report)
+        _check_not_completed(context)
+        if not context.id:
+            return  # In a direct call there is no execution to end.
+        report = Finished(context.id, context.fence, Succeeded(result), job=context.job)
+        caller = Caller(connection, ends=True)
+        context.written = result
+        try:
+            if is_async:
+                await transaction.atransact(self.link, caller, finish.complete, report)
+            else:
+                transaction.transact(self.link, caller, finish.complete, report)
+        except BaseException as error:
+            context.written = None
+            if isinstance(error, ArgumentsError):
+                raise ResultRefused(str(error)) from None
+            raise
 
     def has_landed(self, context: Context) -> bool:
         """Whether a COMMIT without an answer was done. Raises CommitUnknown if the database cannot say."""
@@ -163,10 +171,8 @@ class _Block:
             return False
         with _uncharged(self._context):
             try:
-                if self._loop is None:
-                    self._completions.write(self._context, self.connection, self.result)
-                else:
-                    await self._completions.awrite(self._context, self.connection, self.result)
+                is_async = self._loop is not None
+                await self._completions.write(self._context, self.connection, self.result, is_async=is_async)
             except BaseException as refused:
                 await self._end(refused)
                 raise
@@ -201,19 +207,6 @@ class _Block:
 
 
 @contextlib.contextmanager
-def _writing(context: Context, result: str) -> Iterator[None]:
-    context.written = result
-    try:
-        yield
-    except ArgumentsError as error:
-        context.written = None
-        raise ResultRefused(str(error)) from None
-    except BaseException:
-        context.written = None
-        raise
-
-
-@contextlib.contextmanager
 def _uncharged(context: Context) -> Iterator[None]:
     """An execution that only lost against another transaction runs again soon, and it costs no attempt."""
     try:
@@ -242,9 +235,3 @@ def _check_no_rollback(error: BaseException) -> None:
 def _check_not_completed(context: Context) -> None:
     if context.written is not None:
         raise DefinitionError("this execution has completed already: a job does so once")
-
-
-def _report(context: Context, result: str) -> Finished | None:
-    """None in a direct call, where there is no execution to end."""
-    _check_not_completed(context)
-    return Finished(context.id, context.fence, Succeeded(result), job=context.job) if context.id else None

@@ -218,7 +218,3 @@ def _result_type(function: Callable[..., Any]) -> Any:
     except Exception:
         return Any
     return kind
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function)

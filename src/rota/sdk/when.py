@@ -119,13 +119,11 @@ def _crons(when: When, seed: str) -> list[Trigger]:
         raise DefinitionError("cron: there is no expression in the list")
     gap = _one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap")
     repeat = _one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap")
-    return [_cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in texts]
-
-
-def _cron(text: str, tz: str, gap: Gap, repeat: Overlap, seed: str) -> Cron:
-    if not isinstance(text, str):
-        raise DefinitionError(f"cron: must be a text, not {text!r}")
-    return Cron(" ".join(text.split()[:8]) if len(text) <= 1000 else text, tz, gap, repeat, seed)
+    for text in texts:
+        if not isinstance(text, str):
+            raise DefinitionError(f"cron: must be a text, not {text!r}")
+    tidied = [" ".join(text.split()[:8]) if len(text) <= 1000 else text for text in texts]
+    return [Cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in tidied]
 
 
 def _catch_up(value: str | int) -> tuple[CatchUp, int]:
