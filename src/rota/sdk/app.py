@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -340,14 +339,7 @@ class App:
     ) -> Executor:
         if target.get("kind", kinds.PROCESS) != kinds.PROCESS:
             return kinds.executor(target, rules)
-        return FunctionExecutor(
-            function,
-            signature,
-            rules,
-            is_async=iscoroutinefunction(function),
-            most_result_bytes=self.settings.max_payload_bytes,
-            completions=self._completions,
-        )
+        return FunctionExecutor(function, signature, rules, self.settings.max_payload_bytes, self._completions)
 
 
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> Executor:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rota.clock import MACHINE
@@ -74,13 +75,13 @@ class JobCompletions:
         if not context.id:
             return  # In a direct call there is no execution to end.
         report = Finished(context.id, context.fence, Succeeded(result), job=context.job)
-        caller = Caller(connection, ends=True)
+        caller, op = Caller(connection, ends=True), partial(finish.complete, report=report)
         context.written = result
         try:
             if is_async:
-                await transaction.atransact(self.link, caller, finish.complete, report)
+                await transaction.atransact(self.link, caller, op)
             else:
-                transaction.transact(self.link, caller, finish.complete, report)
+                transaction.transact(self.link, caller, op)
         except BaseException as error:
             context.written = None
             if isinstance(error, ArgumentsError):

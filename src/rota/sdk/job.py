@@ -174,10 +174,10 @@ class Job(Generic[P, T, R]):
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
             return self._client.enqueue(self._header, items, self._parent)
-        return transact(self._client.database(), self._caller, enqueue.enqueue, self._header, items)
+        return transact(self._client.database(), self._caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     async def _awithin(self, caller: Caller, items: list[Item]) -> list[Accepted]:
-        return await atransact(self._client.database(), caller, enqueue.enqueue, self._header, items)
+        return await atransact(self._client.database(), caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
         if self._header.key is not None:

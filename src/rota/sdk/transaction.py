@@ -11,7 +11,8 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -25,7 +26,6 @@ from rota.store.postgres import url as postgres_url
 if TYPE_CHECKING:
     from rota.store.postgres.borrowed import History, Voice
 
-P = ParamSpec("P")
 T = TypeVar("T")
 After = Callable[[Callable[[], None]], object]
 
@@ -58,18 +58,14 @@ class _Heard(msgspec.Struct, frozen=True):
     after: After | None = None
 
 
-def transact(
-    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
+def transact(link: Connection, caller: Caller, op: Callable[[Tx], T]) -> T:
     """Runs `op` in the caller's transaction. The app's jobs are registered before, on a connection of Rota's own."""
     ours = known(link)
     with _heard(caller.connection) as heard:
-        return _run(link, ours, caller, heard, op, *args, **kwargs)
+        return _run(link, ours, caller, heard, op)
 
 
-async def atransact(
-    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
+async def atransact(link: Connection, caller: Caller, op: Callable[[Tx], T]) -> T:
     """`transact`, for async connections."""
     ours = await asyncio.to_thread(known, link)
     connection = caller.connection
@@ -77,12 +73,12 @@ async def atransact(
 
         def within(sync: Any) -> T:
             with _heard(sync) as heard:
-                return _run(link, ours, caller, heard, op, *args, **kwargs)
+                return _run(link, ours, caller, heard, op)
 
         return await connection.run_sync(within)  # type: ignore[no-any-return]
     voice = _AsyncVoice(_async_psycopg(connection))
     heard = _Heard(voice, _own(connection))
-    work = asyncio.ensure_future(asyncio.to_thread(_run, link, ours, caller, heard, op, *args, **kwargs))
+    work = asyncio.ensure_future(asyncio.to_thread(_run, link, ours, caller, heard, op))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -92,16 +88,7 @@ async def atransact(
         raise
 
 
-def _run(
-    link: Connection,
-    ours: History,
-    caller: Caller,
-    heard: _Heard,
-    op: Callable[Concatenate[Tx, P], T],
-    /,
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
+def _run(link: Connection, ours: History, caller: Caller, heard: _Heard, op: Callable[[Tx], T]) -> T:
     from rota.store.postgres import borrowed  # lazy: only with PostgreSQL
 
     address = postgres_url.parse(link.settings.url)
@@ -115,22 +102,19 @@ def _run(
         borrowed.limit_idling(voice)
     try:
         with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
-            answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
+            answer, hints = borrowed.run(voice, address, link.clock, op)
     except UnicodeEncodeError as error:
         raise borrowed.unwritable(error) from None
     if caller.notify:
         borrowed.notify(voice, address, hints)
     elif hints and heard.after is not None and not caller.ends:
-        heard.after(_sender(link, hints))
+        heard.after(partial(_send, link, hints))
     return answer
 
 
-def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
-    def send() -> None:
-        with contextlib.suppress(Exception):  # Hints may be lost.
-            link.store().bus.send(hints)
-
-    return send
+def _send(link: Connection, hints: list[Hint]) -> None:
+    with contextlib.suppress(Exception):  # Hints may be lost.
+        link.store().bus.send(hints)
 
 
 def check_database(link: Connection) -> None:

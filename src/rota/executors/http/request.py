@@ -211,12 +211,7 @@ class HttpExecutor(Executor):
     """Answers the requests instead of the network, in tests."""
 
     def __init__(
-        self,
-        request: Request,
-        rules: Rules,
-        *,
-        clock: Clock | None = None,
-        most_result_bytes: int = payload.MOST_BYTES,
+        self, request: Request, rules: Rules, *, clock: Clock | None = None, most_result_bytes: int = payload.MOST_BYTES
     ) -> None:
         self.rules = rules
         self._request = request
