@@ -26,7 +26,8 @@ import asyncio
 import contextlib
 import contextvars
 import copy
-from collections.abc import Coroutine, Iterator
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,7 @@ from rota.clock import ManualClock
 from rota.domain import payload, schedule
 from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
+from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.note import Run, State, pieces
 from rota.domain.served import Served
@@ -47,12 +49,15 @@ from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.sdk.app import App
-from rota.sdk.http_answers import answers
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from rota.sdk.http_answers import Http
+    import httpx
+
+    Handler = Callable[[httpx.Request], httpx.Response | Awaitable[httpx.Response]]
+    Http = Handler | Mapping[str, httpx.Response | int]
+    Answers = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 T = TypeVar("T")
 FOREVER_S = 100 * 365 * 86400.0
@@ -68,11 +73,10 @@ class Harness:
         self.clock = clock
         self._app = app
         self._store = store
-        self._answers = answers(http)
+        self._answers = _answers(http)
         self._fires = schedules
         self._variables = contextvars.copy_context()
         self._served = Served.one(app.settings.namespace, app.name, None, [])
-        self._shards: dict[str, tuple[int, int]] = {}
         newcomer = fleet.Newcomer(
             namespace=app.settings.namespace,
             app=app.name,
@@ -115,7 +119,7 @@ class Harness:
 
     async def _run_due(self, *, is_due: bool = False) -> tuple[int, int | None]:
         """Runs the executions that are due now. Returns the number of attempts, and when the next is due."""
-        ended: _Attempt | None = None
+        ended: tuple[Finished, _Notes] | None = None
         for count in range(MOST_ROUNDS):
             found, next_at = self._store.transact(self._turn, ended, is_due)
             if found is None:
@@ -123,11 +127,14 @@ class Harness:
             ended, is_due = await self._run(found), False
         raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself for ever?")
 
-    def _turn(self, tx: Tx, ended: _Attempt | None, is_due: bool) -> tuple[Claim | None, int | None]:
+    def _turn(self, tx: Tx, ended: tuple[Finished, _Notes] | None, is_due: bool) -> tuple[Claim | None, int | None]:
         """Reports the ended attempt, does the chores and claims, in one transaction to save time."""
         shards = self._known_shards()
         if ended is not None:
-            ended.write(tx)
+            report, told = ended
+            if told.runs or told.states:  # Notes first: checkpoints of an attempt that has ended are refused.
+                notes.write(tx, pieces(report.id, report.fence, told.runs), told.states)
+            finish.finish(tx, [report])
         if is_due:
             self._has_done_chores(tx, shards)
         chores = upkeep.look(tx, FOREVER_S, self._served, shards)
@@ -149,17 +156,15 @@ class Harness:
 
     def _known_shards(self) -> list[tuple[int, int]]:
         """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
-        if len(self._shards) != len(self._app.jobs):
-            namespace = self._app.settings.namespace
-            self._shards = {job: (schedule.shard(namespace, job), 0) for job in self._app.jobs}
-        return sorted(set(self._shards.values()))
+        namespace = self._app.settings.namespace
+        return sorted({(schedule.shard(namespace, job), 0) for job in self._app.jobs})
 
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
         is_woken = after_end.catch_up(tx) or blockers.release_lifted(tx)
         return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx))
 
-    async def _run(self, attempt: Claim) -> _Attempt:
+    async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:
         target = self._target(attempt.job)
         context = Context(attempt, None, target.completions)
         context.notes = told = _Notes(self.clock)
@@ -170,7 +175,7 @@ class Harness:
         report = Finished(
             attempt.id, attempt.fence, outcome, jitter, attempt.job, breakers=rules.breakers, pauses=rules.pauses
         )
-        return _Attempt(report, told)
+        return report, told
 
     def _target(self, job: str) -> Executor:
         target = self._app.targets()[job]
@@ -246,21 +251,6 @@ class _Notes:
         self.states.append(msgspec.structs.replace(state, at=self._clock.now()))
 
 
-class _Attempt:
-    """An attempt that has ended: its outcome and its notes."""
-
-    def __init__(self, report: Finished, told: _Notes) -> None:
-        self._report = report
-        self._told = told
-
-    def write(self, tx: Tx) -> None:
-        """Notes first: checkpoints of an attempt that has ended are refused."""
-        if self._told.runs or self._told.states:
-            found = pieces(self._report.id, self._report.fence, self._told.runs)
-            notes.write(tx, found, self._told.states)
-        finish.finish(tx, [self._report])
-
-
 def _drive(work: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end, also where an event loop is running already."""
     try:
@@ -269,3 +259,49 @@ def _drive(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with ThreadPoolExecutor(max_workers=1) as threads:
         return threads.submit(asyncio.run, work).result()
+
+
+# --- The requests of HTTP jobs ---------------------------------------------------------------------
+
+
+def _answers(http: Http | None) -> Answers:
+    """The `http=` of a harness as one async function. An AssertionError that it raises fails the test, not the job."""
+    if http is not None and not callable(http) and not isinstance(http, Mapping):
+        raise DefinitionError(
+            "http= takes a function from httpx.Request to httpx.Response, or a mapping from URLs to responses or "
+            f"status codes, not {http!r}"
+        )
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        import httpx  # lazy: an extra
+
+        try:
+            found = _listed(http, request) if http is None or isinstance(http, Mapping) else http(request)
+            response = await found if inspect.isawaitable(found) else found
+        except httpx.TimeoutException as error:
+            raise TimeoutError(str(error)) from None
+        except httpx.TransportError as error:
+            raise ConnectionError(str(error)) from None
+        if not isinstance(response, httpx.Response):
+            raise AssertionError(f"the answer to {_named(request)} must be an httpx.Response, not {response!r}")
+        return response
+
+    return answer
+
+
+def _listed(listed: Mapping[str, httpx.Response | int] | None, request: httpx.Request) -> httpx.Response:
+    import httpx  # lazy: an extra
+
+    if listed is None:
+        raise AssertionError(
+            f"a job sends {_named(request)}, and a harness sends nothing: give it the answers, such as "
+            "harness(app, http=lambda request: httpx.Response(200))"
+        )
+    found = listed.get(str(request.url), listed.get(str(request.url.copy_with(query=None))))
+    if found is None:
+        raise AssertionError(f"http= has no answer to {_named(request)}: it has {', '.join(listed) or 'none'}")
+    return httpx.Response(found) if isinstance(found, int) else found
+
+
+def _named(request: httpx.Request) -> str:
+    return f"{request.method} {request.url}"

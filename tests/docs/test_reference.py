@@ -14,7 +14,7 @@ from rota.domain.errors import RotaError
 from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
 from rota.executors.http.request import Request
 from rota.executors.process.command import Command
-from rota.sdk.app import FunctionOptions
+from rota.sdk.declaration import FunctionOptions
 from rota.sdk.when import When
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
 

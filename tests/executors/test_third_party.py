@@ -82,11 +82,19 @@ async def test_what_it_returns_and_costs_is_checked() -> None:
     assert context.usage is None
 
 
-@pytest.mark.parametrize("grace", [math.nan, math.inf, -5, "long", None])
-def test_a_grace_is_always_a_number(grace: Any) -> None:
+@pytest.mark.parametrize("grace", [math.nan, math.inf, -5])
+def test_a_grace_is_always_a_finite_number(grace: Any) -> None:
     clumsy = Clumsy()
     clumsy.grace_s = grace
     assert 0 <= ThirdParty(clumsy, "clumsy").grace_s < math.inf
+
+
+@pytest.mark.parametrize("grace", ["long", None])
+def test_a_grace_that_is_no_number_is_refused_when_its_job_is_declared(grace: Any) -> None:
+    clumsy = Clumsy()
+    clumsy.grace_s = grace
+    with pytest.raises(DefinitionError, match="clumsy: grace_s of its executor must be a number"):
+        ThirdParty(clumsy, "clumsy")
 
 
 def test_one_that_cannot_be_abandoned_does_not_keep_others_from_it() -> None:
@@ -104,12 +112,3 @@ def test_what_an_executor_lacks_is_told_as_text_whatever_it_says(says: Any, miss
     clumsy = Clumsy()
     clumsy.missing = says
     assert ThirdParty(clumsy, "clumsy").missing == missing
-
-
-def test_an_executor_that_cannot_say_what_it_lacks_runs_nothing_here() -> None:
-    class Broken(Clumsy):
-        @property
-        def missing(self) -> str:
-            raise OSError("no bus")
-
-    assert ThirdParty(Broken(), "broken").missing == "its executor failed: no bus"

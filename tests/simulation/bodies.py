@@ -107,7 +107,7 @@ class Bodies:
     def _target(self, name: str, rules: Rules) -> FunctionExecutor:
         function = getattr(self, f"_{name}")
         signature = Signature(function, name)
-        return FunctionExecutor(function, signature, rules, is_async=True, most_result_bytes=MOST_RESULT_BYTES)
+        return FunctionExecutor(function, signature, rules, MOST_RESULT_BYTES)
 
     async def _steady(self, context: Context, seconds: float = 0.0, tag: int = 0) -> Any:
         with self._body(context) as body:

@@ -9,7 +9,7 @@ import pytest
 from rota import App, Context, Snooze, Status
 from rota.domain.claim import Claim
 from rota.domain.outcome import Failed, Snoozed
-from rota.sdk.pool import FREE_CONFLICTS, LATEST_S
+from rota.sdk.conflict import FREE_CONFLICTS, LATEST_S
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.transaction.shop import CLAIM, Shop, send

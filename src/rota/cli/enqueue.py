@@ -13,7 +13,7 @@ from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
 from rota.cli.options import length, moment
 from rota.cli.options import priority as level
-from rota.domain import names, payload
+from rota.domain import payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
@@ -74,6 +74,8 @@ def enqueue(
     rota enqueue send --json '{"to": "a@b.c"}' --delay 5m
     rota enqueue report day=2030-01-31 --wait
     """
+    from rota.sdk.options import applied
+
     if timeout is not None and not wait:
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
     values, options = parse(arguments, as_json), _options(**given)
@@ -84,7 +86,7 @@ def enqueue(
     if app is not None:
         app.jobs[job].check(text)
     client = app.client if app else _client(database, name)
-    header = options.applied_to(_header(database, name, definition))
+    header = applied(options, _header(database, name, definition))
     (accepted,) = client.enqueue(header, [Item(client.ids.new(), text, payload.digest(text))])
     if not accepted.created:
         output.message("this execution was there already; nothing was added")
@@ -101,8 +103,6 @@ def _options(
 
     if others["delay"] is not None and others["at"] is not None:
         raise click.UsageError("give --delay or --at, not both")
-    if others["queue"] is not None:
-        names.check(others["queue"], "a queue's name")
     is_unique = unique or unique_key is not None or unique_for is not None or on_conflict is not None
     rule = Unique(key=unique_key, scope=unique_for or "active", on_conflict=on_conflict or "return")
     return Options(unique=rule if is_unique else None, **others)

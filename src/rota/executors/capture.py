@@ -1,39 +1,39 @@
-"""What a job prints or logs in this process goes to its own log too, whichever thread or task it runs in."""
+"""Copies what a job prints or logs in this process to its own log, whichever thread or task it runs in."""
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
 import threading
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from rota.executors.context import Context
 
 MOST_PENDING = 8192
 current: ContextVar[Context | None] = ContextVar("rota_attempt", default=None)
 """The attempt that the running code belongs to."""
-_LEADS_NOWHERE = (OSError, ValueError)
-"""The worker's own output may lead nowhere any more: its reader is gone, its disk is full. No job fails by that."""
+_OUTPUT_ERRORS = (OSError, ValueError)
+"""Errors of the worker's own output: its reader is gone, or its disk is full. No job fails because of those."""
 
 
 def install() -> None:
     """Once for a process, after its logging is set up."""
-    sys.stdout = _Tee(sys.stdout, "stdout")
-    sys.stderr = _Tee(sys.stderr, "stderr")
+    sys.stdout = cast("TextIO", _Tee(sys.stdout, "stdout"))
+    sys.stderr = cast("TextIO", _Tee(sys.stderr, "stderr"))
     logging.getLogger().addHandler(_Handler())
 
 
 def finish(context: Context) -> None:
-    """The attempt has ended: a line without an end is a line."""
+    """Writes the last line of an attempt that has ended, if it has no line break."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Tee):
             stream.finish(context)
 
 
-class _Tee(io.TextIOBase):
-    """A stream that also gives lines to the attempt that writes them. All else is the stream's own."""
+class _Tee:
+    """A stream that also adds the lines to the log of the attempt that writes them."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream = stream
@@ -45,16 +45,13 @@ class _Tee(io.TextIOBase):
         context = current.get()
         if context is None or not isinstance(text, str):
             return self._stream.write(text)
-        if context.notes is not None:
-            if "\n" in text or len(text) > MOST_PENDING:
-                self._take(context, text)
-            elif text:
-                self._keep(context, text)
+        if context.notes is not None and text:
+            self._add(context, text)
         try:
             self._stream.write(text)
         except UnicodeError:
             raise
-        except _LEADS_NOWHERE:
+        except _OUTPUT_ERRORS:
             pass
         return len(text)
 
@@ -62,74 +59,40 @@ class _Tee(io.TextIOBase):
         if context in self._pending and (rest := self._pending.pop(context, "")):
             context.write_log(self._name, rest)
 
-    def _keep(self, context: Context, text: str) -> None:
-        """A part of a line: `print` writes several, and the end of the line apart."""
+    def _add(self, context: Context, text: str) -> None:
+        """Logs whole lines and keeps the rest: `print` writes the end of a line apart."""
         with self._lock:
-            text = self._pending.get(context, "") + text
-            if len(text) <= MOST_PENDING:
+            *lines, rest = (self._pending.pop(context, "") + text).split("\n")
+            if len(rest) > MOST_PENDING:
+                lines.append(rest)
+            elif rest:
                 context.spoke = True
-                self._pending[context] = text
-                return
-            del self._pending[context]
-        context.write_log(self._name, text)
+                self._pending[context] = rest
+        _log(context, self._name, lines)
 
-    def _take(self, context: Context, text: str) -> None:
-        with self._lock:
-            before = self._pending.pop(context, "")
-            if text == "\n":
-                lines = [before]
-            else:
-                *lines, rest = (before + text).split("\n")
-                if len(rest) > MOST_PENDING:
-                    lines.append(rest)
-                elif rest:
-                    context.spoke = True
-                    self._pending[context] = rest
-        if len(lines) == 1:
-            context.write_log(self._name, lines[0])
-        else:
-            context.write_lines(self._name, lines)
+    def writelines(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.write(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except UnicodeError:
             raise
-        except _LEADS_NOWHERE:
+        except _OUTPUT_ERRORS:
             if current.get() is None:
                 raise
 
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self._stream.errors
-
-    @property
-    def buffer(self) -> Any:
-        """Bytes go past us: only text is kept."""
-        return self._stream.buffer
-
     def __getattr__(self, name: str) -> Any:
+        """The stream's own. Its `buffer` too: bytes are not copied to the log, only text."""
         return getattr(self._stream, name)
 
 
 class _Handler(logging.Handler):
-    """Gives records to the attempt in which they are logged."""
+    """Adds records to the log of the attempt in which they are logged."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without a lock, because whoever takes the lines has one."""
+        """Without a lock: the receiver of the lines has one."""
         self.emit(record)
         return True
 
@@ -141,10 +104,13 @@ class _Handler(logging.Handler):
             text = f"{record.levelname} {record.name}: {record.getMessage()}"
             if record.exc_info:
                 text += "\n" + (logging.Formatter().formatException(record.exc_info))
-        except Exception:  # Somebody else's arguments do not fit their message: the others will say so.
+        except Exception:  # The arguments do not fit the message: other handlers report that.
             return
-        lines = text.splitlines()
-        if len(lines) == 1:
-            context.write_log("log", lines[0])
-        else:
-            context.write_lines("log", lines)
+        _log(context, "log", text.splitlines())
+
+
+def _log(context: Context, stream: str, lines: list[str]) -> None:
+    if len(lines) == 1:
+        context.write_log(stream, lines[0])
+    else:
+        context.write_lines(stream, lines)

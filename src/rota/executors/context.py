@@ -1,4 +1,4 @@
-"""What a running function may ask about its own attempt."""
+"""The context of an attempt: what its function can ask and report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _monotonic = SystemClock().monotonic
 
 
 def _nothing() -> None:
-    """There is nobody to tell."""
+    """The default of `Context.begun`."""
 
 
 class JobTransaction(Protocol):
@@ -45,7 +45,7 @@ class JobTransaction(Protocol):
 
 
 class Completions(Protocol):
-    """How an attempt's outcome gets into a transaction of the job's own."""
+    """Writes an attempt's outcome in a transaction of the job's own."""
 
     most_bytes: int
 
@@ -57,7 +57,7 @@ class Completions(Protocol):
 
 
 class Child(Protocol[H]):
-    """A job, for the one that enqueues it from inside another."""
+    """A job that another job enqueues."""
 
     def child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Child[H]: ...
 
@@ -67,7 +67,7 @@ class Child(Protocol[H]):
 
 
 class Notes(Protocol):
-    """Takes down what an attempt tells, from any thread. Never waits for the database."""
+    """Records log lines, progress and checkpoints of attempts, from any thread. Never waits for the database."""
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None: ...
 
@@ -83,14 +83,14 @@ class Threads(Protocol):
 
 
 class SliceOver(Snooze):
-    """Ends a turn: let it pass. What comes after the checkpoint is for the next one."""
+    """Raised at a checkpoint when the time slice is used up. Do not catch it: the next turn continues from there."""
 
     def __init__(self, delay: float | str = 0, message: str = "its time slice is used up") -> None:
         super().__init__(delay, message)
 
 
 class ResultRefused(Exception):
-    """What a job wants to complete with cannot be stored."""
+    """The result that a job completes with cannot be stored."""
 
 
 class Context:
@@ -125,23 +125,23 @@ class Context:
         self.deadline = deadline
         """When this attempt times out (microseconds since 1970 UTC), if ever."""
         self.begun: Callable[[], None] = _nothing
-        """To be called by an executor that had to wait, when the work begins: from then on its time runs."""
+        """An executor that had to wait calls this when the work begins: the timeout runs from then on."""
         self.saw_stop = False
-        """Whether the body has been told, by `cancelled` or `wait_cancelled`, that it should stop."""
+        """Whether the function has seen, by `cancelled` or `wait_cancelled`, that it should stop."""
         self.written: str | None = None
-        """The result, once a transaction of the job's own has it. Whether that was committed, the database knows."""
+        """The result, once it was written in a transaction of the job's own, which may not be committed yet."""
         self.usage: Usage | None = None
-        """What the attempt cost, if it has a process of its own; set by its executor."""
+        """Processor time, memory and exit code, if the attempt has a process of its own; set by its executor."""
         self.slice_until: float | None = None
         """By the monotonic clock: a checkpoint after that ends the attempt's turn."""
         self.spoke = False
         """Whether the attempt has written anything to its log."""
         self.told = 0
-        """How often the attempt has told of its progress, or kept a checkpoint."""
+        """How often the attempt has reported progress or a checkpoint."""
         self.told_at: float | None = None
         """When it last did, by the monotonic clock."""
         self.notes: Notes | None = None
-        """Who takes down what the attempt tells; None where nobody does, as in a direct call or after the end."""
+        """Records log lines, progress and checkpoints; None in a direct call and after the end."""
 
     @property
     def id(self) -> str:
@@ -200,7 +200,7 @@ class Context:
         return self.cancelled
 
     def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
-        """Says how far the work is; `rota show` tells. Cheap: of many within a moment the last one is kept."""
+        """Reports how far the work is, for `rota show`. Cheap: of many reports within a moment the last one is kept."""
         for name, value in (("done", done), ("total", total)):
             if value is not None and not (isinstance(value, int | float) and isfinite(value)):
                 raise DefinitionError(f"progress: {name} must be a number, not {value!r}")
@@ -210,8 +210,8 @@ class Context:
     def checkpoint(self, state: Any) -> None:
         """Keeps `state` (anything JSON can carry) for the next attempt, which finds it in `restored`.
 
-        It is written within a moment, and at the latest before this attempt's end is. A job with a time slice that has
-        used it up stops here, and goes on with `state` when it is its turn again; no attempt is charged.
+        It is written within a moment, and at the latest before this attempt's end is. A job that has used up its time
+        slice stops here, and continues from `state` when it is its turn again; no attempt is charged.
         """
         text = payload.encode(state, "the checkpoint", MOST_CHECKPOINT)
         self._tell(State(self.id, self.fence, 0, checkpoint=text))
@@ -220,16 +220,16 @@ class Context:
 
     @property
     def restored(self) -> Any:
-        """What an earlier attempt gave to `checkpoint` last; None if there is nothing."""
+        """The last checkpoint of an earlier attempt; None if there is none."""
         text = self._claim.checkpoint
         return None if text is None else msgspec.json.decode(text)
 
     def log(self, message: object) -> None:
-        """Adds lines to this attempt's log, which `rota logs` shows; what is printed or logged comes by itself."""
+        """Adds lines to this attempt's log, which `rota logs` shows. Output of `print` and `logging` is in it too."""
         self.write_lines("log", str(message).splitlines())
 
     def write_log(self, stream: str, text: str) -> None:
-        """One line of what the attempt wrote to `stream`."""
+        """Adds one line of `stream` to the log."""
         if (notes := self.notes) is not None:
             self.spoke = True
             claim = self._claim
@@ -241,7 +241,7 @@ class Context:
         self.write_lines(stream, texts)
 
     def write_lines(self, stream: str, texts: list[str]) -> None:
-        """Several lines of what the attempt wrote to `stream`, at once. The list is not yours any more."""
+        """Adds several lines of `stream` to the log. The caller must not change the list afterwards."""
         if texts and (notes := self.notes) is not None:
             self.spoke = True
             claim = self._claim

@@ -7,6 +7,7 @@ called.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import traceback
 from collections.abc import Callable
@@ -44,14 +45,12 @@ class FunctionExecutor(Executor):
         function: Callable[..., Any],
         signature: Signature,
         rules: Rules,
-        *,
-        is_async: bool,
         most_result_bytes: int,
         completions: Completions | None = None,
     ) -> None:
         self.function = function
         self.rules = rules
-        self.is_async = is_async
+        self.is_async = inspect.iscoroutinefunction(function)
         self.completions = completions
         self._signature = signature
         self._context_parameter = signature.context_parameter

@@ -16,47 +16,29 @@ from rota.executors.third_party import ThirdParty
 GROUP = "rota.executors"
 COMMAND, HTTP, PROCESS = "command", "http", "process"
 
-Factory = Callable[[Mapping[str, Any], Rules], Executor]
-"""Makes the executor of one job from what its definition says, without the kind."""
-
 
 def executor(target: Mapping[str, Any], rules: Rules) -> Executor:
-    """The executor for a job whose definition has this target. Refuses one that cannot be meant."""
-    data = {name: value for name, value in target.items() if name != "kind"}
+    """The executor for a job whose definition has this target. Refuses data that does not fit its kind."""
+    kind, data = str(target["kind"]), {name: value for name, value in target.items() if name != "kind"}
     try:
-        return _factory(str(target["kind"]))(data, rules)
+        match kind:
+            case "command":
+                from rota.executors.process import command  # lazy: few apps have commands
+
+                about = msgspec.convert(data, command.Command)
+                return command.CommandExecutor(about, rules, processes=command.shared_processes())
+            case "http":
+                from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
+
+                return HttpExecutor(msgspec.convert(data, Request), rules)
+            case _:
+                return ThirdParty(_added(kind)(data, rules), kind)
     except msgspec.ValidationError as error:
-        raise DefinitionError(f"{target['kind']}: {error}") from None
-
-
-def _factory(kind: str) -> Factory:
-    match kind:
-        case "command":
-            return _command
-        case "http":
-            return _http
-        case _:
-            added = _added(kind)
-            return lambda data, rules: ThirdParty(added(data, rules), kind)
-
-
-def _command(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.process.command import (  # lazy: few apps have commands
-        Command,
-        CommandExecutor,
-        shared_processes,
-    )
-
-    return CommandExecutor(msgspec.convert(dict(data), Command), rules, processes=shared_processes())
-
-
-def _http(data: Mapping[str, Any], rules: Rules) -> Executor:
-    from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
-
-    return HttpExecutor(msgspec.convert(dict(data), Request), rules)
+        raise DefinitionError(f"{kind}: {error}") from None
 
 
 def _added(kind: str) -> Callable[[Mapping[str, Any], Rules], Any]:
+    """The factory of a third party: makes the executor of one job from its target, without the kind, and its rules."""
     found = [point for point in metadata.entry_points(group=GROUP) if point.name == kind]
     if not found:
         known = sorted({COMMAND, HTTP, *(point.name for point in metadata.entry_points(group=GROUP))})

@@ -1,4 +1,4 @@
-"""What the engine knows of the code that runs a job: it takes a claim and returns an Outcome."""
+"""The port between the engine and the code that runs a job: it takes a claim and returns an Outcome."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Executor(ABC):
 
     rules: Rules
     completions: Completions | None = None
-    """How its function may complete in a transaction of its own, if it has one that can."""
+    """For `ctx.transaction()` and `ctx.complete()`; None where there is no function."""
     grace_s: float = 0.0
-    """By so many seconds after it was cancelled, `run` has ended for sure, and the work has ended with it."""
+    """So many seconds after it was cancelled, `run` and the work have surely ended."""
     begins_later: bool = False
     """Whether `run` may have to wait before the work begins, and then calls `context.begun()`."""
     missing: str = ""

@@ -29,16 +29,15 @@ class Signature:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
         self._what = f"{name}(): the arguments"
-        self._signature = _without_context(function)
-        self.context_parameter = _context_parameter(function)
-        hints = _hints(function)
+        hints, whole = _hints(function), inspect.signature(function)
+        self.context_parameter = _context_parameter(whole, hints)
+        self._signature = _for_callers(whole, hints, self.context_parameter)
         self._takes_others = bool(getattr(function, "takes_others", False))
-        """Whether arguments of any other name are beside the known ones: there is no function to give them to."""
+        """Whether arguments of any other name are accepted; only jobs without a function do so."""
         self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)
-        # These the decoder would let through unread.
+        # The decoder does not look into values of these.
         self._reads_all = "msgspec.Raw" not in repr(hints) and not self._takes_others
-        self._fields = self._struct.__struct_fields__
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
         self._positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -88,11 +87,12 @@ class Signature:
     def call_with(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments for the function, from stored JSON."""
         decoded = self._decode(text)
-        if self._is_plain:
-            return [], {
-                field: value for field in self._fields if (value := getattr(decoded, field)) is not msgspec.UNSET
-            }
-        return self._spread(decoded)
+        if not self._is_plain:
+            return self._spread(decoded)
+        given = msgspec.structs.asdict(decoded)
+        if len(self._required) < len(given):
+            given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+        return [], given
 
     def takes(self, name: str) -> bool:
         """Whether an argument of that name can be given."""
@@ -165,23 +165,19 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}  # An annotation that cannot be resolved is no reason to refuse the job: it is not checked.
 
 
-def _context_parameter(function: Callable[..., Any]) -> str | None:
-    hints = _hints(function)
-    for name, parameter in inspect.signature(function).parameters.items():
-        if hints.get(name, parameter.annotation) in (Context, "Context", "rota.Context"):
-            return name
-    return None
+def _context_parameter(signature: inspect.Signature, hints: dict[str, Any]) -> str | None:
+    annotations = {name: hints.get(name, parameter.annotation) for name, parameter in signature.parameters.items()}
+    return next((name for name, kind in annotations.items() if kind in (Context, "Context", "rota.Context")), None)
 
 
-def _without_context(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature that callers see, with postponed annotations resolved where that is possible."""
-    signature, hints, context = inspect.signature(function), _hints(function), _context_parameter(function)
-    seen = [
+def _for_callers(signature: inspect.Signature, hints: dict[str, Any], context: str | None) -> inspect.Signature:
+    """The signature without the context, and with postponed annotations resolved where that is possible."""
+    parameters = [
         parameter.replace(annotation=hints.get(name, parameter.annotation))
         for name, parameter in signature.parameters.items()
         if name != context
     ]
-    return signature.replace(parameters=seen)
+    return signature.replace(parameters=parameters)
 
 
 def _struct(

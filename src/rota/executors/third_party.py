@@ -1,7 +1,4 @@
-"""Guards the worker against an executor that a third party wrote.
-
-One that returns rubbish, or fails where it must not, costs its own execution, and not the worker with all others.
-"""
+"""Wraps an executor that a third party wrote: an outcome that cannot be stored fails its own execution only."""
 
 from __future__ import annotations
 
@@ -36,21 +33,14 @@ class ThirdParty(Executor):
             raise DefinitionError(f"{kind}: its executor has no {lacking[0]!r}")
         self._theirs = theirs
         self.rules, self.completions, self.begins_later = theirs.rules, theirs.completions, theirs.begins_later
-
-    @property
-    def grace_s(self) -> float:  # type: ignore[override]
         try:
-            return min(LONGEST_S, max(0.0, float(self._theirs.grace_s)))  # max() turns NaN into 0.
-        except Exception:
-            log.exception("an executor does not know its grace")
-            return 0.0
+            self.grace_s = min(LONGEST_S, max(0.0, float(theirs.grace_s)))  # max() turns NaN into 0.
+        except (TypeError, ValueError):
+            raise DefinitionError(f"{kind}: grace_s of its executor must be a number, not {theirs.grace_s!r}") from None
 
     @property
     def missing(self) -> str:  # type: ignore[override]
-        try:
-            return str(getattr(self._theirs, "missing", "") or "")
-        except Exception as error:
-            return f"its executor failed: {error}"
+        return str(getattr(self._theirs, "missing", "") or "")
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
         try:

@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import breaker, masking, names, rank
+from rota.domain import breaker, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
-from rota.domain.duration import Duration, positive_seconds
+from rota.domain.duration import Duration
 from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
-from rota.domain.retry import Policy
 from rota.domain.schedule import Spec
-from rota.domain.size import Size
 from rota.domain.url import masked
 from rota.executors import kinds
 from rota.executors.context import Context
@@ -27,16 +25,16 @@ from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import schedule
-from rota.sdk import declaring
+from rota.sdk import declaration
 from rota.sdk.client import Client
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
-from rota.sdk.converting import converted
-from rota.sdk.dead import DeadLetters
-from rota.sdk.elsewhere import Plain, stand_in, stand_in_for_any
+from rota.sdk.dead_letters import DeadLetters
+from rota.sdk.declaration import FunctionOptions
 from rota.sdk.handle import Handle
-from rota.sdk.job import Job, is_async
+from rota.sdk.job import Job
 from rota.sdk.schedule import Schedule
+from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
 
@@ -46,60 +44,29 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
 T = TypeVar("T")
-RENAMED = {"retry_codes": "retry"}
-"""Options of commands and requests that have another name where they are run, because jobs have one of theirs."""
-Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | None
-
-
-class Options(When, total=False):
-    """What every kind of job takes; see `App.job`."""
-
-    queue: str
-    priority: int | str
-    retry: Retry
-    timeout: Duration | None
-    total_timeout: Duration | None
-    progress_timeout: Duration | None
-    time_slice: Duration | None
-    start_within: Duration | None
-    description: str
-    pool: str | None
-    requires: Sequence[str]
-    resources: Mapping[str, float | str] | None
-    pause_after: int | None
-    breaker: str | Sequence[str]
-    affinity: str | None
-    affinity_wait: Duration | None
-    arguments: Mapping[str, Any]
-
-
-class FunctionOptions(Options, total=False):
-    """What a function takes besides."""
-
-    name: str | None
-    isolation: str | None
-    memory: Size | None
-    grace: Duration | None
 
 
 class Decorator(Protocol):
-    """What `@app.job(…)` is: keeps the function's parameters and result visible to type checkers."""
+    """The type of `@app.job` and `@app.job(…)`: shows the function's parameters and result to type checkers."""
 
     @overload
     def __call__(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]]
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
     ) -> Job[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], T]) -> Job[P, T, T]: ...
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P, T, T]: ...
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]]) -> Job[P, T, Coroutine[Any, Any, T]]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Job[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload
-    def __call__(self, function: Callable[P, T]) -> Job[P, T, T]: ...
+    def __call__(self, function: Callable[P, T], /) -> Job[P, T, T]: ...
 
-    def __call__(self, function: Any) -> Any: ...
+    @overload
+    def __call__(self, function: None = None, /, **options: Unpack[FunctionOptions]) -> Decorator: ...
+
+    def __call__(self, function: Any = None, /, **options: Any) -> Any: ...
 
 
 class App:
@@ -117,7 +84,7 @@ class App:
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
         self._makers: dict[str, Callable[[Rules], Executor]] = {}
-        """As they run, by job. A definition is stored and shown, so its target has no literal secrets."""
+        """Make the executors, by job. They know literal secrets; a definition is stored and shown, and does not."""
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
         self.client: Client = StoreClient(self.connection, self.name)
@@ -127,50 +94,30 @@ class App:
     def __repr__(self) -> str:
         return f"App({self.name!r}, url={masked(self.settings.url)!r})"
 
-    @overload
-    def job(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
-    ) -> Job[P, T, Coroutine[Any, Any, T]]: ...
-
-    @overload
-    def job(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P, T, T]: ...
-
-    @overload
-    def job(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Job[P, T, Coroutine[Any, Any, T]]: ...
-
-    @overload
-    def job(self, function: Callable[P, T], /) -> Job[P, T, T]: ...
-
-    @overload
-    def job(self, function: None = None, /, **options: Unpack[FunctionOptions]) -> Decorator: ...
-
-    def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[FunctionOptions]) -> Any:
+    @property
+    def job(self) -> Decorator:
         """Makes a job of a function, sync or async. Its `name` is the function's, its `queue` is `default`.
 
         `retry` is a policy such as `Exponential(attempts=5)`, a number of attempts, a callable, or None for no retry;
         the default tries five times. `timeout` bounds one attempt (by default an hour), `total_timeout` all of them,
         `progress_timeout` the time in which an attempt does not call `ctx.progress`, and an execution that has not
-        started `start_within` the time at which it was due is skipped. After a `time_slice` a job with checkpoints lets
-        others have their turn.
+        started `start_within` the time at which it was due is skipped. A job that has used up its `time_slice` stops at
+        its next checkpoint and returns to the queue.
 
-        `isolation="process"` runs it in a process of its own, one at a time, which can be stopped whatever it does:
-        `memory` is then how much the process may have, and `grace` how long it has to end when it is told to.
+        `isolation="process"` runs it in a process of its own, which can be killed: `memory` limits that process, and
+        `grace` is the time between SIGTERM and SIGKILL.
 
-        Only workers of its `pool` take it, which have every tag in `requires` and enough of its `resources`, such as
-        `{"gpu": 1}`. After `pause_after` executions in a row that have failed the job is paused, until somebody resumes
-        it.
+        Only workers of its `pool` take it that have every tag in `requires` and enough of its `resources`, such as
+        `{"gpu": 1}`. After `pause_after` failed executions in a row the job is paused, until it is resumed.
 
-        Nothing starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution prefers
-        the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait` at most.
+        No execution starts while its `breaker` is open: see `App.breaker`. With `affinity="customer"` an execution
+        prefers the worker that last ran one with the same value of that argument, and waits for it for `affinity_wait`
+        at most.
 
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
         docs/schedules.md for the rest.
         """
-        about: dict[str, Any] = dict(options)
-        isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
-        target = declaring.isolated(*isolated)
-        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
-        return declare if function is None else declare(function)
+        return self._job
 
     def command(self, name: str, argv: Sequence[str], /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of a command: `app.command("report", ["python", "report.py", "{month}"])`.
@@ -184,9 +131,8 @@ class App:
         """
         from rota.executors.process.command import Command, lists, parameters  # lazy: few apps have commands
 
-        declaring.check_silent(about, "a command", name)
-        data = declaring.renamed(about, RENAMED, Command)
-        command = converted({"argv": declaring.words(argv, name), **data}, Command, name, RENAMED)
+        given = {"argv": declaration.words(argv, name)}
+        command = declaration.executor_data(about, Command, given, name, "a command")
         takes = {one: list[Plain] if one in lists(command) else Plain for one in parameters(command)}
         function = stand_in(name, takes, "a command")
         return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
@@ -202,12 +148,10 @@ class App:
         """
         from rota.executors.http.request import Request, parameters, values  # lazy: needs an extra
 
-        declaring.check_silent(about, "a request", name)
-        data = declaring.renamed(about, RENAMED, Request)
-        request = converted({"url": url, **data}, Request, name, RENAMED)
+        request = declaration.executor_data(about, Request, {"url": url}, name, "a request")
         takes = {one: Any if one in values(request) else Plain for one in parameters(request)}
         sends_all = request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE")
-        function = (stand_in_for_any if sends_all else stand_in)(name, takes, "an HTTP request")
+        function = stand_in(name, takes, "an HTTP request", takes_others=sends_all)
         return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
 
     def run_by(
@@ -215,12 +159,11 @@ class App:
     ) -> Job[..., Any, Any]:
         """Makes a job that an installed executor runs: one that an entry point in the group `rota.executors` names.
 
-        `target=` is what it is told; `parameters` are the names of the job's arguments, or None for any.
+        `target=` is the data for that executor; `parameters` are the names of the job's arguments, or None for any.
         """
-        target = {"kind": kind, **declaring.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
-        words = f"run by {kind}"
-        make = stand_in_for_any if parameters is None else stand_in
-        function = make(name, dict.fromkeys(declaring.named(parameters or (), "parameters"), Any), words)
+        target = {"kind": kind, **declaration.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
+        takes = dict.fromkeys(declaration.name_list(parameters or (), "parameters"), Any)
+        function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
         return self._declare(function, name, target, about)
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
@@ -242,8 +185,9 @@ class App:
             raise DefinitionError(f"breaker {name!r} is known already: declare it once")
         self._breakers[name] = breaker.breaker(name, failures, wait)
         for job in self.jobs.values():
-            if name in job.definition.needs.breakers:
-                self._rely(job)
+            if name in job.definition.needs.breakers:  # The job was declared before its breaker.
+                breakers = self._named_breakers(job.definition.needs.breakers)
+                job.target = self._makers[job.name](msgspec.structs.replace(job.target.rules, breakers=breakers))
 
     def schedule(
         self,
@@ -269,7 +213,7 @@ class App:
         if queue is not None:
             definition = msgspec.structs.replace(definition, queue=names.check(queue, "a queue's name"))
         named = names.check(name or definition.name, "a schedule's name")
-        given = declaring.by_name(arguments, "arguments", "{'month': 'last'}")
+        given = declaration.by_name(arguments, "arguments", "{'month': 'last'}")
         found = specs(definition, self.name, when, known.encode(dict(given)))
         if len(found) != 1:
             raise DefinitionError(
@@ -293,12 +237,12 @@ class App:
         self.client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError for what shows only when everything is declared: a breaker that nobody knows."""
-        relied_on = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
-        declaring.check_breakers(relied_on, self._breakers)
+        """Raises DefinitionError if a job names a breaker that is not declared. Call it after all declarations."""
+        named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
+        declaration.check_breakers(named, self._breakers)
 
     def declare(self, *, takes_precedence: bool = False) -> int:
-        """Makes what the code declares known as a deploy and returns its number; a worker does so when it starts.
+        """Registers the declarations of the code as a deploy and returns its number; a worker does so when it starts.
 
         The deploy is in force once a worker has joined with that number, unless another one has precedence.
         """
@@ -318,7 +262,7 @@ class App:
         return Handle(self.client, id)
 
     def targets(self, pool: Pool | None = None) -> dict[str, Executor]:
-        """What a worker of this app can run, by name. Without a pool of processes all functions run in this one."""
+        """The executors of a worker, by job. Without a pool of processes all functions run in this one."""
         jobs = {name: job for name, job in self.jobs.items() if not job.target.missing}
         return {name: job.target if pool is None else _in_process(job, pool) for name, job in jobs.items()}
 
@@ -327,7 +271,7 @@ class App:
         return {name: job.function_executor for name, job in self.jobs.items() if job.is_function}
 
     def unavailable(self) -> dict[str, str]:
-        """What is missing here for jobs that a worker in this process could not run, and leaves to others; by name."""
+        """By job: what this machine lacks to run it. A worker leaves such a job to others."""
         return {name: missing for name, job in self.jobs.items() if (missing := job.target.missing)}
 
     def alone(self, pool: Pool) -> dict[str, Executor]:
@@ -339,8 +283,14 @@ class App:
         self._completions.close()
         self.connection.close()
 
+    def _job(self, function: Any = None, /, **about: Any) -> Any:
+        isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
+        target = declaration.isolated(*isolated)
+        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
+        return declare if function is None else declare(function)
+
     def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
-        """By name: one that has the job's, and for each further trigger one with a number."""
+        """By name: the first has the name of the job, each further one also a number."""
         try:
             encoded = job.encode(dict(arguments))
         except ArgumentsError as error:
@@ -365,66 +315,31 @@ class App:
         if job_name in self.jobs:
             raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
         signature = Signature(function, job_name)
-        start_within = options.get("start_within")
-        relies_on = self._relies_on(options.get("breaker", ()))
-        rules = declaring.rules(options, relies_on)
-        declaring.check_affinity(options.get("affinity"), signature, job_name)
-        definition = Definition(
-            name=job_name,
-            queue=names.check(options.get("queue", "default"), "a queue's name"),
-            priority=rank.level(options.get("priority", "normal")),
-            retry=rules.retry.describe(),
-            timeout_s=rules.timeout_s,
-            total_timeout_s=rules.total_timeout_s,
-            progress_timeout_s=rules.progress_timeout_s,
-            slice_s=rules.slice_s,
-            start_within_s=None if start_within is None else positive_seconds(start_within, "start_within"),
-            parameters=signature.parameters(),
-            description=options.get("description") or (function.__doc__ or "").strip().split("\n")[0],
-            needs=declaring.wanted(options, relies_on, target.get("kind")),
-            pause_after=declaring.pause_after(options.get("pause_after")),
-            target=masking.masked(target),
-        )
+        rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
+        doc = function.__doc__ or ""
+        definition = declaration.definition(job_name, signature, rules, target, options, doc)
         make = self._makers[job_name] = partial(self._executor, function, signature, target)
         job: Job[..., Any, Any] = Job(function, signature, definition, make(rules), self.client, self.name)
-        when = {key: value for key, value in options.items() if key in When.__annotations__}
-        if unknown := sorted(options.keys() - Options.__annotations__.keys() - when.keys()):
-            raise DefinitionError(f"job {job_name!r}: there is no option {unknown[0]!r}")
-        arguments = declaring.by_name(options.get("arguments"), "arguments", "{'month': 'last'}")
-        if arguments and not when:
-            raise DefinitionError(f"job {job_name!r}: arguments= are for one with cron=, every=, after= or at=")
-        wanted = self._wanted_schedules(job, cast("When", when), arguments) if when else {}
+        when, arguments = declaration.when(options, job_name)
+        wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job
         self._definitions.append(definition)
         self._schedules |= wanted
         return job
 
-    def _relies_on(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
-        listed = sorted({names.check(name, "a breaker's name") for name in declaring.named(named, "breaker")})
-        # One that is not declared yet has to be when a worker starts.
+    def _named_breakers(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
+        listed = sorted({names.check(name, "a breaker's name") for name in declaration.name_list(named, "breaker")})
+        # A breaker may be declared after its jobs; `check` runs before a worker starts.
         return tuple(
             self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed
         )
-
-    def _rely(self, job: Job[..., Any, Any]) -> None:
-        """Tells a job that was declared before its breaker what that is."""
-        definition = job.definition
-        rules = msgspec.structs.replace(job.target.rules, breakers=self._relies_on(definition.needs.breakers))
-        job.target = self._makers[job.name](rules)
 
     def _executor(
         self, function: Callable[..., Any], signature: Signature, target: Mapping[str, Any], rules: Rules
     ) -> Executor:
         if target.get("kind", kinds.PROCESS) != kinds.PROCESS:
             return kinds.executor(target, rules)
-        return FunctionExecutor(
-            function,
-            signature,
-            rules,
-            is_async=is_async(function),
-            most_result_bytes=self.settings.max_payload_bytes,
-            completions=self._completions,
-        )
+        return FunctionExecutor(function, signature, rules, self.settings.max_payload_bytes, self._completions)
 
 
 def _in_process(job: Job[..., Any, Any], pool: Pool) -> Executor:

@@ -49,7 +49,7 @@ class Client(Protocol):
     def cancel(self, id: str) -> Status: ...
     def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadRow]: ...
     def replay(self, ids: Sequence[str]) -> list[str]:
-        """The ids of the new executions; ids that are no dead letters are passed over."""
+        """The ids of the new executions; ids that are no dead letters are skipped."""
 
     def discard(self, ids: Sequence[str]) -> int: ...
     def schedules(self) -> list[ScheduleRow]: ...
@@ -74,4 +74,4 @@ class Client(Protocol):
         """Makes the declarations of code known as a deploy, and returns its number."""
 
     def database(self) -> Connection:
-        """For `within` and `ctx.transaction`, which only a database has."""
+        """For `within` and `ctx.transaction`, which need the database itself."""

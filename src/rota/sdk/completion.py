@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rota.clock import MACHINE
 from rota.domain.errors import ArgumentsError, CommitUnknown, DefinitionError, StoreUnavailable
@@ -21,13 +21,15 @@ from rota.ops import finish
 from rota.ops.finish import Finished
 from rota.sdk import transaction
 from rota.sdk.connection import Connection
+from rota.sdk.sync_or_async import run_sync
 from rota.sdk.transaction import Caller
 
 if TYPE_CHECKING:
     import psycopg
 
-    from rota.sdk.pool import AsyncPool, Pool
+    from rota.sdk.pool import Pool
 
+T = TypeVar("T")
 PAUSE_S = 0.05
 
 
@@ -37,53 +39,57 @@ class JobCompletions:
     def __init__(self, link: Connection) -> None:
         self.link = link
         self.most_bytes = link.settings.max_payload_bytes
+        self.open: dict[Context, _Block] = {}
         self._lock = threading.Lock()
-        self._pool: Pool | None = None
-        self._async_pool: AsyncPool | None = None
-        self._open: weakref.WeakKeyDictionary[Any, _Transaction] = weakref.WeakKeyDictionary()
-        self._entered: set[Context] = set()
+        self._pools: dict[asyncio.AbstractEventLoop | None, Pool] = {}
 
-    def transaction(self, context: Context) -> _Transaction:
+    def transaction(self, context: Context) -> _Block:
         transaction.check_database(self.link)
-        return _Transaction(self, context)
+        return _Block(self, context)
 
     def complete(self, context: Context, connection: Any, result: str) -> None:
-        if (ours := self._block_of(context, connection)) is not None:
-            ours.result = result
-        else:
-            self.write(context, connection, result)
+        run_sync(self._complete(context, connection, result, is_async=False))
 
     async def acomplete(self, context: Context, connection: Any, result: str) -> None:
-        if (ours := self._block_of(context, connection)) is not None:
-            ours.result = result
-        else:
-            await self.awrite(context, connection, result)
+        await self._complete(context, connection, result, is_async=True)
 
-    def _block_of(self, context: Context, connection: Any) -> _Transaction | None:
-        """The block that a connection is of; None for a connection of the job's own."""
-        ours = None
-        with contextlib.suppress(TypeError):  # Things that cannot be looked up are refused later, in words.
-            ours = self._open.get(transaction.bare(connection))
-        if ours is None and context in self._entered:
+    async def _complete(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
+        if (block := self._block_of(context, connection)) is not None:
+            block.result = result
+        else:
+            await self.write(context, connection, result, is_async=is_async)
+
+    def _block_of(self, context: Context, connection: Any) -> _Block | None:
+        """The open block of the attempt; None if it has none and completes on a connection of its own."""
+        block = self.open.get(context)
+        if block is not None and block.connection is not transaction.bare(connection):
             raise DefinitionError(
                 "ctx.transaction() is open: this execution completes there, so give ctx.complete() the connection of "
                 "that block"
             )
-        return ours
+        return block
 
-    def write(self, context: Context, connection: Any, result: str) -> None:
+    async def write(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
         """Writes the outcome in the transaction of `connection`."""
-        if (report := _report(context, result)) is not None:
-            with _writing(context, result):
-                transaction.transact(self.link, Caller(connection, ends=True), finish.complete, report)
-
-    async def awrite(self, context: Context, connection: Any, result: str) -> None:
-        if (report := _report(context, result)) is not None:
-            with _writing(context, result):
-                await transaction.atransact(self.link, Caller(connection, ends=True), finish.complete, report)
+        _check_not_completed(context)
+        if not context.id:
+            return  # In a direct call there is no execution to end.
+        report = Finished(context.id, context.fence, Succeeded(result), job=context.job)
+        caller, op = Caller(connection, ends=True), partial(finish.complete, report=report)
+        context.written = result
+        try:
+            if is_async:
+                await transaction.atransact(self.link, caller, op)
+            else:
+                transaction.transact(self.link, caller, op)
+        except BaseException as error:
+            context.written = None
+            if isinstance(error, ArgumentsError):
+                raise ResultRefused(str(error)) from None
+            raise
 
     def has_landed(self, context: Context) -> bool:
-        """How a COMMIT ended that got no answer. Raises CommitUnknown if nobody can be asked."""
+        """Whether a COMMIT without an answer was done. Raises CommitUnknown if the database cannot say."""
         give_up_at = MACHINE.monotonic() + self.link.settings.busy_s
         pause = threading.Event()
         problem = "a transaction is still open that may commit it"
@@ -98,178 +104,118 @@ class JobCompletions:
             pause.wait(PAUSE_S)
         raise CommitUnknown(f"the connection broke during the commit, and how it ended is not known yet: {problem}")
 
-    def pool(self) -> Pool:
+    def pool(self, loop: asyncio.AbstractEventLoop | None = None) -> Pool:
+        """The sync connections, or the async ones of an event loop."""
         from rota.sdk.pool import Pool  # lazy: only with PostgreSQL
 
         with self._lock:
-            if self._pool is None:
-                self._pool = Pool(self.link.settings.url)
-            return self._pool
-
-    def async_pool(self) -> AsyncPool:
-        from rota.sdk.pool import AsyncPool  # lazy: only with PostgreSQL
-
-        with self._lock:
-            if self._async_pool is None:
-                self._async_pool = AsyncPool(self.link.settings.url)
-            return self._async_pool
-
-    @contextlib.contextmanager
-    def entering(self, context: Context) -> Iterator[None]:
-        """Refuses a second block while one is open: the inner would end the execution, and the outer be rolled back."""
-        with self._lock:
-            if context in self._entered:
-                raise DefinitionError(
-                    "ctx.transaction() is open already, and an execution completes once: use the connection of the "
-                    "outer block, and `with conn.transaction():` for a savepoint in it"
-                )
-            _check_free(context)
-            self._entered.add(context)
-        try:
-            yield
-        except BaseException:
-            self._entered.discard(context)
-            raise
-
-    def opened(self, connection: Any, block: _Transaction) -> None:
-        self._open[connection] = block
-        transaction.after_commit[connection] = []
-
-    def closed(self, connection: Any, context: Context) -> list[Callable[[], None]]:
-        """Returns what was to be done after the commit."""
-        self._entered.discard(context)
-        self._open.pop(connection, None)
-        return transaction.after_commit.pop(connection, [])
+            for gone in [known for known in self._pools if known is not None and known.is_closed()]:
+                self._pools.pop(gone).close()
+            if loop not in self._pools:
+                self._pools[loop] = Pool(self.link.settings.url, is_async=loop is not None)
+            return self._pools[loop]
 
     def close(self) -> None:
         with self._lock:
-            for pool in (self._pool, self._async_pool):
-                if pool is not None:
-                    pool.close()
-            self._pool = self._async_pool = None
+            while self._pools:
+                self._pools.popitem()[1].close()
 
 
-class _Transaction:
-    """One `with ctx.transaction()`."""
+class _Block:
+    """One `with ctx.transaction()` or `async with ctx.transaction()`."""
 
     def __init__(self, completions: JobCompletions, context: Context) -> None:
         self._completions = completions
         self._context = context
-        self._connection: Any = None
-        self._block: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.result = "null"
 
     def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]:
-        with self._completions.entering(self._context):
-            transaction.known(self._completions.link)  # Refuses other databases before a connection is made.
-            self._connection, self._block = self._completions.pool().begin()
-            self._completions.opened(self._connection, self)
-        return self._connection  # type: ignore[no-any-return]
+        return run_sync(self._enter())
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
-        if error is not None:
-            self._leave(error)
-            _check_no_rollback(error)
-            return False
-        with _uncharged(self._context):
-            try:
-                self._completions.write(self._context, self._connection, self.result)
-            except BaseException as refused:
-                self._leave(refused)
-                raise
-            self._leave(None)
-        return False
-
-    def _leave(self, error: BaseException | None) -> None:
-        pool, connection = self._completions.pool(), self._connection
-        hooks = self._completions.closed(connection, self._context)
-        try:
-            self._block.__exit__(type(error) if error else None, error, error and error.__traceback__)
-        except BaseException as lost:
-            broken = pool.drop(connection)
-            if error is not None:
-                return  # A transaction that cannot even be rolled back is not committed.
-            if self._is_refused(lost, broken) or not self._completions.has_landed(self._context):
-                self._context.written = None
-                raise
-        else:
-            pool.give(connection)
-        self._after(error, hooks)
+        return run_sync(self._exit(error))
 
     async def __aenter__(self) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-        with self._completions.entering(self._context):
-            await asyncio.to_thread(transaction.known, self._completions.link)
-            self._connection, self._block = await self._completions.async_pool().begin()
-            self._completions.opened(self._connection, self)
-        return self._connection  # type: ignore[no-any-return]
+        self._loop = asyncio.get_running_loop()
+        return await self._enter()  # type: ignore[no-any-return]
 
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
+        return await self._exit(error)
+
+    @property
+    def connection(self) -> Any:
+        return self._held.connection
+
+    async def _enter(self) -> Any:
+        _check_not_completed(self._context)
+        # Two blocks at once: the inner one would end the execution, and the outer one be rolled back.
+        if self._completions.open.setdefault(self._context, self) is not self:
+            raise DefinitionError(
+                "ctx.transaction() is open already, and an execution completes once: use the connection of the "
+                "outer block, and `with conn.transaction():` for a savepoint in it"
+            )
+        try:
+            await self._blocking(transaction.known, self._completions.link)  # Before a connection is made.
+            self._pool = self._completions.pool(self._loop)
+            self._held = await self._pool.begin()
+        except BaseException:
+            del self._completions.open[self._context]
+            raise
+        transaction.after_commit[self.connection] = []
+        return self.connection
+
+    async def _exit(self, error: BaseException | None) -> Literal[False]:
         if error is not None:
-            await self._aleave(error)
+            await self._end(error)
             _check_no_rollback(error)
             return False
         with _uncharged(self._context):
             try:
-                await self._completions.awrite(self._context, self._connection, self.result)
+                is_async = self._loop is not None
+                await self._completions.write(self._context, self.connection, self.result, is_async=is_async)
             except BaseException as refused:
-                await self._aleave(refused)
+                await self._end(refused)
                 raise
-            await self._aleave(None)
+            await self._end(None)
         return False
 
-    async def _aleave(self, error: BaseException | None) -> None:
-        pool, connection = self._completions.async_pool(), self._connection
-        hooks = self._completions.closed(connection, self._context)
+    async def _end(self, error: BaseException | None) -> None:
+        hooks = transaction.after_commit.pop(self.connection, [])
+        del self._completions.open[self._context]
         try:
-            await self._block.__aexit__(type(error) if error else None, error, error and error.__traceback__)
+            await self._held.end(error)
         except BaseException as lost:
-            broken = await pool.drop(connection)
+            is_broken = self.connection.closed
+            self._pool.drop(self._held)
             if isinstance(lost, asyncio.CancelledError):
-                raise  # Stopped in the middle of the COMMIT: the report will show what became of it.
+                raise  # Stopped in the middle of the COMMIT: the worker's report will show whether it was done.
             if error is not None:
-                return
-            if self._is_refused(lost, broken) or not await asyncio.to_thread(
-                self._completions.has_landed, self._context
-            ):
+                return  # A transaction that cannot even be rolled back is not committed.
+            # An answer to the COMMIT is a refusal, as of a constraint that is checked at the end.
+            is_refused = not is_broken or self._context.written is None or not isinstance(lost, Exception)
+            if is_refused or not await self._blocking(self._completions.has_landed, self._context):
                 self._context.written = None
                 raise
         else:
-            await pool.give(connection)
-        self._after(error, hooks)
+            await self._pool.give_back(self._held)
+        for hook in hooks if error is None else []:
+            with contextlib.suppress(Exception):
+                hook()
 
-    def _is_refused(self, lost: BaseException, broken: bool) -> bool:
-        """Whether the server said no to the COMMIT, as it does for a constraint that is checked at the end."""
-        return not broken or self._context.written is None or not isinstance(lost, Exception)
-
-    def _after(self, error: BaseException | None, hooks: list[Callable[[], None]]) -> None:
-        if error is None:
-            for hook in hooks:
-                with contextlib.suppress(Exception):
-                    hook()
-
-
-@contextlib.contextmanager
-def _writing(context: Context, result: str) -> Iterator[None]:
-    context.written = result
-    try:
-        yield
-    except ArgumentsError as error:
-        context.written = None
-        raise ResultRefused(str(error)) from None
-    except BaseException:
-        context.written = None
-        raise
+    async def _blocking(self, call: Callable[..., T], *args: Any) -> T:
+        return call(*args) if self._loop is None else await asyncio.to_thread(call, *args)
 
 
 @contextlib.contextmanager
 def _uncharged(context: Context) -> Iterator[None]:
-    """Whoever only lost against another transaction runs again soon, and it costs no attempt."""
+    """An execution that only lost against another transaction runs again soon, and it costs no attempt."""
     try:
         yield
     except Exception as error:
-        from rota.sdk.pool import conflict  # lazy: only with PostgreSQL
+        from rota.sdk.conflict import conflict  # lazy: only with PostgreSQL
 
-        # In a direct call there is nobody who would run it again.
+        # In a direct call no worker would run it again.
         again = conflict(error, context.fence - context.attempt, MACHINE.random()) if context.id else None
         if again is None:
             raise
@@ -277,22 +223,16 @@ def _uncharged(context: Context) -> Iterator[None]:
 
 
 def _check_no_rollback(error: BaseException) -> None:
-    """psycopg.Rollback ends blocks in silence: the function would go on as if all had been done."""
+    """psycopg.Rollback ends blocks without an error: the function would continue as if they had been committed."""
     from psycopg import Rollback  # lazy: only with PostgreSQL
 
     if isinstance(error, Rollback):
         raise DefinitionError(
             "psycopg.Rollback has rolled back ctx.transaction(), so the execution is not complete: raise FailForGood, "
-            "RetryIn or Snooze to say how it goes on, or use `with conn.transaction():` for a part of the block"
+            "RetryIn or Snooze to say what becomes of it, or use `with conn.transaction():` for a part of the block"
         ) from error
 
 
-def _check_free(context: Context) -> None:
+def _check_not_completed(context: Context) -> None:
     if context.written is not None:
         raise DefinitionError("this execution has completed already: a job does so once")
-
-
-def _report(context: Context, result: str) -> Finished | None:
-    """None in a direct call, where there is no execution to end."""
-    _check_free(context)
-    return Finished(context.id, context.fence, Succeeded(result), job=context.job) if context.id else None

@@ -26,7 +26,7 @@ class Connection:
     """One process's way to the database."""
 
     has_supervisor = False
-    """Whether this process has a supervisor, which looks at the writer thread to tell a slow write from a stuck one."""
+    """Whether this process has a supervisor, which watches the writer thread to tell a slow write from a stuck one."""
 
     def __init__(
         self, settings: Settings, app: str, declared: Callable[[], tuple[Sequence[Definition], Sequence[Queue]]]
@@ -55,7 +55,7 @@ class Connection:
 
     @contextlib.contextmanager
     def borrowed(self, store: Store, clock: Clock) -> Iterator[None]:
-        """Works on another store meanwhile, and closes it at the end; for tests."""
+        """Uses another store in the block, and closes it at the end; for tests."""
         before = (self._store, self._pid, self.clock, self.ids, self._registered)
         self._store, self._pid, self.clock, self.ids = store, os.getpid(), clock, IdSource(clock)
         self._registered = (-1, -1)
@@ -67,7 +67,7 @@ class Connection:
             store.close()
 
     async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`Store.transact` without blocking the event loop, and with the same patience."""
+        """`Store.transact` without blocking the event loop, and with the same timeout."""
         store = await asyncio.to_thread(self.store)
         future = store.submit(op, *args, **kwargs)
         waiting = asyncio.wrap_future(future)
@@ -100,7 +100,7 @@ class Connection:
                 atexit.register(self.close)
 
     def _start_anew(self) -> None:
-        """After a fork: what was open belongs to the parent, and a lock may be held by a thread that is not here."""
+        """After a fork: the open store belongs to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self.ids = IdSource(self.clock)
         self._store = None

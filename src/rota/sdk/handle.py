@@ -30,7 +30,7 @@ class Handle(Generic[T]):
         self._result_type = result_type
         self.id = id
         self.created = created
-        """False if a key gave an execution back that was there before."""
+        """False if the key belonged to an execution that was there before."""
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r})"
@@ -87,5 +87,5 @@ class Handle(Generic[T]):
         try:
             return msgspec.json.decode(text, type=self._result_type)  # type: ignore[no-any-return]
         except msgspec.ValidationError:
-            # The function did not return what it announced; what it did return is still the result.
+            # The function returned another type than it announced; its value is still the result.
             return msgspec.json.decode(text)  # type: ignore[no-any-return]

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import itertools
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 import msgspec
 
-from rota.domain import names
 from rota.domain.claim import Claim
-from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError
-from rota.domain.headers import checked_headers
 from rota.domain.job import Definition
 from rota.domain.payload import digest
-from rota.domain.retry import Policy
-from rota.domain.unique import Unique
 from rota.executors import kinds
 from rota.executors.context import Context
 from rota.executors.function import FunctionExecutor
@@ -29,9 +24,9 @@ from rota.executors.port import Executor
 from rota.executors.signature import Signature
 from rota.ops import enqueue, submission
 from rota.ops.submission import Accepted, Header, Item
-from rota.sdk.client import Client
+from rota.sdk.client import Client, Parent
 from rota.sdk.handle import Handle
-from rota.sdk.options import Options, checked_tags
+from rota.sdk.options import Options, applied, checked_tags
 from rota.sdk.transaction import Caller, atransact, transact
 
 P = ParamSpec("P")
@@ -51,9 +46,6 @@ class Job(Generic[P, T, R]):
         target: Executor,
         client: Client,
         app: str,
-        options: Options | None = None,
-        caller: Caller | None = None,
-        parent: tuple[str, int] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -62,25 +54,21 @@ class Job(Generic[P, T, R]):
         self._signature = signature
         self._client = client
         self._app = app
-        self._options = options or Options()
-        self._header = self._options.applied_to(
-            Header(
-                namespace=client.settings.namespace,
-                app=app,
-                job=definition.name,
-                queue=definition.queue,
-                actor="sdk",
-                priority=definition.priority,
-                start_within_s=definition.start_within_s,
-            )
-        )
         self._result_type = _result_type(function)
-        # Keys may be refused when half of the work is done.
-        self._is_keyed = self._header.is_keyed
-        self._caller = None if caller is None else msgspec.structs.replace(caller, guard=self._is_keyed)
-        self._parent = parent
-        if parent is not None:
-            self._header = msgspec.structs.replace(self._header, parent=parent[0])
+        self._defaults = Header(
+            namespace=client.settings.namespace,
+            app=app,
+            job=definition.name,
+            queue=definition.queue,
+            actor="sdk",
+            priority=definition.priority,
+            start_within_s=definition.start_within_s,
+        )
+        self._options = Options()
+        self._header = self._defaults
+        self._is_keyed = False
+        self._caller: Caller | None = None
+        self._parent: Parent | None = None
 
     @property
     def name(self) -> str:
@@ -112,40 +100,12 @@ class Job(Generic[P, T, R]):
             kwargs[context] = imaginary
         return self.function(*args, **kwargs)  # type: ignore[no-any-return]
 
-    def options(
-        self,
-        *,
-        delay: Duration | None = None,
-        at: datetime | None = None,
-        priority: int | str | None = None,
-        queue: str | None = None,
-        key: str | None = None,
-        unique: Unique | bool | str | None = None,
-        start_by: datetime | None = None,
-        start_within: Duration | None = None,
-        tags: Iterable[str] | None = None,
-        timeout: Duration | None = None,
-        retry: Policy | int | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Job[P, T, R]:
+    def options(self, **given: Unpack[Options]) -> Job[P, T, R]:
         """The same job, enqueued with these options instead of its defaults."""
-        given = {
-            "delay": delay,
-            "at": at,
-            "priority": priority,
-            "queue": None if queue is None else names.check(queue, "a queue's name"),
-            "key": key,
-            "unique": unique,
-            "start_by": start_by,
-            "start_within": start_within,
-            "tags": None if tags is None else checked_tags(tags),
-            "timeout": timeout,
-            "retry": retry,
-            "headers": None if headers is None else checked_headers(headers),
-        }
         changed = {name: value for name, value in given.items() if value is not None}
-        options = msgspec.structs.replace(self._options, **changed)
-        return self._with(options, self._caller)
+        if given.get("tags") is not None:
+            changed["tags"] = checked_tags(given["tags"] or ())  # A generator of tags can be read only once.
+        return self._with(cast("Options", {**self._options, **changed}), self._caller, self._parent)
 
     def within(self, connection: Any, *, notify: bool = False) -> Job[P, T, R]:
         """The same job, enqueued in the transaction of `connection`: rolled back there means never enqueued.
@@ -154,18 +114,25 @@ class Job(Generic[P, T, R]):
         SQLAlchemy or Django, sync for `enqueue` and async for `aenqueue`. It is committed by you. `notify` wakes
         workers with your commit; that costs, and without it they look every second.
         """
-        return self._with(self._options, Caller(connection, notify))
+        return self._with(self._options, Caller(connection, notify), self._parent)
 
     def child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Job[P, T, R]:
         """The same job, enqueued by an attempt of another execution, whose headers it inherits; for `ctx.enqueue`."""
         if self._caller is not None:
             raise DefinitionError("ctx.enqueue has a transaction of its own: use job.within(…).enqueue, without ctx")
-        inherited = checked_headers({**headers, **(self._options.headers or {})})
-        return self._with(msgspec.structs.replace(self._options, headers=inherited), None, (parent, fence))
+        inherited = {**headers, **(self._options.get("headers") or {})}
+        return self._with(cast("Options", {**self._options, "headers": inherited}), None, (parent, fence))
 
-    def _with(self, options: Options, caller: Caller | None, parent: tuple[str, int] | None = None) -> Job[P, T, R]:
-        parts = (self.function, self._signature, self.definition, self.target, self._client, self._app)
-        return Job(*parts, options, caller, parent or self._parent)
+    def _with(self, options: Options, caller: Caller | None, parent: Parent | None) -> Job[P, T, R]:
+        changed = copy.copy(self)
+        changed._options, changed._parent = options, parent
+        changed._header = applied(options, self._defaults)
+        changed._is_keyed = changed._header.is_keyed
+        if parent is not None:
+            changed._header = msgspec.structs.replace(changed._header, parent=parent[0])
+        # An enqueue with a key may be refused when half of it is written.
+        changed._caller = None if caller is None else msgspec.structs.replace(caller, guard=changed._is_keyed)
+        return changed
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Accepts one execution: when this returns, it is on the disk."""
@@ -207,10 +174,10 @@ class Job(Generic[P, T, R]):
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
             return self._client.enqueue(self._header, items, self._parent)
-        return transact(self._client.database(), self._caller, enqueue.enqueue, self._header, items)
+        return transact(self._client.database(), self._caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     async def _awithin(self, caller: Caller, items: list[Item]) -> list[Accepted]:
-        return await atransact(self._client.database(), caller, enqueue.enqueue, self._header, items)
+        return await atransact(self._client.database(), caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
         if self._header.key is not None:
@@ -251,7 +218,3 @@ def _result_type(function: Callable[..., Any]) -> Any:
     except Exception:
         return Any
     return kind
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function)

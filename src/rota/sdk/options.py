@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any, TypedDict
 
 import msgspec
 
-from rota.domain import headers, overrides, rank, retry, unique
+from rota.domain import headers, names, overrides, rank, retry, unique
 from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
@@ -18,53 +19,59 @@ from rota.ops.submission import Header
 MOST_TAGS = 50
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What `job.options(…)` takes."""
+class Options(TypedDict, total=False):
+    """What `job.options(…)` takes. None is the same as to leave an option out."""
 
-    delay: Duration | None = None
-    at: datetime | None = None
-    priority: int | str | None = None
-    queue: str | None = None
-    key: str | None = None
-    unique: Unique | bool | str | None = None
-    start_by: datetime | None = None
-    start_within: Duration | None = None
-    tags: list[str] | None = None
-    timeout: Duration | None = None
-    retry: Policy | int | None = None
-    headers: dict[str, str] | None = None
+    delay: Duration | None
+    at: datetime | None
+    priority: int | str | None
+    queue: str | None
+    key: str | None
+    unique: Unique | bool | str | None
+    start_by: datetime | None
+    start_within: Duration | None
+    tags: Iterable[str] | None
+    timeout: Duration | None
+    retry: Policy | int | None
+    headers: Mapping[str, str] | None
 
-    def applied_to(self, header: Header) -> Header:
-        """The header of an enqueue with these options; refuses what cannot be meant."""
-        if self.delay is not None and self.at is not None:
-            raise DefinitionError("give delay= or at=, not both")
-        if self.start_by is not None and self.start_within is not None:
-            raise DefinitionError("give start_by= or start_within=, not both")
-        changes: dict[str, object] = {}
-        if self.delay is not None:
-            changes["delay_s"] = seconds(self.delay, "delay")
-        if self.at is not None:
-            changes["at"] = instant(self.at, "at")
-        if self.priority is not None:
-            changes["priority"] = rank.level(self.priority)
-        if self.key is not None:
-            changes["key"] = unique.check_key(self.key, "key")
-        if self.unique is not None and self.unique is not False:
-            changes["unique"] = _unique(self.unique)
-        if self.start_by is not None:
-            changes["start_by"] = instant(self.start_by, "start_by")
-        if self.start_within is not None:
-            changes["start_within_s"] = positive_seconds(self.start_within, "start_within")
-        if self.queue is not None:
-            changes["queue"] = self.queue
-        if self.tags is not None:
-            changes["tags"] = msgspec.json.encode(self.tags).decode()
-        if self.headers is not None:
-            changes["headers"] = headers.encode(self.headers)
-        timeout_s = None if self.timeout is None else positive_seconds(self.timeout, "timeout")
-        policy = None if self.retry is None else retry.policy(self.retry)
-        changes["overrides"] = overrides.encode(timeout_s, policy)
-        return msgspec.structs.replace(header, **changes)
+
+def applied(options: Options, header: Header) -> Header:
+    """The header of an enqueue with these options; refuses those that contradict each other or cannot be meant."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if unknown := sorted(given.keys() - Options.__annotations__.keys()):
+        raise TypeError(f"there is no option {unknown[0]!r}")
+    for one, other in (("delay", "at"), ("start_by", "start_within")):
+        if one in given and other in given:
+            raise DefinitionError(f"give {one}= or {other}=, not both")
+    timeout, policy = given.pop("timeout", None), given.pop("retry", None)
+    timeout_s = None if timeout is None else positive_seconds(timeout, "timeout")
+    changes = dict(_field(name, value) for name, value in given.items())
+    changes["overrides"] = overrides.encode(timeout_s, None if policy is None else retry.policy(policy))
+    return msgspec.structs.replace(header, **changes)
+
+
+def _field(option: str, value: Any) -> tuple[str, Any]:
+    """The field of the header that an option sets, and its value there."""
+    match option:
+        case "delay":
+            return "delay_s", seconds(value, option)
+        case "at" | "start_by":
+            return option, instant(value, option)
+        case "priority":
+            return option, rank.level(value)
+        case "queue":
+            return option, names.check(value, "a queue's name")
+        case "key":
+            return option, unique.check_key(value, option)
+        case "unique":
+            return option, _unique(value)
+        case "start_within":
+            return "start_within_s", positive_seconds(value, option)
+        case "tags":
+            return option, msgspec.json.encode(checked_tags(value)).decode()
+        case _:
+            return option, headers.encode(headers.checked_headers(value))
 
 
 def instant(value: datetime, what: str) -> int:
@@ -86,11 +93,11 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     return every
 
 
-def _unique(value: Unique | bool | str) -> Unique:
+def _unique(value: Unique | bool | str) -> Unique | None:
     if isinstance(value, Unique):
         return value
-    if value is True:
-        return Unique()
+    if isinstance(value, bool):
+        return Unique() if value else None
     if isinstance(value, str):
         return Unique(key=value)
     raise DefinitionError(f"unique must be True, a key, or rota.Unique(…), not {value!r}")

@@ -1,8 +1,8 @@
-"""A few connections for the jobs of one process that complete in a transaction, each in one transaction at a time.
+"""Connections for `ctx.transaction()`: a few for each process, reset and reused between jobs.
 
 Outside of a transaction a connection is in autocommit mode, and inside psycopg forbids `commit()` and `rollback()`: the
 effect of a job cannot be committed without its outcome. Transactions are READ COMMITTED, whatever a role's default is:
-a stricter one fails more often, and whoever wants that says so in the block.
+a stricter level fails more often, and a job that needs one sets it in its block.
 """
 
 from __future__ import annotations
@@ -10,220 +10,108 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import weakref
 from typing import Any
 
 import psycopg
-from psycopg.rows import tuple_row
 
-from rota.domain.errors import Snooze
+from rota.sdk.sync_or_async import awaited
 from rota.store.postgres.borrowed import BACKEND, RESET, RESET_SETTINGS
 from rota.store.postgres.errors import translated
 from rota.store.postgres.url import parse
 
 MOST = 10
 """Connections in use at once, for each process: a worker may run hundreds of jobs, a server serve a hundred clients."""
+_ATTRIBUTES = ("cursor_factory", "server_cursor_factory", "row_factory", "prepare_threshold")
 
-FREE_CONFLICTS = 10
-"""How often an execution may lose against other transactions at its end before that counts as an attempt."""
-SOONEST_S, LATEST_S = 0.1, 10.0
-_PREPARE_AFTER = 5
 
-SyncConnection = psycopg.Connection[tuple[Any, ...]]
-AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
-_pooled: weakref.WeakSet[SyncConnection | AsyncConnection] = weakref.WeakSet()
+class JobConnection:
+    """One connection of psycopg, sync or async, and the transaction that is open on it."""
+
+    def __init__(self, connection: Any, *, is_pooled: bool) -> None:
+        self.connection = connection
+        self._block: Any = None
+        if is_pooled:
+            connection.prepare_threshold = None
+        self._reset = RESET_SETTINGS if is_pooled else RESET
+        self._as_new = {name: getattr(connection, name) for name in _ATTRIBUTES}
+
+    async def begin(self) -> None:
+        block = self._block = self.connection.transaction()
+        try:
+            await awaited(block.__aenter__() if hasattr(block, "__aenter__") else block.__enter__())
+        except BaseException:
+            self.close()
+            raise
+
+    async def end(self, error: BaseException | None) -> None:
+        """Commits, or rolls back after an error."""
+        leave = self._block.__aexit__ if hasattr(self._block, "__aexit__") else self._block.__exit__
+        await awaited(leave(type(error) if error else None, error, error and error.__traceback__))
+
+    async def reset(self) -> None:
+        for name, value in self._as_new.items():
+            setattr(self.connection, name, value)
+        await awaited(self.connection.execute(self._reset, prepare=False))
+
+    def close(self) -> None:
+        """Does not wait for the server, so an async connection can be closed outside of its event loop."""
+        self.connection.pgconn.finish()
 
 
 class Pool:
-    """For sync jobs, in threads."""
+    """The sync connections of a process, for jobs in threads; or the async ones of one event loop."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_async: bool = False) -> None:
         self._address = parse(url)
-        self._room = threading.Semaphore(MOST)
-        self._idle: list[SyncConnection] = []
+        self._is_async = is_async
+        self._slots = asyncio.Semaphore(MOST) if is_async else threading.Semaphore(MOST)
+        self._idle: list[JobConnection] = []
 
-    def begin(self) -> tuple[SyncConnection, Any]:
-        """A connection, and the transaction that was opened on it."""
-        self._room.acquire()
+    async def begin(self) -> JobConnection:
+        """A connection with an open transaction; waits while `MOST` are in use."""
+        await awaited(self._slots.acquire())
         try:
             while self._idle:
-                # One that broke while nobody used it says so now, and the next one is tried.
+                # A connection that broke while it was idle fails here, and the next one is tried.
                 with contextlib.suppress(IndexError, psycopg.OperationalError):
-                    return self._begun(self._idle.pop())
-            return self._begun(self._connect())
+                    held = self._idle.pop()
+                    await held.begin()
+                    return held
+            held = await self._connect()
+            await held.begin()
         except BaseException:
-            self._room.release()
+            self._slots.release()
             raise
+        return held
 
-    def give(self, connection: SyncConnection) -> None:
-        """Takes it back, as new."""
+    async def give_back(self, held: JobConnection) -> None:
         try:
-            _make_new(connection)
-            connection.cursor_factory = psycopg.Cursor
-            connection.server_cursor_factory = psycopg.ServerCursor
-            connection.execute(_reset(connection), prepare=False)
-            self._idle.append(connection)
+            await held.reset()
+            self._idle.append(held)
         except psycopg.Error:
-            connection.close()
+            held.close()
         finally:
-            self._room.release()
+            self._slots.release()
 
-    def drop(self, connection: SyncConnection) -> bool:
-        """Returns whether it was broken."""
-        broken = connection.closed
-        connection.close()
-        self._room.release()
-        return broken
+    def drop(self, held: JobConnection) -> None:
+        held.close()
+        self._slots.release()
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
-    def _begun(self, connection: SyncConnection) -> tuple[SyncConnection, Any]:
-        block = connection.transaction()
+    async def _connect(self) -> JobConnection:
+        kind: Any = psycopg.AsyncConnection if self._is_async else psycopg.Connection
         try:
-            block.__enter__()
-        except BaseException:
-            connection.close()
-            raise
-        return connection, block
-
-    def _connect(self) -> SyncConnection:
-        try:
-            connection = psycopg.connect(self._address.conninfo, autocommit=True, application_name="rota job")
-            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            (pid,) = connection.execute(BACKEND, prepare=False).fetchone() or (0,)
-        except psycopg.Error as error:
-            raise translated(error, self._address.shown) from error
-        _heed_pooler(connection, pid)
-        return connection
-
-
-class AsyncPool:
-    """For async jobs: the same, on each event loop."""
-
-    def __init__(self, url: str) -> None:
-        self._address = parse(url)
-        self._rooms: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._idle: list[tuple[asyncio.AbstractEventLoop, AsyncConnection]] = []
-
-    async def begin(self) -> tuple[AsyncConnection, Any]:
-        await self._room().acquire()
-        try:
-            while (connection := self._take()) is not None:
-                with contextlib.suppress(psycopg.OperationalError):
-                    return await self._begun(connection)
-            return await self._begun(await self._connect())
-        except BaseException:
-            self._room().release()
-            raise
-
-    async def give(self, connection: AsyncConnection) -> None:
-        try:
-            _make_new(connection)
-            connection.cursor_factory = psycopg.AsyncCursor
-            connection.server_cursor_factory = psycopg.AsyncServerCursor
-            await connection.execute(_reset(connection), prepare=False)
-            self._idle.append((asyncio.get_running_loop(), connection))
-        except psycopg.Error:
-            _hang_up(connection)
-        finally:
-            self._room().release()
-
-    async def drop(self, connection: AsyncConnection) -> bool:
-        broken = connection.closed
-        _hang_up(connection)
-        self._room().release()
-        return broken
-
-    def close(self) -> None:
-        while self._idle:
-            _hang_up(self._idle.pop()[1])
-
-    def _room(self) -> asyncio.Semaphore:
-        return self._rooms.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MOST))
-
-    def _take(self) -> AsyncConnection | None:
-        """One that was made on this loop; those of loops that are gone can be closed."""
-        loop = asyncio.get_running_loop()
-        for pair in [pair for pair in self._idle if pair[0].is_closed()]:
-            self._idle.remove(pair)
-            _hang_up(pair[1])
-        for index, (home, connection) in enumerate(self._idle):
-            if home is loop:
-                del self._idle[index]
-                return connection
-        return None
-
-    async def _begun(self, connection: AsyncConnection) -> tuple[AsyncConnection, Any]:
-        block = connection.transaction()
-        try:
-            await block.__aenter__()
-        except BaseException:
-            _hang_up(connection)
-            raise
-        return connection, block
-
-    async def _connect(self) -> AsyncConnection:
-        try:
-            connection = await psycopg.AsyncConnection.connect(
-                self._address.conninfo, autocommit=True, application_name="rota job"
+            connection = await awaited(
+                kind.connect(self._address.conninfo, autocommit=True, application_name="rota job")
             )
-            await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
-            (pid,) = await (await connection.execute(BACKEND, prepare=False)).fetchone() or (0,)
+            await awaited(connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED))
+            cursor = await awaited(connection.execute(BACKEND, prepare=False))
+            (pid,) = await awaited(cursor.fetchone())
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
-        _heed_pooler(connection, pid)
-        return connection
-
-
-def _hang_up(connection: AsyncConnection) -> None:
-    """Closes at once, also where the loop that it was made on is gone. To close waits for nothing."""
-    with contextlib.suppress(StopIteration):
-        connection.close().send(None)
-
-
-def _heed_pooler(connection: SyncConnection | AsyncConnection, pid: int) -> None:
-    """Behind a pooler nothing is prepared; it gives itself away, because it announces another process."""
-    if pid != connection.info.backend_pid:
-        _pooled.add(connection)
-    _make_new(connection)
-
-
-def _make_new(connection: SyncConnection | AsyncConnection) -> None:
-    connection.row_factory = tuple_row
-    connection.prepare_threshold = None if connection in _pooled else _PREPARE_AFTER
-
-
-def _reset(connection: SyncConnection | AsyncConnection) -> bytes:
-    return RESET_SETTINGS if connection in _pooled else RESET
-
-
-# --- Losing against others -----------------------------------------------------------------------
-
-
-class _NotSerializable(Snooze, psycopg.errors.SerializationFailure):
-    """Still the error of psycopg, for a job that wants to try its block again itself."""
-
-
-class _Deadlocked(Snooze, psycopg.errors.DeadlockDetected):
-    """The same, for a deadlock."""
-
-
-def conflict(error: BaseException, starts: int, random: float) -> Snooze | None:
-    """What to raise for an error that only says that another transaction came first; None if it says anything else.
-
-    `starts` is how many starts of the execution have not been charged before, and `random` a number in [0, 1).
-    """
-    if starts >= FREE_CONFLICTS:
-        return None
-    delay_s = min(LATEST_S, SOONEST_S * 2**starts) * (0.5 + random)
-    match error:
-        case psycopg.errors.SerializationFailure():
-            return _NotSerializable(delay_s, str(error))
-        case psycopg.errors.DeadlockDetected():
-            return _Deadlocked(delay_s, str(error))
-        case _:
-            return None
+        # A pooler announces another process than the one that answers. Behind it nothing may be prepared, and only
+        # settings are reset: the rest of the session may belong to another client by now.
+        return JobConnection(connection, is_pooled=pid != connection.info.backend_pid)

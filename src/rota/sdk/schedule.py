@@ -20,7 +20,7 @@ class Schedule:
         return f"Schedule({self.name!r})"
 
     def info(self) -> ScheduleRow:
-        """How it stands: when it comes next, and what became of the last tick."""
+        """Its state: the next tick, and the outcome of the last one."""
         found = self._client.schedule(self.name)
         if found is None:
             raise UnknownSchedule(f"the app has no schedule {self.name!r}")

@@ -1,7 +1,7 @@
-"""Operations in a transaction of the caller's own: rolled back there means never happened here.
+"""Operations in the caller's own transaction: they are committed or rolled back with it.
 
-The libraries whose connections are understood are not needed to run Rota: they are known by their names, and whoever
-hands us a connection has loaded its library already.
+Rota does not import the libraries of callers. It recognizes connections by the names of their modules; a caller that
+has a connection has imported its library already.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -25,7 +26,6 @@ from rota.store.postgres import url as postgres_url
 if TYPE_CHECKING:
     from rota.store.postgres.borrowed import History, Voice
 
-P = ParamSpec("P")
 T = TypeVar("T")
 After = Callable[[Callable[[], None]], object]
 
@@ -35,14 +35,14 @@ _HINTS = "rota_hints"
 _ours: weakref.WeakKeyDictionary[Store, History] = weakref.WeakKeyDictionary()
 _checked: weakref.WeakKeyDictionary[Any, History] = weakref.WeakKeyDictionary()
 after_commit: weakref.WeakKeyDictionary[Any, list[Callable[[], None]]] = weakref.WeakKeyDictionary()
-"""What to do after the commit, for connections whose commits we make ourselves."""
+"""Callbacks after the commit, for the connections of `ctx.transaction()`."""
 
 
 class Caller(msgspec.Struct, frozen=True):
     """Whose transaction an operation joins.
 
-    `guard`: it may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the transaction may
-    not stand still afterwards, and nobody is told: the worker's report does that.
+    `guard`: the operation may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the
+    transaction may not stand still afterwards, and no hints are sent: the worker's report sends them.
     """
 
     connection: Any
@@ -52,24 +52,20 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class _Heard(msgspec.Struct, frozen=True):
-    """A caller's connection: how to speak on it, and how to hear of its commit, where that can be heard."""
+    """A caller's connection, and how to add a callback after its commit, if its library has those."""
 
     voice: Voice
     after: After | None = None
 
 
-def transact(
-    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Runs `op` in the caller's transaction. What `op` needs to be registered is so before that is touched."""
+def transact(link: Connection, caller: Caller, op: Callable[[Tx], T]) -> T:
+    """Runs `op` in the caller's transaction. The app's jobs are registered before, on a connection of Rota's own."""
     ours = known(link)
     with _heard(caller.connection) as heard:
-        return _run(link, ours, caller, heard, op, *args, **kwargs)
+        return _run(link, ours, caller, heard, op)
 
 
-async def atransact(
-    link: Connection, caller: Caller, op: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
+async def atransact(link: Connection, caller: Caller, op: Callable[[Tx], T]) -> T:
     """`transact`, for async connections."""
     ours = await asyncio.to_thread(known, link)
     connection = caller.connection
@@ -77,31 +73,22 @@ async def atransact(
 
         def within(sync: Any) -> T:
             with _heard(sync) as heard:
-                return _run(link, ours, caller, heard, op, *args, **kwargs)
+                return _run(link, ours, caller, heard, op)
 
         return await connection.run_sync(within)  # type: ignore[no-any-return]
     voice = _AsyncVoice(_async_psycopg(connection))
     heard = _Heard(voice, _own(connection))
-    work = asyncio.ensure_future(asyncio.to_thread(_run, link, ours, caller, heard, op, *args, **kwargs))
+    work = asyncio.ensure_future(asyncio.to_thread(_run, link, ours, caller, heard, op))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        # Nothing more may be said: the caller is about to roll back, and what came later would be another transaction.
+        # The caller is about to roll back: a later statement would begin another transaction.
         voice.hush()
         await asyncio.wait([work])
         raise
 
 
-def _run(
-    link: Connection,
-    ours: History,
-    caller: Caller,
-    heard: _Heard,
-    op: Callable[Concatenate[Tx, P], T],
-    /,
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> T:
+def _run(link: Connection, ours: History, caller: Caller, heard: _Heard, op: Callable[[Tx], T]) -> T:
     from rota.store.postgres import borrowed  # lazy: only with PostgreSQL
 
     address = postgres_url.parse(link.settings.url)
@@ -115,22 +102,19 @@ def _run(
         borrowed.limit_idling(voice)
     try:
         with borrowed.savepoint(voice) if caller.guard else contextlib.nullcontext():
-            answer, hints = borrowed.run(voice, address, link.clock, op, *args, **kwargs)
+            answer, hints = borrowed.run(voice, address, link.clock, op)
     except UnicodeEncodeError as error:
         raise borrowed.unwritable(error) from None
     if caller.notify:
         borrowed.notify(voice, address, hints)
     elif hints and heard.after is not None and not caller.ends:
-        heard.after(_sender(link, hints))
+        heard.after(partial(_send, link, hints))
     return answer
 
 
-def _sender(link: Connection, hints: list[Hint]) -> Callable[[], None]:
-    def send() -> None:
-        with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
-            link.store().bus.send(hints)
-
-    return send
+def _send(link: Connection, hints: list[Hint]) -> None:
+    with contextlib.suppress(Exception):  # Hints may be lost.
+        link.store().bus.send(hints)
 
 
 def check_database(link: Connection) -> None:
@@ -158,7 +142,7 @@ def known(link: Connection) -> History:
     return history
 
 
-# --- Whose connection it is -----------------------------------------------------------------------
+# --- Connections of other libraries -------------------------------------------------------------------
 
 
 def _libraries(thing: object) -> set[str]:
@@ -187,7 +171,7 @@ def _heard(connection: Any) -> Iterator[_Heard]:
             raise DefinitionError(f"the app is on PostgreSQL, the Django connection is to {connection.vendor}")
         with connection.cursor() as cursor:
             voice = borrowed.CursorVoice(cursor, connection.connection)
-            # Where a program commits by hand, Django knows no hooks.
+            # Outside of atomic() Django has no hooks.
             hooks = connection.in_atomic_block
             yield _Heard(voice, (lambda send: connection.on_commit(send, robust=True)) if hooks else None)
     elif "psycopg2" in libraries:
@@ -220,7 +204,7 @@ def _of_alchemy(connection: Any) -> _Heard:
 
 
 def _after_session(session: Any, send: Callable[[], None]) -> None:
-    """Once a session has listeners they stay: SQLAlchemy cannot take one away while it calls it."""
+    """The listeners stay with the session: SQLAlchemy cannot remove one while it is called."""
     waiting = session.info.get(_HINTS)
     if waiting is None:
         waiting = session.info[_HINTS] = []
@@ -268,7 +252,7 @@ def _not_understood(connection: Any) -> DefinitionError:
 
 
 class _AsyncVoice:
-    """An async connection of psycopg, as operations need it: they run in a thread, and speak on the event loop."""
+    """An async connection of psycopg: the operation runs in a thread, its statements on the event loop."""
 
     def __init__(self, connection: Any) -> None:
         import psycopg  # lazy: only with PostgreSQL

@@ -1,11 +1,12 @@
-"""When a job runs by itself, as its author writes it; becomes the data of a schedule."""
+"""When a job runs by itself: the options of `@app.job(…)` and `app.schedule(…)` as the data of a schedule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from enum import Enum
 from itertools import islice
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from rota.domain import names, schedule
 from rota.domain.duration import Duration, positive_seconds, seconds
@@ -17,6 +18,7 @@ from rota.domain.ticks import Gap, Overlap
 from rota.domain.trigger import MOST_INSTANTS, After, At, Cron, Every, Trigger
 from rota.sdk.options import instant
 
+E = TypeVar("E", bound=Enum)
 MOST_TRIGGERS = 100
 FOR_EVER = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * MICROSECONDS
 _TRIGGERS = ("cron", "every", "after", "at")
@@ -25,7 +27,7 @@ _ONLY_WITH = {"phase": "every", "dst_gap": "cron", "dst_overlap": "cron"}
 
 
 class When(TypedDict, total=False):
-    """What `@app.job(…)` and `app.schedule(…)` take. At least one of the first four."""
+    """The options. At least one of the first four is needed."""
 
     cron: str | Sequence[str]
     every: Duration
@@ -46,7 +48,7 @@ class When(TypedDict, total=False):
 
 
 def specs(definition: Definition, app: str, when: When, arguments: str) -> list[Spec]:
-    """One for each trigger; refuses what cannot be meant, with the name of the field."""
+    """One for each trigger. A DefinitionError names the option that is wrong."""
     if unknown := when.keys() - When.__annotations__.keys():
         raise DefinitionError(f"a schedule has no option {sorted(unknown)[0]!r}")
     triggers = _triggers(when, f"{app}.{definition.name}")
@@ -67,18 +69,21 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         start=None if start is None else instant(start, "start"),
         end=None if end is None else min(instant(end, "end"), FOR_EVER),
         excluded=dates(when.get("exclude", ()), "exclude", MOST_EXCLUDED),
-        calendars=tuple(_calendar(name) for name in _all(when.get("calendars", ()), "calendars", MOST_CALENDARS)),
+        calendars=tuple(
+            names.check(name, "calendars: a calendar's name")
+            for name in _all(when.get("calendars", ()), "calendars", MOST_CALENDARS)
+        ),
         catch_up=catch_up,
         catch_up_most=most,
         window_s=None if window is None else positive_seconds(window, "window"),
-        overlap=Busy(_one_of(when.get("overlap", Busy.SKIP.value), Busy, "overlap")),
+        overlap=_one_of(when.get("overlap", Busy.SKIP.value), Busy, "overlap"),
         jitter_s=seconds(when.get("jitter", 0), "jitter"),
         start_within_s=definition.start_within_s,
     )
 
 
 def dates(values: Iterable[date | str], what: str, most: int) -> tuple[str, ...]:
-    """Dates as texts, in their order; refuses what is none."""
+    """Dates as sorted texts; refuses values that are no dates."""
     found = tuple(sorted(_day(day, what) for day in _all(values, what, most)))
     schedule.days(found, what)
     return found
@@ -112,15 +117,13 @@ def _crons(when: When, seed: str) -> list[Trigger]:
     texts = [when["cron"]] if isinstance(when["cron"], str) else _all(when["cron"], "cron", MOST_TRIGGERS)
     if not texts:
         raise DefinitionError("cron: there is no expression in the list")
-    gap = Gap(_one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap"))
-    repeat = Overlap(_one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap"))
-    return [_cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in texts]
-
-
-def _cron(text: str, tz: str, gap: Gap, repeat: Overlap, seed: str) -> Cron:
-    if not isinstance(text, str):
-        raise DefinitionError(f"cron: must be a text, not {text!r}")
-    return Cron(" ".join(text.split()[:8]) if len(text) <= 1000 else text, tz, gap, repeat, seed)
+    gap = _one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap")
+    repeat = _one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap")
+    for text in texts:
+        if not isinstance(text, str):
+            raise DefinitionError(f"cron: must be a text, not {text!r}")
+    tidied = [" ".join(text.split()[:8]) if len(text) <= 1000 else text for text in texts]
+    return [Cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in tidied]
 
 
 def _catch_up(value: str | int) -> tuple[CatchUp, int]:
@@ -130,14 +133,14 @@ def _catch_up(value: str | int) -> tuple[CatchUp, int]:
         if not 1 <= value <= schedule.MOST_CAUGHT_UP:
             raise DefinitionError(f"catch_up: a number of ticks is between 0 and {schedule.MOST_CAUGHT_UP}")
         return CatchUp.ALL, value
-    return CatchUp(_one_of(value, CatchUp, "catch_up")), 100
+    return _one_of(value, CatchUp, "catch_up"), 100
 
 
-def _one_of(value: object, kind: type[Busy | CatchUp | Gap | Overlap], what: str) -> str:
-    choices = [member.value for member in kind]
-    if value not in choices:
+def _one_of(value: object, kind: type[E], what: str) -> E:
+    choices = {member.value: member for member in kind}
+    if not isinstance(value, str) or value not in choices:
         raise DefinitionError(f"{what}: must be one of {', '.join(choices)}, not {value!r}")
-    return str(value)
+    return choices[value]
 
 
 def _microseconds(value: Duration, what: str) -> int:
@@ -150,12 +153,8 @@ def _day(value: date | str, what: str) -> str:
     return value if isinstance(value, str) else value.isoformat()
 
 
-def _calendar(name: str) -> str:
-    return names.check(name, "calendars: a calendar's name")
-
-
 def _all(values: object, what: str, most: int) -> list[Any]:
-    """A list of what was given, or a DefinitionError if it is none. It is not read further than allowed."""
+    """The values as a list. Reads at most `most` and one more: the caller's iterable may have no end."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise DefinitionError(f"{what}: must be a list, not {str(values)[:64]!r}")
     found = list(islice(values, most + 1))

@@ -1,8 +1,8 @@
 """Which addresses a request may go to: the public ones, and whatever was allowed by name or network.
 
-A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So a name
-whose addresses change between the check and the connection gains nothing. The name stays in the request and in the
-check of the certificate.
+A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So DNS
+rebinding (other addresses after the check) has no effect. The name stays in the request and in the check of the
+certificate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import os
 import re
 import ssl
-import zlib
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
@@ -37,51 +36,21 @@ MOST_CONNECTIONS = 100
 MOST_IDLE = 4
 IDLE_S = 5.0
 
-_METADATA = "is a metadata service of a cloud"
-_SPECIAL: tuple[tuple[Network, str], ...] = tuple(
-    (ip_network(network), why)
-    for network, why in (
-        ("169.254.169.254/32", _METADATA),
-        ("169.254.170.2/32", _METADATA),
-        ("100.100.100.200/32", _METADATA),
-        ("168.63.129.16/32", _METADATA),
-        ("192.0.0.192/32", _METADATA),
-        ("fd00:ec2::/32", _METADATA),
-        ("fd20:ce::/32", _METADATA),
-        ("0.0.0.0/32", "is unspecified"),
-        ("0.0.0.0/8", "is reserved"),
-        ("10.0.0.0/8", "is private"),
-        ("100.64.0.0/10", "belongs to carrier-grade NAT"),
-        ("127.0.0.0/8", "is a loopback address"),
-        ("169.254.0.0/16", "is link-local"),
-        ("172.16.0.0/12", "is private"),
-        ("192.0.0.0/24", "is reserved"),
-        ("192.0.2.0/24", "is reserved for documentation"),
-        ("192.88.99.0/24", "is reserved"),
-        ("192.168.0.0/16", "is private"),
-        ("198.18.0.0/15", "is reserved for measurements"),
-        ("198.51.100.0/24", "is reserved for documentation"),
-        ("203.0.113.0/24", "is reserved for documentation"),
-        ("224.0.0.0/4", "is a multicast address"),
-        ("240.0.0.0/4", "is reserved"),
-        ("::/128", "is unspecified"),
-        ("::1/128", "is a loopback address"),
-        ("::/96", "holds an IPv4 address"),
-        ("2001::/32", "holds an IPv4 address (Teredo)"),
-        ("2001::/23", "is reserved"),
-        ("2001:db8::/32", "is reserved for documentation"),
-        ("2002::/16", "holds an IPv4 address (6to4)"),
-        ("3fff::/20", "is reserved for documentation"),
-        ("fc00::/7", "is private"),
-        ("fe80::/10", "is link-local"),
-        ("fec0::/10", "is private"),
-        ("ff00::/8", "is a multicast address"),
+_ALSO_REFUSED: tuple[Network, ...] = tuple(
+    ip_network(network)
+    for network in (
+        "168.63.129.16/32",  # The metadata service of Azure; those of other clouds have private addresses.
+        "192.0.0.0/24",  # Reserved by IANA; has the metadata service of Oracle.
+        "192.88.99.0/24",  # 6to4 relays.
+        "2001::/23",  # Reserved by IANA; has Teredo, whose addresses hold IPv4 addresses.
+        "2002::/16",  # 6to4: holds an IPv4 address.
+        "3fff::/20",  # Documentation.
     )
 )
+"""Networks that the `ipaddress` module takes for public, in all versions of Python or in older ones."""
 _PUBLIC = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")  # What a network without IPv4 makes of a public IPv4 address.
 URL = re.compile(r"(?P<start>https?://(?P<authority>[^/?#]+))(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.IGNORECASE)
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 resolver = Resolver()
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
@@ -105,7 +74,7 @@ class Allowed:
         try:
             self._networks.append(ip_network(entry, strict=False))
         except ValueError:
-            if not _NAME.fullmatch(entry) or _ends_in_number(entry):
+            if not _NAME.fullmatch(entry) or entry.rstrip(".").rpartition(".")[2].isdigit():
                 raise DefinitionError(
                     f"allow takes networks such as 10.0.0.0/8 and names of hosts, not {entry!r}"
                 ) from None
@@ -131,40 +100,22 @@ def why_not(address: Address) -> str | None:
             return why_not(address.ipv4_mapped)
         if address in _NAT64:
             return why_not(IPv4Address(int(address) & 0xFFFFFFFF))
-    for network, why in _SPECIAL:
-        if address in network:
-            return why
-    return None if isinstance(address, IPv4Address) or address in _PUBLIC else "is reserved"
+    for kind in ("loopback", "link_local", "multicast", "private", "reserved"):
+        if getattr(address, f"is_{kind}"):
+            return f"is {kind.replace('_', '-')}"
+    is_public = address.is_global and (isinstance(address, IPv4Address) or address in _PUBLIC)
+    return None if is_public and not any(address in network for network in _ALSO_REFUSED) else "is reserved"
 
 
-def literal(host: str) -> Address | None:
-    """The address that a host stands for by itself, in any form that `inet_aton` takes; None if it is a name."""
+def _literal(host: str) -> Address | None:
+    """The address that a host is by itself; None for a name, and for other spellings such as 127.1 or 0x7f000001.
+
+    `getaddrinfo` understands those spellings, and its answer is checked as that for a name is.
+    """
     try:
-        if ":" in host:
-            return _unmapped(IPv6Address(host.strip("[]")))
-        return IPv4Address(_as_number(host)) if _ends_in_number(host) else None
+        return _unmapped(ip_address(host.strip("[]")))
     except ValueError:
-        raise Refused(f"the host {host[:MOST_NAME]!r} looks like an address, but is none") from None
-
-
-def _ends_in_number(host: str) -> bool:
-    return _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]) is not None
-
-
-def _as_number(host: str) -> int:
-    """`127.0.0.1` in one to four parts, each decimal, octal or hexadecimal; the last part fills what is left."""
-    *firsts, last = (_part(part) for part in host.removesuffix(".").split("."))
-    if len(firsts) > 3 or any(part > 255 for part in firsts) or last >= 256 ** (4 - len(firsts)):
-        raise ValueError
-    return last + sum(part << 8 * (3 - index) for index, part in enumerate(firsts))
-
-
-def _part(text: str) -> int:
-    if len(text) > 32 or not _NUMBER.fullmatch(text):
-        raise ValueError
-    if text[:2] in ("0x", "0X"):
-        return int(text[2:] or "0", 16)
-    return int(text, 8 if text[0] == "0" else 10)
+        return None
 
 
 def _unmapped(address: Address) -> Address:
@@ -180,7 +131,7 @@ async def checked(host: str, allow: Allowed) -> list[str]:
     """The addresses of a host, all of them fit to be called; raises Refused if a single one is not."""
     if len(host) > MOST_NAME or "%" in host:
         raise Refused(f"the host {host[:MOST_NAME]!r} is not the name of a host")
-    own = literal(host)
+    own = _literal(host)
     addresses = [own] if own is not None else await _looked_up(host)
     for address in [] if allow.has_name(host) else addresses:
         why = why_not(address)
@@ -198,7 +149,7 @@ async def _looked_up(host: str) -> list[Address]:
 
 
 def check_template(url: str) -> None:
-    """Raises DefinitionError if a URL with holes cannot be called whatever it is filled with."""
+    """Raises DefinitionError for a URL with placeholders that could never be called."""
     parts = URL.fullmatch(url)
     if parts is None:
         raise DefinitionError("an HTTP job's url must begin with http:// or https:// and a host, and have no fragment")
@@ -207,11 +158,11 @@ def check_template(url: str) -> None:
     if "@" in parts["authority"]:
         raise DefinitionError("an HTTP job's url must not hold a user or a password")
     if "{" in parts["authority"]:
-        raise DefinitionError("an HTTP job's url may have holes only after the host and the port")
+        raise DefinitionError("an HTTP job's url may have placeholders only after the host and the port")
 
 
 def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:
-    """A URL, perhaps relative to another; raises Refused if it cannot be called whatever its address is."""
+    """A URL, perhaps relative to another; raises Refused for one that could never be called."""
     import httpx  # lazy: an extra
 
     try:
@@ -241,7 +192,7 @@ def is_as_trusted(url: httpx.URL, other: httpx.URL) -> bool:
     """Whether a redirect to `url` may get the credentials for `other`: its own origin, or the same host, encrypted."""
     if (url.scheme, url.host, url.port) == (other.scheme, other.host, other.port):
         return True
-    # What has gone to port 80 in the clear is not worse off on port 443 of the host that proves to be the same.
+    # Credentials that were sent to port 80 unencrypted may be sent to port 443 of the same host, which has to prove it.
     usual = url.port is None and other.port is None
     return usual and url.host == other.host and (other.scheme, url.scheme) == ("http", "https")
 
@@ -290,7 +241,7 @@ def missing() -> str:
 
 @cache
 def prepared() -> ssl.SSLContext:
-    """What vouches for servers: the system's certificates. Imports the extra as well, so the first call takes long."""
+    """The system's certificates. Imports the extra as well, so the first call takes long."""
     import certifi  # lazy: an extra
     import httpx  # noqa: F401  # lazy: an extra
 
@@ -314,7 +265,7 @@ def pool(allow: Allowed) -> AsyncConnectionPool:
 
 
 def trouble(error: Exception) -> tuple[str, str] | None:
-    """What kept a request from being answered, as a kind and a sentence; None if it is a defect of ours."""
+    """Why a request got no answer, as the type of an error and a sentence; None for a defect of Rota."""
     import httpcore  # lazy: an extra
 
     causes: list[BaseException] = [error]
@@ -336,7 +287,5 @@ def trouble(error: Exception) -> tuple[str, str] | None:
             return "HttpConnection", f"the connection failed: {error}"
         case httpcore.ProtocolError():
             return "HttpProtocol", f"the exchange broke the rules of HTTP: {error}"
-        case zlib.error():
-            return "HttpProtocol", f"the answer could not be unpacked: {error}"
         case _:
             return None

@@ -1,11 +1,10 @@
-"""Jobs that are HTTP requests: a template, filled with an execution's arguments, sent, and its answer judged."""
+"""Jobs that are HTTP requests: a template is filled with an execution's arguments and sent; the answer decides."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -19,13 +18,13 @@ from rota.domain.decoding import prepare
 from rota.domain.errors import ArgumentsError, DefinitionError, RotaError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Failed, GivenBack, Outcome, Succeeded
+from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import reference
 from rota.executors.context import Context
 from rota.executors.http import address, signing, template
 from rota.executors.http.address import Refused
-from rota.executors.http.answer import Answer, Unpacking, retry_after_s
+from rota.executors.http.answer import Answer, retry_after_s
 from rota.executors.http.template import CONTROL
 from rota.executors.port import Executor
 from rota.executors.reference import Missing, Reference, Secrets
@@ -52,7 +51,7 @@ _SHOWN = ("content-type", "date", "etag", "last-modified", "link", "location", "
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request with holes: `{name}` in the URL, in headers and in the body stands for an argument.
+    """A request with placeholders: `{name}` in the URL, in headers and in the body stands for an argument.
 
     `{{name}}` stands for `{name}` itself.
     """
@@ -61,9 +60,9 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: str = "POST"
     headers: Mapping[str, str | Reference] = {}
     body: str | None = ARGUMENTS
-    """The arguments as JSON, a text with holes, or None. GET, HEAD and DELETE do not send the arguments as a body.
+    """All arguments as JSON, a text with placeholders, or None. GET, HEAD and DELETE never send all arguments.
 
-    In a JSON text a hole is written as JSON, in a form it is encoded; in any other kind of text it stands as it is.
+    The values of placeholders are written as JSON in a JSON text, percent-encoded in a form, and as they are elsewhere.
     """
     content_type: str = "application/json"
     success: list[int | str] = msgspec.field(default_factory=lambda: ["200-299"])
@@ -116,7 +115,7 @@ def _require(holds: object, field: str, what: str) -> None:
 
 
 def parameters(request: Request) -> list[str]:
-    """The names of the arguments that a request has holes for."""
+    """The names of the arguments that a request has placeholders for."""
     body = request.body if request.body != ARGUMENTS else None
     return template.names((*_single_texts(request), body or ""))
 
@@ -130,7 +129,7 @@ def values(request: Request) -> frozenset[str]:
 
 
 def _single_texts(request: Request) -> list[str]:
-    """The texts in which a hole takes one text or number."""
+    """The texts in which a placeholder takes one text or number."""
     return [request.url, *reference.texts((*request.headers.values(), *request.query.values()))]
 
 
@@ -155,19 +154,19 @@ def _codes(said: Iterable[int | str], field: str) -> frozenset[int]:
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request as it is sent: the first one, or what a redirect made of it."""
+    """A request as it is sent: the first one, or the one that follows a redirect."""
 
     method: str
     url: httpx.URL
     body: bytes | None
     kind: dict[str, str]
-    """What describes the body."""
+    """The headers that describe the body."""
     about: dict[str, str]
-    """Which execution this is: whoever gets the body must be able to tell whether it was there before."""
+    """The headers that identify the execution: every receiver of the body must be able to recognize a repetition."""
     private: dict[str, str]
     """The job's own headers, which may be credentials: only for the origin that the job names."""
     key: bytes | None
-    """To sign with, which is for that origin too: what is signed here would be good there."""
+    """The key to sign with, for that origin only: another one could use the signature there."""
 
     @property
     def target(self) -> str:
@@ -175,19 +174,18 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The request in words, without what a query may hold in confidence."""
+        """The request in words, without the values of its query, which may be secret."""
         path, mark, query = self.target.partition("?")
         named = "&".join(f"{part.partition('=')[0]}=…" if "=" in part else "…" for part in query.split("&"))
         return f"{self.method} {self.url.scheme}://{self.url.netloc.decode()}{path}{mark and mark + named}"
 
     def headers(self, timestamp: int) -> list[tuple[bytes, bytes]]:
-        own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept": "*/*"}
-        own |= {"Accept-Encoding": "gzip, deflate"}
+        own = {"Host": self.url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept-Encoding": "identity"}
         signed: dict[str, str] = {}
         if self.key:
             signed = signing.sign(self.method, self.target, self.about, self.body or b"", self.key, timestamp)
-        if any(name.lower() == "accept" for name in self.private):
-            del own["Accept"]
+        if not any(name.lower() == "accept" for name in self.private):
+            own["Accept"] = "*/*"
         sent = {**own, **self.kind, **self.private, **self.about, **signed}
         return [(name.encode(), value.encode()) for name, value in sent.items()]
 
@@ -213,12 +211,7 @@ class HttpExecutor(Executor):
     """Answers the requests instead of the network, in tests."""
 
     def __init__(
-        self,
-        request: Request,
-        rules: Rules,
-        *,
-        clock: Clock | None = None,
-        most_result_bytes: int = payload.MOST_BYTES,
+        self, request: Request, rules: Rules, *, clock: Clock | None = None, most_result_bytes: int = payload.MOST_BYTES
     ) -> None:
         self.rules = rules
         self._request = request
@@ -226,10 +219,10 @@ class HttpExecutor(Executor):
         self._most_result_bytes = most_result_bytes
         self._success = _codes(request.success, "success")
         self._retried = _codes([code for code in request.retry if code != CONNECTION], "retry")
-        self._references = reference.references((*request.headers.values(), *request.query.values()))
+        self._key = None if request.secret is None else Reference(env=request.secret)
+        values = (*request.headers.values(), *request.query.values(), self._key or "")
+        self._references = reference.references(values)
         self._allowed = address.allowed(request.allow)
-        self._running: set[asyncio.Task[Outcome]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
         self._pool: httpcore.AsyncConnectionPool | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -238,49 +231,24 @@ class HttpExecutor(Executor):
         return address.missing()
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
-        task = asyncio.ensure_future(self._attempt(claim, context))
-        self._running.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if task in self._running or (current is not None and current.cancelling()):
-                raise
-            return GivenBack(Reason.LEASE_LOST)
-        finally:
-            self._running.discard(task)
-
-    def abandon(self) -> None:
-        running, self._running = self._running, set()
-        for task in running:
-            task.cancel()
-        if self._pool is not None and self._loop is not None and not self._loop.is_closed():
-            closing = self._loop.create_task(self._pool.aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-        self._pool = None
-
-    async def _attempt(self, claim: Claim, context: Context) -> Outcome:
         try:
             secrets = await reference.read(self._references)
             _check_headers(self._request, secrets)
         except Missing as error:
             return Failed(payload.error("SecretMissing", str(error)))
-        return secrets.mask_error(await self._tried(claim, context, secrets))
+        return secrets.mask_error(await self._sent(claim, context, secrets))
 
-    async def _tried(self, claim: Claim, context: Context, secrets: Secrets) -> Outcome:
+    async def _sent(self, claim: Claim, context: Context, secrets: Secrets) -> Outcome:
         where = self._request.url.partition("?")[0]
         try:
             if self._pool is None and self.answers is None:
-                await asyncio.to_thread(address.prepared)  # Once in a process it takes long.
+                await asyncio.to_thread(address.prepared)  # Slow the first time in a process.
             call = self._call(claim, context, secrets)
             where = call.shown
             async with asyncio.timeout(self._request.timeout_s):
                 answer = await self._answer(call, context)
         except ArgumentsError as error:
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
-        except DefinitionError as error:
-            return Failed(payload.error("HttpSecret", str(error)))
         except Refused as error:
             return Failed(payload.error("HttpRefused", f"{where}: {error}"), permanent=True)
         except Exception as error:
@@ -289,7 +257,7 @@ class HttpExecutor(Executor):
             kind, sentence = found
             is_for_good = CONNECTION not in self._request.retry
             return Failed(payload.error(kind, f"{where}: {sentence}"), permanent=is_for_good)
-        return self._judged(where, answer)
+        return self._outcome(where, answer)
 
     def _call(self, claim: Claim, context: Context, secrets: Secrets) -> Call:
         request = self._request
@@ -313,15 +281,8 @@ class HttpExecutor(Executor):
         about = {signing.IDEMPOTENCY_KEY: context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
         about |= {"X-Rota-Attempt": str(context.attempt), "X-Rota-Fence": str(context.fence)}
         kind = {} if body is None else {"Content-Type": request.content_type}
-        return Call(request.method, url, body, kind, about, private, self._key())
-
-    def _key(self) -> bytes | None:
-        if self._request.secret is None:
-            return None
-        key = os.environ.get(self._request.secret, "")
-        if not key:
-            raise DefinitionError(f"the environment variable {self._request.secret} with the signing key is not set")
-        return key.encode()
+        key = None if self._key is None else secrets[self._key].encode()
+        return Call(request.method, url, body, kind, about, private, key)
 
     async def _answer(self, call: Call, context: Context) -> Answer:
         left = self._request.follow_redirects
@@ -349,9 +310,8 @@ class HttpExecutor(Executor):
                 content=call.body if call.method in ("GET", "HEAD") else call.body or b"",
                 extensions={"timeout": {"connect": self._request.connect_timeout_s}},
             ) as response:
-                answer = await self._read(response.status, response.headers, response.aiter_stream())
-        if (write_log := getattr(context, "write_log", None)) is not None:
-            write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
+                answer = await self._read(response)
+        context.write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
         return answer
 
     async def _answered_by_test(self, call: Call, answers: Answers) -> Answer:
@@ -360,22 +320,21 @@ class HttpExecutor(Executor):
         headers = call.headers(self._clock.now() // MICROSECONDS)
         response = await answers(httpx.Request(call.method, call.url, headers=headers, content=call.body))
 
-        async def body() -> AsyncIterator[bytes]:
-            yield response.content  # httpx has unpacked it.
+        raw = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
+        return self._kept(response.status_code, raw, response.content)  # httpx has decompressed it.
 
-        packed = b"content-encoding"
-        raw = [(name, value) for name, value in response.headers.raw if name.lower() != packed]
-        return await self._read(response.status_code, raw, body())
-
-    async def _read(self, status: int, raw: list[tuple[bytes, bytes]], chunks: AsyncIterable[bytes]) -> Answer:
-        headers = {name.decode("latin-1").lower(): value.decode(errors="replace") for name, value in raw}
-        unpacking = Unpacking(headers.get("content-encoding", "").strip().lower(), self._request.max_response_bytes)
-        async for chunk in chunks:
-            unpacking.add(chunk)
-            if unpacking.is_cut:
+    async def _read(self, response: httpcore.Response) -> Answer:
+        body = bytearray()
+        async for chunk in response.aiter_stream():
+            body += chunk
+            if len(body) > self._request.max_response_bytes:
                 break
-        unpacking.end()
-        return Answer(status, headers, bytes(unpacking.body), unpacking.is_cut, unpacking.is_known)
+        return self._kept(response.status, response.headers, bytes(body))
+
+    def _kept(self, status: int, raw: list[tuple[bytes, bytes]], body: bytes) -> Answer:
+        headers = {name.decode("latin-1").lower(): value.decode(errors="replace") for name, value in raw}
+        most = self._request.max_response_bytes
+        return Answer(status, headers, body[:most], is_cut=len(body) > most)
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
         loop = asyncio.get_running_loop()
@@ -383,7 +342,7 @@ class HttpExecutor(Executor):
             self._pool, self._loop = address.pool(self._allowed), loop
         return self._pool
 
-    def _judged(self, where: str, answer: Answer) -> Outcome:
+    def _outcome(self, where: str, answer: Answer) -> Outcome:
         if answer.status in self._success:
             try:
                 return Succeeded(self._result(answer))
@@ -400,7 +359,9 @@ class HttpExecutor(Executor):
         if self._request.result == "none":
             return "null"
         if not answer.is_readable:
-            raise ArgumentsError(f"the answer is packed as {answer.headers['content-encoding']!r}, which is unknown")
+            raise ArgumentsError(
+                f"the answer is compressed ({answer.headers['content-encoding']}), against our request"
+            )
         if self._request.result == "json":
             if answer.is_cut:
                 most = self._request.max_response_bytes
@@ -410,13 +371,13 @@ class HttpExecutor(Executor):
         text, is_cut = answer.text, answer.is_cut
         while True:
             try:
-                return payload.encode(self._told(answer, text, is_cut), "the answer", self._most_result_bytes)
+                return payload.encode(self._shown_answer(answer, text, is_cut), "the answer", self._most_result_bytes)
             except ArgumentsError:
                 if not text:
                     raise
             text, is_cut = text[: len(text) // 2], True
 
-    def _told(self, answer: Answer, text: str, is_cut: bool) -> Any:
+    def _shown_answer(self, answer: Answer, text: str, is_cut: bool) -> Any:
         if self._request.result == "text":
             return f"{text}\n… cut off after {len(text):,} characters" if is_cut else text
         headers = {name: answer.headers[name] for name in _SHOWN if name in answer.headers}

@@ -1,6 +1,6 @@
-"""Texts of a request with holes: `{name}` stands for an argument, `{{name}}` for itself without the outer braces.
+"""Texts of a request with placeholders: `{name}` stands for an argument, and `{{name}}` for the text `{name}`.
 
-All other braces stand as they are, for JSON is full of them.
+All other braces stand as they are, because JSON is full of them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _TOKEN = re.compile(rf"\{{\{{\{{(?P<between>{_NAME})\}}\}}\}}|\{{\{{(?P<itself>{_NAME})\}}\}}|\{{(?P<alone>{_NAME})\}}")
 
 Written = Callable[[str, str], str]
-"""What takes the place of a hole, from its name and all that stands before it."""
+"""The text for a placeholder, from its name and the text before it."""
 
 
 def names(texts: Iterable[str]) -> list[str]:
-    """Of the arguments that the texts have holes for, in order."""
-    found = (_hole(token) for text in texts for token in _TOKEN.finditer(text))
+    """The names of all placeholders, in order."""
+    found = (_name_in(token) for text in texts for token in _TOKEN.finditer(text))
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
 def values(body: str, content_type: str) -> frozenset[str]:
-    """Of the arguments that a body has holes for, those that may be any value: they are written as JSON each time."""
+    """The names whose arguments may be lists and tables too: those that a JSON body has outside of quotes only."""
     if not _is_json(_kind(content_type)):
         return frozenset()
-    holes = [(name, _is_within(body[: token.start()])) for token in _TOKEN.finditer(body) if (name := _hole(token))]
-    return frozenset(name for name, _ in holes) - {name for name, is_within in holes if is_within}
+    found = [(name, _is_quoted(body[: token.start()])) for token in _TOKEN.finditer(body) if (name := _name_in(token))]
+    return frozenset(name for name, _ in found) - {name for name, is_quoted in found if is_quoted}
 
 
 def url(template: str, more: Mapping[str, str], arguments: dict[str, Any]) -> str:
@@ -60,7 +60,7 @@ def url(template: str, more: Mapping[str, str], arguments: dict[str, Any]) -> st
 
 
 def text(template: str, arguments: dict[str, Any]) -> str:
-    return _filled(template, lambda hole, _: _single(hole, arguments))
+    return _filled(template, lambda name, _: _single(name, arguments))
 
 
 def header(name: str, template: str, arguments: dict[str, Any]) -> str:
@@ -73,10 +73,10 @@ def header(name: str, template: str, arguments: dict[str, Any]) -> str:
 def body(template: str, content_type: str, arguments: dict[str, Any]) -> bytes:
     kind = _kind(content_type)
     if _is_json(kind):
-        return _filled(template, lambda hole, before: _as_json(hole, before, arguments)).encode()
+        return _filled(template, lambda name, before: _as_json(name, before, arguments)).encode()
     if kind == "application/x-www-form-urlencoded":
-        return _filled(template, lambda hole, _: quote_plus(_single(hole, arguments))).encode()
-    return _filled(template, lambda hole, _: _single(hole, arguments)).encode()
+        return _filled(template, lambda name, _: quote_plus(_single(name, arguments))).encode()
+    return _filled(template, lambda name, _: _single(name, arguments)).encode()
 
 
 def check_body(template: str, content_type: str) -> None:
@@ -84,20 +84,17 @@ def check_body(template: str, content_type: str) -> None:
     if not template or not _is_json(_kind(content_type)):
         return
     try:
-        json.loads(_filled(template, lambda _, before: "1" if _is_within(before) else '""'))
+        json.loads(_filled(template, lambda _, before: "1" if _is_quoted(before) else '""'))
     except ValueError as error:
-        try:  # A hole may also be the beginning of a number.
-            json.loads(_filled(template, lambda *_: "1"))
-        except ValueError:
-            raise DefinitionError(
-                f"an HTTP job's body is no JSON, whatever is put in: {error}. Braces of JSON are not doubled there; "
-                "only {{name}} stands for {name} itself. For a body of another kind say content_type="
-            ) from None
+        raise DefinitionError(
+            f"an HTTP job's body is no JSON, whatever is put in: {error}. Braces of JSON are not doubled there; "
+            "only {{name}} stands for {name} itself. For a body of another kind say content_type="
+        ) from None
 
 
 def _filled(template: str, written: Written) -> str:
     def put(token: re.Match[str]) -> str:
-        name = _hole(token)
+        name = _name_in(token)
         if name is None:
             return token[0][1:-1]
         text = written(name, template[: token.start()])
@@ -106,7 +103,7 @@ def _filled(template: str, written: Written) -> str:
     return _TOKEN.sub(put, template)
 
 
-def _hole(token: re.Match[str]) -> str | None:
+def _name_in(token: re.Match[str]) -> str | None:
     return token["alone"] or token["between"]
 
 
@@ -126,15 +123,10 @@ def _single(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _as_json(name: str, before: str, arguments: dict[str, Any]) -> str:
-    """A hole between quotes becomes a piece of that text, any other a value."""
+    """A placeholder between quotes becomes a piece of that text, any other a value."""
     if _is_quoted(before):
         return json.dumps(_single(name, arguments), ensure_ascii=False)[1:-1]
     return json.dumps(_argument(name, arguments), ensure_ascii=False)
-
-
-def _is_within(before: str) -> bool:
-    """Whether something goes on here: a text or a number."""
-    return before.endswith(tuple("-.0123456789")) or _is_quoted(before)
 
 
 def _is_quoted(before: str) -> bool:

@@ -1,4 +1,4 @@
-"""The dead-letter queue: failed executions that nobody has replayed or discarded yet."""
+"""The dead-letter queue: failed executions that were neither replayed nor discarded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DeadLetters:
         return self._client.dead_letters(wanted, reason)
 
     def replay(self, ids: Iterable[str]) -> Iterator[Handle[object]]:
-        """Runs each again as a new execution, page by page; those that are not dead letters are passed over."""
+        """Runs each again as a new execution, page by page; ids that are no dead letters are skipped."""
         return self._replayed(_checked(ids))
 
     def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[object]]:
@@ -53,12 +53,12 @@ class DeadLetters:
                 yield Handle(self._client, id)
 
     def discard(self, ids: Iterable[str]) -> int:
-        """Takes each off the list, and tells how many were on it; the executions and their attempts stay."""
+        """Takes each off the list and returns how many were on it; the executions and their attempts stay."""
         return sum(self._client.discard(page) for page in _pages(_checked(ids)))
 
 
 def _checked(ids: Iterable[str]) -> Sequence[str]:
-    """Refuses what no execution can have as its id, before anything is done."""
+    """Refuses texts that are no ids, before anything is done."""
     if isinstance(ids, str):
         raise DefinitionError(f"ids must be a list of ids, such as [{ids[:64]!r}], not one text")
     listed = list(ids)
