@@ -19,7 +19,6 @@ from rota.engine import tether, wire
 from rota.engine.async_store import SupervisorCalls, WorkerCalls
 from rota.engine.calls import StoreCalls
 from rota.engine.crew import Crew
-from rota.engine.host import FINISH
 from rota.engine.node import Node, Place
 from rota.engine.occupancy import Occupancy
 from rota.engine.process import ChildProcess
@@ -216,7 +215,7 @@ async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
         serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))
         x = await file_site.app.jobs["gated"].aenqueue("go")
         await until(lambda: bool(file_site.journal("started")))
-        child.send(FINISH)
+        child.send(tether.FINISH)
         await until(lambda: [row.state for row in file_site.live()] == ["draining"])
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(child.wait(), 1)

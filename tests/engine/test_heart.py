@@ -43,11 +43,19 @@ class Fake:
         answer = await self.transact(op, *args, **kwargs)
         return answer, self._clock.monotonic() - sent_at
 
-    async def read_commits(self) -> int:
-        return self.commits
-
     async def read(self, query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return upkeep.Chores(ManualClock().now(), None, None, dead_workers=True)
+
+
+class OneLock(SupervisorCalls):
+    """A store with one write lock for all processes."""
+
+    def __init__(self, fake: Fake, clock: ManualClock) -> None:
+        super().__init__(fake, clock)
+        self._fake = fake
+
+    async def commits(self) -> int | None:
+        return self._fake.commits
 
 
 @pytest.fixture
@@ -113,8 +121,7 @@ async def test_nobody_is_declared_dead_before_the_living_could_renew_their_lease
 async def locked(clock: ManualClock) -> AsyncIterator[tuple[Fake, Heart, list[int]]]:
     """A heart whose beat has begun to wait for the write lock, and the workers that have lost their lease."""
     bridge, lost = Fake(clock), list[int]()
-    store = SupervisorCalls(bridge, clock)
-    heart = Heart(store, clock, LEASE_S, lambda worker, why: lost.append(worker), commits=bridge.read_commits)
+    heart = Heart(OneLock(bridge, clock), clock, LEASE_S, lambda worker, why: lost.append(worker))
     heart.add(7, clock.monotonic())
     clock.advance(LEASE_S / 4)
     bridge.is_free.clear()
@@ -165,12 +172,11 @@ async def test_the_time_without_commits_counts_from_the_last_commit_not_from_the
     """So a supervisor finds out early enough, also if its checks are late."""
     bridge, renewed = Fake(clock), list[float]()
     heart = Heart(
-        SupervisorCalls(bridge, clock),
+        OneLock(bridge, clock),
         clock,
         LEASE_S,
         lambda worker, why: None,
         renewed=lambda worker, until: renewed.append(until),
-        commits=bridge.read_commits,
     )
     heart.add(7, clock.monotonic())
     await heart.check()

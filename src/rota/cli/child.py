@@ -16,12 +16,14 @@ from rota.cli.failure_log import FailureLog
 from rota.cli.jobs import parameters
 from rota.cli.loading import agree, from_command_line, load_app
 from rota.cli.text import clipped, harmless
+from rota.clock import MACHINE
 from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Lost, Snoozed, Succeeded, TimedOut
 from rota.engine import child, tether
 from rota.engine.host import Hello
-from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, run
+from rota.engine.tether import Tether
 from rota.executors import capture, echo
 from rota.executors.process import spawner
 from rota.executors.process.exiting import exit_at_once, exit_in_order
@@ -59,8 +61,8 @@ def main() -> None:
     hide()
     Connection.has_supervisor = True
     tether.die_with(arguments.parent)
-    pipe = child.take_pipe()
     spawner.inherit(arguments.spawner_fd, arguments.spawner_pid)
+    supervisor = Tether(arguments.words_fd, MACHINE)
     for fd in (arguments.words_fd, arguments.store_fd):
         os.set_inheritable(fd, False)  # What a job starts must not keep our end open after we are gone.
     logging.basicConfig(level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -70,7 +72,7 @@ def main() -> None:
         is_first = bool(arguments.banner) and Path(arguments.banner).exists()
         deploy = _declare(app, takes_precedence=is_first)
     except (RotaError, OSError) as error:
-        child.say_hello(arguments.words_fd, Hello(error=str(error)))
+        child.say_hello(supervisor, Hello(error=str(error)))
         exit_in_order(tether.UNUSABLE)
     hello = Hello(
         app=app.name,
@@ -79,7 +81,7 @@ def main() -> None:
         deploy=deploy,
         jobs=sorted(app.targets()),
     )
-    child.say_hello(arguments.words_fd, hello)
+    child.say_hello(supervisor, hello)
     for name, missing in app.unavailable().items():
         log.warning("this worker cannot run job %s and leaves it to others; it needs: %s", name, harmless(missing))
     if not (arguments.banner and _introduce(app, Path(arguments.banner))):
@@ -89,9 +91,8 @@ def main() -> None:
     store_end = socket.socket(fileno=arguments.store_fd)
     capture.install()
     echo.install()
-    pools, words_fd = _pools(arguments, app.settings), arguments.words_fd
-    code = _work(app, pools, pipe, words_fd, store_end, arguments.verbose)
-    child.announce(words_fd, code)
+    code = _work(app, _pools(arguments, app.settings), supervisor, store_end, arguments.verbose)
+    supervisor.announce(code)
     if code in (tether.DRAINED, tether.RECYCLE):
         exit_in_order(code)
     exit_at_once(code)  # The lease or the supervisor is gone: another worker may already run these executions.
@@ -168,21 +169,12 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(
-    app: App,
-    pools: tuple[Pool, Pool],
-    pipe: int,
-    words_fd: int,
-    store_end: socket.socket,
-    verbose: bool,
-) -> int:
-    place = child.wait_for_place(pipe)
-    if place is None:
-        return tether.ORPHANED
+def _work(app: App, pools: tuple[Pool, Pool], supervisor: Tether, store_end: socket.socket, verbose: bool) -> int:
+    place = child.wait_for_place(supervisor)
     wanted, suspects = pools
     alone, targets, clock = app.alone(suspects), app.targets(wanted), app.connection.clock
     settled = partial(_log_all, FailureLog(clock, targets, None)) if verbose else FailureLog(clock, targets).settled
-    code = child.serve(pipe, words_fd, store_end, clock, place, targets, settled, alone)
+    code = run(child.serve(supervisor, store_end, clock, place, targets, settled, alone))
     app.close()
     return code
 

@@ -13,7 +13,7 @@ from rota.domain.headcount import Headcount
 from rota.engine import sizing
 from rota.engine.occupancy import Occupancy
 from rota.engine.sizing import Load, Mood
-from rota.engine.wire_server import Saw
+from rota.engine.wire import Saw
 
 log = logging.getLogger("rota.engine")
 

@@ -1,7 +1,7 @@
 """How a supervisor and its children reach the store: verbs with values, and nothing else.
 
 The loops of the engine know these two protocols only. `async_store` implements both over a database. A child has the
-other end of a wire to its supervisor (`wire_client`, `wire_server`), so every verb of `WorkerStore` takes and returns
+other end of a wire to its supervisor (`wire`), so every verb of `WorkerStore` takes and returns
 what msgspec can encode, and none names the worker: each port is bound to the worker that speaks through it. The
 simulation has a port that fails and delays calls.
 """

@@ -30,14 +30,15 @@ from rota.domain.served import Served
 from rota.engine import tether, worker_end
 from rota.engine.crew import Crew
 from rota.engine.heart import STUCK, Heart
-from rota.engine.host import DRAIN, FINISH, STILL_OPEN_S, Child, Ending, Hello, Host
+from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
 from rota.engine.port import SupervisorStore
 from rota.engine.rollout import Rollout
-from rota.engine.standstill import IdleWriter
+from rota.engine.standstill import IdleWriter, ProcessState, Standstill
+from rota.engine.tether import DRAIN, FINISH
 from rota.engine.upkeep import Upkeep
-from rota.engine.wire_server import Saw
+from rota.engine.wire import Saw
 from rota.engine.worker_end import LAST_WORD_S
 from rota.executors.process.exiting import HANDLERS_S
 from rota.store.hints import CancelAsked, Due, Hint, Ready
@@ -69,12 +70,10 @@ class Supervisor:
         self._lives: set[asyncio.Task[Any]] = set()
         self._ours: set[int] = set()
         """Workers whose end is ours to report."""
-        self._let_go: set[int] = set()
-        """Workers that we ended ourselves, by no fault of what they ran."""
-        self._causes: dict[int, str] = {}
-        """Why we killed workers whose executions are charged with the crash."""
+        self._causes: dict[int, str | None] = {}
+        """Why we killed a worker. None if its lease was lost: then its executions are not charged with the crash."""
         self._retired: set[int] = set()
-        """Workers that were let go, or that somebody has asked to drain: nobody takes their place."""
+        """Workers that were let go, or that an operator has asked to drain: they are not replaced."""
         self._idle_writer = IdleWriter(plan.lease_s * STUCK)
         self._crew = Crew(
             plan.processes,
@@ -133,11 +132,29 @@ class Supervisor:
         await self._opened.wait()
         assert self._served is not None
         store, lease_s, ours = self._opened_store, self._plan.lease_s, lambda: [*self._ours]
-        calls = (self._lost, self._unblock, self._retire, self._renewed, self._tell_trouble, store.commits)
-        self._heart = heart = Heart(store, self._clock, lease_s, *calls)
+        self._heart = heart = Heart(
+            store,
+            self._clock,
+            lease_s,
+            lost=self._lost,
+            waiting=self._unblock,
+            drain=self._retire,
+            renewed=self._renewed,
+            failing=self._tell_trouble,
+        )
         self._rollout = Rollout(store, self._served, lease_s, ours)
-        look = (lease_s, self._plan.poll_s, self._served, self._tell_ready, ours)
-        upkeep = Upkeep(store, self._clock, *look, steady_s=heart.steady_s)
+        upkeep = Upkeep(
+            store,
+            self._clock,
+            lease_s,
+            self._plan.poll_s,
+            served=self._served,
+            found=self._tell_ready,
+            ours=ours,
+            steady_s=heart.steady_s,
+        )
+        standstill = Standstill(self._clock, lease_s, self._states, self._report_standstill, self._kill_at_standstill)
+        store_watch = Loop("store watch", self._look_at_store)
 
         def hear(news: list[Hint]) -> None:
             for hint in news:
@@ -148,11 +165,8 @@ class Supervisor:
         stop_listening = store.listen(hear)
         self._usable.set()
         try:
-            own = (heart.loop, heart.watch, upkeep.loop, self._rollout.loop, Loop("store watch", self._look_at_store))
-            watch = self._host.watch(
-                self._clock, lease_s, self._pids, self._report_standstill, self._kill_at_standstill
-            )
-            await asyncio.gather(*(one.run() for one in (*own, *watch, *store.housekeeping)))
+            own = (heart.loop, heart.watch, upkeep.loop, self._rollout.loop, standstill.loop, store_watch)
+            await asyncio.gather(*(one.run() for one in (*own, *store.housekeeping)))
         finally:
             stop_listening()
 
@@ -297,7 +311,7 @@ class Supervisor:
         ending = await child.ended(code)
         if ending.has_lost_lease or self._heart.is_over(worker):
             # The child, the spawner or the lease watch has ended it: whichever was first, no job did.
-            self._let_go.add(worker)
+            self._causes[worker] = None
         # The next child need not wait for this: if the store is away, it should be ready when the store is back.
         self._keep(self._bury(worker, child, desk, ending))
         return ending
@@ -317,9 +331,8 @@ class Supervisor:
             await worker_end.report_blocked(store, worker, child.blocked)
             await worker_end.farewell(store, worker)
         else:
-            cause, is_charged = self._causes.pop(worker, f"the worker process {ending}"), worker not in self._let_go
-            await worker_end.report_death(store, worker, cause, self._stopping, is_charged=is_charged)
-            self._let_go.discard(worker)
+            cause = self._causes.pop(worker, f"the worker process {ending}")
+            await worker_end.report_death(store, worker, cause, self._stopping)
         self._ours.discard(worker)
 
     async def _join(self, child: Child, hello: Hello) -> int | None:
@@ -363,21 +376,20 @@ class Supervisor:
     def _lost(self, worker: int, why: str) -> None:
         log.error("worker %d has lost its lease (%s): ending it, its executions go back uncharged", worker, why)
         if worker in self._children:
-            self._let_go.add(worker)
+            self._causes[worker] = None
             self._children[worker].kill()
 
     def _renewed(self, worker: int, until: float) -> None:
         if worker in self._children:
             self._children[worker].hold_until(until)
-            self._host.hold(self._children[worker], until)
 
     def _tell_trouble(self, why: str) -> None:
         """Sends the reason to the children: a child whose lease ends logs it."""
         for child in self._children.values():
-            child.send(f"{tether.TROUBLE}{why}".encode())
+            child.send(tether.TROUBLE + why.encode())
 
-    def _pids(self) -> dict[int, int]:
-        return {worker: child.pid for worker, child in self._children.items()}
+    def _states(self) -> dict[int, ProcessState]:
+        return {worker: self._host.state(child.pid) for worker, child in self._children.items()}
 
     async def _report_standstill(self, worker: int, why: str) -> None:
         if why:
@@ -385,7 +397,8 @@ class Supervisor:
         await self._opened_store.tell_standstill(worker, why)
 
     def _kill_at_standstill(self, worker: int, why: str) -> None:
-        self._causes[worker] = f"the worker process stood still for longer than its lease ({why}), and was killed"
+        cause = f"the worker process stood still for longer than its lease ({why}), and was killed"
+        self._causes.setdefault(worker, cause)
         self._children[worker].kill()
 
     def _retire(self, worker: int) -> None:

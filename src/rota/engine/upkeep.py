@@ -42,10 +42,9 @@ class Upkeep:
         served: Served | None = None,
         found: Callable[[dict[int, int]], None] = lambda _: None,
         ours: Callable[[], Sequence[int]] = tuple,
-        leads_all: bool = False,
         steady_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """`ours` are the workers whose end the caller reports itself. One that `leads_all` leaves no tick to others.
+        """`ours` are the workers whose end the caller reports itself.
 
         `steady_s()` says for how long the caller's own heartbeats have been written. After an outage of the database
         every lease has run out: no worker is declared dead before the live ones had a whole lease to renew theirs.
@@ -57,9 +56,8 @@ class Upkeep:
         self._served = served
         self._found = found
         self._ours = ours
-        self._leads_all = leads_all
         self._steady_s = steady_s
-        self._shards: Sequence[tuple[int, int]] = upkeep.ALL_SHARDS if leads_all else schedule.share(0, ())
+        self._shards: Sequence[tuple[int, int]] = schedule.share(0, ())
         self._follow_at = 0.0
         self._follow_after = FIRST_ID
         self._turn = 0
@@ -106,8 +104,7 @@ class Upkeep:
         asked_at = self._clock.monotonic()
         served = self._served if asked_at >= self._look_for_ready_at else None
         chores = await self._store.look(self._lease_s, served, self._shards, self._ours())
-        if not self._leads_all:
-            self._shards = schedule.share(chores.workers, chores.places)
+        self._shards = schedule.share(chores.workers, chores.places)
         if served is not None:
             now = self._clock.monotonic()
             self._look_for_ready_at = now + min(LONGEST_PAUSE_S, LOOK_SHARE * (now - asked_at) - self._poll_s)

@@ -37,20 +37,18 @@ async def report_blocked(store: SupervisorStore, worker: int, report: Finished |
             await store.for_worker(worker).finish([report])
 
 
-async def report_death(
-    store: SupervisorStore, worker: int, cause: str, stopping: asyncio.Event, *, is_charged: bool
-) -> None:
-    """Declares the worker dead, or gives its executions back if its end was not their fault.
+async def report_death(store: SupervisorStore, worker: int, cause: str | None, stopping: asyncio.Event) -> None:
+    """Declares the worker dead, or gives its executions back uncharged if there is no cause.
 
     Repeated until the store has written it: otherwise the worker is rescued after its lease, and a rescue always
     charges a crash.
     """
-    if is_charged:
+    if cause is not None:
         log.error("%s", cause)
     backoff_s = FIRST_BACKOFF_S
     while True:
         try:
-            if is_charged:
+            if cause is not None:
                 death = await store.declare_dead(worker, cause)
                 log_failures(death)
                 if returned := death.executions - len(death.failures):
