@@ -16,11 +16,9 @@ from rota import App, Handle, Status
 from rota.clock import SystemClock
 from rota.domain.headcount import Headcount
 from rota.engine import tether, wire
-from rota.engine.async_store import SupervisorCalls, WorkerCalls
-from rota.engine.calls import StoreCalls
-from rota.engine.crew import Crew
+from rota.engine.async_store import StoreCalls, SupervisorCalls, WorkerCalls
+from rota.engine.crew import Crew, Occupancy
 from rota.engine.node import Node, Place
-from rota.engine.occupancy import Occupancy
 from rota.engine.process import ChildProcess
 from rota.ops import fleet
 from tests.support.jobs import JOURNAL

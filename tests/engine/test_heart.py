@@ -10,6 +10,7 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.domain.errors import StoreUnavailable
+from rota.domain.served import Served
 from rota.engine.async_store import SupervisorCalls
 from rota.engine.heart import CHECKS_PER_LEASE, Heart
 from rota.engine.upkeep import Upkeep
@@ -94,7 +95,17 @@ async def test_nobody_is_declared_dead_before_the_living_could_renew_their_lease
     """After an outage all leases have run out. Whose process has really ended is known only a lease later."""
     bridge = Fake(clock)
     heart = Heart(SupervisorCalls(bridge, clock), clock, LEASE_S, lambda worker, why: None)
-    chores = Upkeep(SupervisorCalls(bridge, clock), clock, LEASE_S, 1.0, steady_s=heart.steady_s)
+    served = Served.one("default", "shop", None, [])
+    chores = Upkeep(
+        SupervisorCalls(bridge, clock),
+        clock,
+        LEASE_S,
+        1.0,
+        served=served,
+        found=lambda lanes: None,
+        ours=list,
+        steady_s=heart.steady_s,
+    )
     heart.add(7, clock.monotonic())
 
     async def pass_a_quarter() -> None:

@@ -16,8 +16,7 @@ from rota.domain.outcome import Succeeded
 from rota.domain.requirement import UNBOUNDED
 from rota.domain.status import Status
 from rota.engine import wire
-from rota.engine.async_store import WorkerCalls
-from rota.engine.calls import StoreCalls
+from rota.engine.async_store import StoreCalls, WorkerCalls
 from rota.engine.wire import WireClient, WireServer
 from rota.ops.finish import Finished
 from rota.store import reader

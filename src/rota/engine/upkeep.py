@@ -8,7 +8,6 @@ hints about what was scheduled for when.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
 
 from rota.clock import Clock
@@ -39,10 +38,11 @@ class Upkeep:
         clock: Clock,
         lease_s: float,
         poll_s: float,
-        served: Served | None = None,
-        found: Callable[[dict[int, int]], None] = lambda _: None,
-        ours: Callable[[], Sequence[int]] = tuple,
-        steady_s: Callable[[], float] = lambda: math.inf,
+        *,
+        served: Served,
+        found: Callable[[dict[int, int]], None],
+        ours: Callable[[], Sequence[int]],
+        steady_s: Callable[[], float],
     ) -> None:
         """`ours` are the workers whose end the caller reports itself.
 
@@ -53,7 +53,8 @@ class Upkeep:
         self._clock = clock
         self._lease_s = lease_s
         self._poll_s = poll_s
-        self._served = served
+        self.served = served
+        """For whom to look for ready executions; `found(lanes)` is called with the answer."""
         self._found = found
         self._ours = ours
         self._steady_s = steady_s
@@ -102,7 +103,7 @@ class Upkeep:
         Where much is dead and not vacuumed, to find the first that is ready is dear, and is done more rarely.
         """
         asked_at = self._clock.monotonic()
-        served = self._served if asked_at >= self._look_for_ready_at else None
+        served = self.served if asked_at >= self._look_for_ready_at else None
         chores = await self._store.look(self._lease_s, served, self._shards, self._ours())
         self._shards = schedule.share(chores.workers, chores.places)
         if served is not None:
