@@ -49,7 +49,7 @@ class Attempt:
         """The target's rules with the overrides of the execution."""
         self.limit = limit
         """Which of its timeouts comes first."""
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None]
         self.has_begun = False
         """Whether the task has run its first step. A task that is cancelled before that never runs at all."""
         self.stop: Stop | None = None
