@@ -15,8 +15,8 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.attempt import Stop
+from rota.engine.capacity import HORIZON_S, Pace
 from rota.engine.completer import Completer
-from rota.engine.pace import HORIZON_S, Pace
 from rota.engine.timers import WAIT_S
 from rota.engine.worker import Worker
 from rota.ops.finish import Finished

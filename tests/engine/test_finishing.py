@@ -178,7 +178,9 @@ async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_dep
     async def never() -> bool:
         return False
 
-    crew = Crew(allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), waits=never, let_go=lambda _: None)
+    crew = Crew(
+        allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), has_work=never, let_go=lambda _: None
+    )
     await scene.start(1)
     saw = crew.enter(1)
     assert isinstance(getattr(saw, "__self__", None), Occupancy) is counts

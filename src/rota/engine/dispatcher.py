@@ -11,9 +11,9 @@ from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.reach import LAST_RANK
 from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
+from rota.engine.capacity import Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
-from rota.engine.pace import Pace
 from rota.engine.port import WorkerStore
 from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import claim

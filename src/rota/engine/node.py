@@ -15,10 +15,10 @@ from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.domain.served import Served
 from rota.engine.attempt import Stop
+from rota.engine.capacity import Pace
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
-from rota.engine.pace import Pace
 from rota.engine.port import WorkerStore
 from rota.engine.scribe import Scribe
 from rota.engine.worker import Worker

@@ -1,4 +1,4 @@
-"""The machine as a supervisor has it, and its children as real processes."""
+"""The machine of a supervisor, and its children as real processes."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class ChildProcess:
         return await self._process.wait()
 
     def close(self) -> None:
-        """A process that the child has forked may hold the other ends open."""
+        """Needed even after the child's end: a process that it has forked may hold the other ends open."""
         self._store_end.close()
         self._words_end.close()
 
@@ -185,7 +185,7 @@ class LocalHost:
 
     def on_signal(self, stop: Callable[[], None]) -> None:
         for number in STOPPING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes us ignore SIGHUP, and that is meant.
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes us ignore SIGHUP on purpose.
                 asyncio.get_running_loop().add_signal_handler(number, stop)
 
     def state(self, pid: int) -> standstill.ProcessState:

@@ -1,16 +1,16 @@
 """`rota worker`: a process that runs no user code, keeps the leases of its children alive, and replaces them.
 
-    supervisor                                  child (one per slot)
+    supervisor                                  child (one per seat)
       spawn ───────────────────────────────────▶ imports the app
       ◀─────────────────── hello(app, database) ─
       join the fleet: a worker row with a lease
       ── place(worker, …) ─────────────────────▶ claims, runs, reports
       beats for all children in one statement
       ◀──────────────────────────────── leaving ─ (only if it must be replaced; the next one starts at once)
-      sees a child's end at once, and gives back what it held
+      notices the end of a child at once, and gives its executions back
 
-A child that ends in any way but in order is declared dead in the store at once, without waiting for its lease. If the
-supervisor cannot prove that a lease still holds, it kills the child before anybody else may take its work.
+A child that ends without announcing it is declared dead in the store at once, without waiting for its lease. If the
+supervisor cannot prove that a lease still holds, it kills the child before another worker may take its executions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Unusable(Exception):
 
 
 class Supervisor:
-    """Keeps as many children at work as `plan.processes` allows and the load asks for, until told to stop."""
+    """Keeps as many children at work as `plan.processes` allows and the load asks for, until it is stopped."""
 
     def __init__(
         self, plan: Plan, clock: Clock, host: Host, connect: Callable[[str], Awaitable[SupervisorStore]]
@@ -80,8 +80,8 @@ class Supervisor:
             plan.concurrency,
             plan.quiet_s,
             clock,
-            fill=self._run_slot,
-            waits=self._has_work,
+            fill=self._run_seat,
+            has_work=self._has_work,
             let_go=self._let_one_go,
         )
         self._stopping = asyncio.Event()
@@ -94,9 +94,9 @@ class Supervisor:
     def stop(self) -> None:
         """The first call drains; the second one does not wait for running attempts."""
         if self._stopping.is_set():
-            log.warning("stopping now: what still runs goes back to the queue")
+            log.warning("stopping now: running executions go back to the queue")
         else:
-            log.warning("stopping: waiting up to %g s for what runs", self._plan.grace_s)
+            log.warning("stopping: waiting up to %g s for running executions", self._plan.grace_s)
         self._stopping.set()
         self._crew.close()
         for child in self._children.values():
@@ -105,15 +105,15 @@ class Supervisor:
     async def run(self) -> None:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
         self._host.on_signal(self.stop)
-        slots = asyncio.create_task(self._all_slots(), name="slots")
+        seats = asyncio.create_task(self._all_seats(), name="seats")
         chores = asyncio.create_task(self._chores(), name="chores")
         try:
-            done, _ = await asyncio.wait([slots, chores], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([seats, chores], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             await self._end_at_once(self._children.values())
-            ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._crew.places, *self._unfinished]
+            ending_tasks: list[asyncio.Task[Any]] = [seats, chores, *self._crew.seats, *self._unfinished]
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
@@ -121,7 +121,7 @@ class Supervisor:
             if self._store is not None:
                 self._store.close()
 
-    async def _all_slots(self) -> None:
+    async def _all_seats(self) -> None:
         await self._crew.run()
         while self._unfinished:  # The end of a child leaves a report to be written.
             await asyncio.gather(*self._unfinished)
@@ -217,7 +217,7 @@ class Supervisor:
             raise Unusable(trouble)
         return self._plan.lease_s / 2
 
-    async def _run_slot(self) -> None:
+    async def _run_seat(self) -> None:
         """Runs one child after the other. Backs off while they die quickly."""
         pause_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
@@ -234,7 +234,7 @@ class Supervisor:
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
     async def _run_child(self) -> tuple[Ending, int | None]:
-        """Returns when the slot needs a new child: this one has ended, or must be replaced. Also returns its worker."""
+        """Returns when the seat needs a new child: this one has ended, or must be replaced. Also returns its worker."""
         try:
             child = await self._host.start(self._plan.command)
         except OSError as error:
@@ -402,7 +402,7 @@ class Supervisor:
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:
-            log.warning("worker %d was asked to drain: waiting up to %g s for what runs", worker, self._plan.grace_s)
+            log.warning("worker %d was asked to drain: waiting up to %g s for it", worker, self._plan.grace_s)
             self._retired.add(worker)
             self._crew.dismiss(worker)
             self._children[worker].send(DRAIN)

@@ -44,7 +44,7 @@ class Threads:
         self._busy = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        """What `function` returns; it must not raise. Raises RuntimeError if there is no thread for it.
+        """Returns the result of `function`, which must not raise. Raises RuntimeError if no thread can be started.
 
         A thread cannot be interrupted, so the first cancellation only means that the function was asked to stop, and
         its result is awaited. A second one ends the waiting.
@@ -74,7 +74,7 @@ class Threads:
             if not self._threads:
                 self._busy -= 1
                 raise
-            # The system gives us no more threads now: the call waits for one that we have.
+            # The system gives us no more threads now: the call waits for one of ours.
             return
         self._threads += 1
 

@@ -26,9 +26,8 @@ from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.engine import attempt as limits
 from rota.engine.attempt import Attempt, Stop
+from rota.engine.capacity import Pace, ProcessCapacity
 from rota.engine.completer import Completer
-from rota.engine.pace import Pace
-from rota.engine.process_capacity import ProcessCapacity
 from rota.engine.scribe import Scribe
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, SlotWait, Timers, Watchdog
