@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rota.domain import payload
@@ -24,37 +25,25 @@ class Stop(Enum):
     DRAIN = "drain"
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One attempt in progress."""
 
-    __slots__ = (
-        "bucket",
-        "claim",
-        "context",
-        "grace_bucket",
-        "has_begun",
-        "limit",
-        "rules",
-        "silence_bucket",
-        "stop",
-        "target",
-        "task",
-    )
-
-    def __init__(self, claim: Claim, target: Executor, context: Context, rules: Rules, limit: Stop) -> None:
-        self.claim = claim
-        self.target = target
-        self.context = context
-        self.rules = rules
-        """The target's rules with the overrides of the execution."""
-        self.limit = limit
-        """Which of its timeouts comes first."""
-        self.task: asyncio.Task[None]
-        self.has_begun = False
-        """Whether the task has run its first step. A task that is cancelled before that never runs at all."""
-        self.stop: Stop | None = None
-        """Why the attempt was asked to stop, if it was."""
-        self.bucket = self.grace_bucket = self.silence_bucket = -1
+    claim: Claim
+    target: Executor
+    context: Context
+    rules: Rules
+    """The target's rules with the overrides of the execution."""
+    limit: Stop
+    """Which of its timeouts comes first."""
+    task: asyncio.Task[None] = field(init=False)
+    has_begun: bool = False
+    """Whether the task has run its first step. A task that is cancelled before that never runs at all."""
+    stop: Stop | None = None
+    """Why the attempt was asked to stop, if it was."""
+    bucket: int = -1
+    grace_bucket: int = -1
+    silence_bucket: int = -1
 
 
 def timed_out(limit: Stop, rules: Rules) -> TimedOut:

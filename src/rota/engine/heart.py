@@ -1,4 +1,4 @@
-"""Heartbeats: what keeps the leases of a supervisor's workers alive.
+"""Heartbeats keep the leases of a supervisor's workers alive.
 
 The store decides by its own clock whether a lease still holds. A supervisor counts by its monotonic clock: from the
 moment at which the store began the last acknowledged heartbeat, plus the lease, minus a margin. The store reads its
@@ -38,7 +38,7 @@ CHECKS_PER_LEASE = 20
 
 
 class Heart:
-    """Beats for a set of workers; `lost(worker, why)` is called once for each whose lease is gone.
+    """Sends heartbeats for a set of workers. `lost(worker, why)` is called once for each worker whose lease is lost.
 
     `waiting(waited_s)` is called at every check while a beat has no answer, `drain(worker)` for a worker that was asked
     to drain, `renewed(worker, until)` whenever a lease holds for longer, and `failing(why)` when leases cannot be
@@ -81,7 +81,7 @@ class Heart:
             self._acknowledge(joined_at)  # Joining writes to the database, as a heartbeat does.
 
     def tell(self, worker: int) -> None:
-        """Says how long its lease holds, as after every beat."""
+        """Calls `renewed` with the lease of a worker, as after every beat."""
         if worker in self._good_until:
             self._renewed(worker, self._good_until[worker])
 
@@ -126,7 +126,7 @@ class Heart:
         return self._lease_s / BEATS_PER_LEASE
 
     async def check(self) -> float | None:
-        """Apart from the beats, which may hang in the store."""
+        """Checks the leases. A loop apart from the beats, which may hang in the store."""
         now = self._clock.monotonic()
         if self._sent_at is not None and self._waiting is not None:
             await self._waiting(now - self._sent_at)

@@ -42,23 +42,20 @@ MOST_ENDED = 2000
 """How many ended attempts are remembered: a thread that a job left behind may still write to its log."""
 
 
-class _Log:
+class _Log(msgspec.Struct, eq=False):
     """The log of one attempt."""
 
-    __slots__ = ("count", "fence", "fresh", "id", "left_out", "left_out_to", "size", "tail", "tail_size")
-
-    def __init__(self, id: str, fence: int) -> None:
-        self.id = id
-        self.fence = fence
-        self.count = 0
-        self.size = 0
-        self.fresh: list[Run] = []
-        """Lines that have not been cut into pieces yet."""
-        self.tail: deque[Run] = deque()
-        self.tail_size = 0
-        self.left_out = 0
-        self.left_out_to = 0
-        """The number of the last line that was left out."""
+    id: str
+    fence: int
+    count: int = 0
+    size: int = 0
+    fresh: list[Run] = []
+    """Lines that have not been cut into pieces yet."""
+    tail: deque[Run] = msgspec.field(default_factory=deque)
+    tail_size: int = 0
+    left_out: int = 0
+    left_out_to: int = 0
+    """The number of the last line that was left out."""
 
     def add_to_tail(self, run: Run) -> None:
         """Leaves out the oldest runs as a whole, which needs no look at their lines."""

@@ -110,8 +110,8 @@ class Standstill:
 class IdleWriter:
     """Tells a process that holds the write lock and does nothing with it from one that writes.
 
-    An idle one was stopped, or user code holds its interpreter, in the middle of a write. One that was seen at work may
-    go on: a large submission takes long on a busy machine, and no worker loses its lease meanwhile.
+    An idle process was stopped, or user code holds its interpreter, in the middle of a write. A process that was seen
+    at work is left alone: a large submission takes long on a busy machine, and no worker loses its lease meanwhile.
     """
 
     def __init__(self, longest_s: float) -> None:

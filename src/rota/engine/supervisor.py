@@ -242,13 +242,12 @@ class Supervisor:
             return Ending(tether.UNUSABLE, True), None
         try:
             hello = await self._hello(child)
-            if hello is None:
-                return await self._died_at_import(child), None
-            if hello.error:
-                return await self._refused(child, hello.error), None
+            if hello is None or hello.error:
+                return await self._cannot_start(child, "" if hello is None else hello.error), None
             worker = await self._join(child, hello)
             if worker is None:
                 await self._end_at_once([child])
+                child.close()
                 return Ending(tether.DRAINED, True), None
         except BaseException:
             await self._end_at_once([child])
@@ -291,23 +290,16 @@ class Supervisor:
             child.kill()
         await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
 
-    async def _died_at_import(self, child: Child) -> Ending:
-        """If the very first child exits, the app is broken. If a later one does, or one is killed, tries again."""
+    async def _cannot_start(self, child: Child, error: str) -> Ending:
+        """The first child that cannot start shows a mistake in the app, unless it was killed. Others may recover."""
         ending = Ending(await child.wait(), True)
         child.close()
-        if not self._stopping.is_set():
-            text = f"the worker process {ending} while it imported the app"
-            if ending.code > 0 and self._store is None:
-                raise Unusable(text)
-            log.error("%s; trying again", text)
+        why = error or f"the worker process {ending} while it imported the app"
+        if self._store is None and not self._stopping.is_set() and (error or ending.code > 0):
+            raise Unusable(why)
+        if error or not self._stopping.is_set():  # A child that still imports the app is killed by a stop.
+            log.error("a new worker process cannot start: %s", why)
         return ending
-
-    async def _refused(self, child: Child, error: str) -> Ending:
-        """The error of the first child is a mistake in the app; that of a later one may pass."""
-        if self._store is None:
-            raise Unusable(error)
-        log.error("a new worker process cannot start: %s", error)
-        return Ending(await child.wait(), True)
 
     async def _watch_child(self, worker: int, child: Child, leaving: asyncio.Task[None], saw: Saw) -> Ending:
         """Serves the child until it has ended. Kills one that does not end within its grace."""
@@ -341,11 +333,10 @@ class Supervisor:
         child.close()
         del self._children[worker]
         self._heart.remove(worker)
-        store = self._opened_store
+        store, cause = self._opened_store, self._causes.pop(worker, f"the worker process {ending}")
         if ending.is_in_order:
             await worker_end.report_leave(store, worker, child.blocked)
         else:
-            cause = self._causes.pop(worker, f"the worker process {ending}")
             await worker_end.report_death(store, worker, cause, self._stopping)
         self._unreported.discard(worker)
 

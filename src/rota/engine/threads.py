@@ -13,22 +13,21 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
+
 from rota.executors.process.fork_guard import Original
 
 T = TypeVar("T")
 
 
-class _Call:
+class _Call(msgspec.Struct, eq=False):
     """A function to call, and the future of the coroutine that waits for its result."""
 
-    __slots__ = ("function", "is_over", "result", "variables", "waiting")
-
-    def __init__(self, function: Callable[[], Any], waiting: asyncio.Future[None]) -> None:
-        self.function = function
-        self.waiting = waiting
-        self.variables = contextvars.copy_context()
-        self.result: Any = None
-        self.is_over = False
+    function: Callable[[], Any]
+    waiting: asyncio.Future[None]
+    variables: contextvars.Context = msgspec.field(default_factory=contextvars.copy_context)
+    result: Any = None
+    is_over: bool = False
 
 
 class Threads:

@@ -7,9 +7,7 @@ import heapq
 import threading
 from collections.abc import Callable
 from math import ceil
-from typing import Generic, TypeVar
 
-K = TypeVar("K")
 PER_SECOND = 10
 
 
@@ -20,24 +18,24 @@ ANSWER_S = 0.25
 LOOK_S = 0.2
 
 
-class Timers(Generic[K]):
+class Timers:
     """Calls `fire(key)` for every key whose deadline has passed.
 
     Most deadlines are removed before they pass, so add and remove take constant time, and there is one timer on the
     event loop. Deadlines are gathered in buckets a tenth of a second wide, so a deadline fires at most that late.
     """
 
-    def __init__(self, fire: Callable[[K], None], earlier: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, fire: Callable[[str], None], earlier: Callable[[], None] = lambda: None) -> None:
         """`earlier()` is called when there is a deadline that comes before all others."""
         self._fire = fire
         self._earlier = earlier
         self._loop = asyncio.get_running_loop()  # Once: to ask costs a system call.
-        self._buckets: dict[int, dict[K, None]] = {}
+        self._buckets: dict[int, dict[str, None]] = {}
         self._order: list[int] = []
         self._handle: asyncio.TimerHandle | None = None
         self._armed_for = 0
 
-    def add(self, after_s: float, key: K) -> int:
+    def add(self, after_s: float, key: str) -> int:
         """Sets a deadline; the returned bucket is what `remove` wants."""
         bucket = ceil((self._loop.time() + after_s) * PER_SECOND)
         keys = self._buckets.get(bucket)
@@ -48,7 +46,7 @@ class Timers(Generic[K]):
         keys[key] = None
         return bucket
 
-    def remove(self, bucket: int, key: K) -> None:
+    def remove(self, bucket: int, key: str) -> None:
         keys = self._buckets.get(bucket)
         if keys is not None:
             keys.pop(key, None)

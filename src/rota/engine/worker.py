@@ -84,9 +84,9 @@ class Worker:
         self._begins = True
         self._blocked = blocked
         self._watchdog = Watchdog(lambda: self._deadlines.first_at, self._culprit, self._end_blocked)
-        self._deadlines: Timers[str] = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
-        self._silences: Timers[str] = Timers(self._check_progress)
-        self._graces: Timers[str] = Timers(self._write_off)
+        self._deadlines = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
+        self._silences = Timers(self._check_progress)
+        self._graces = Timers(self._write_off)
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self._original = Original()
