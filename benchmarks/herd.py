@@ -13,8 +13,7 @@ import sys
 
 from benchmarks.jobs import build
 from rota.clock import Clock
-from rota.engine.async_store import SupervisorCalls
-from rota.engine.calls import StoreCalls
+from rota.engine.async_store import StoreCalls, SupervisorCalls
 from rota.engine.heart import BEATS_PER_LEASE, Heart
 from rota.engine.node import Node, Place
 from rota.ops import fleet

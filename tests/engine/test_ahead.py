@@ -14,10 +14,10 @@ from rota.clock import ManualClock, SystemClock
 from rota.domain.claim import Claim
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
+from rota.engine.attempt import Stop
+from rota.engine.capacity import HORIZON_S, Pace
 from rota.engine.completer import Completer
-from rota.engine.pace import HORIZON_S, Pace
-from rota.engine.running import Stop
-from rota.engine.slot_wait import WAIT_S
+from rota.engine.timers import WAIT_S
 from rota.engine.worker import Worker
 from rota.ops.finish import Finished
 from tests.support.waiting import PATIENCE_S, eventually

@@ -16,12 +16,9 @@ from rota import App, Handle, Status
 from rota.clock import SystemClock
 from rota.domain.headcount import Headcount
 from rota.engine import tether, wire
-from rota.engine.async_store import SupervisorCalls, WorkerCalls
-from rota.engine.calls import StoreCalls
-from rota.engine.crew import Crew
-from rota.engine.host import FINISH
+from rota.engine.async_store import StoreCalls, SupervisorCalls, WorkerCalls
+from rota.engine.crew import Crew, Occupancy
 from rota.engine.node import Node, Place
-from rota.engine.occupancy import Occupancy
 from rota.engine.process import ChildProcess
 from rota.ops import fleet
 from tests.support.jobs import JOURNAL
@@ -181,7 +178,9 @@ async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_dep
     async def never() -> bool:
         return False
 
-    crew = Crew(allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), waits=never, let_go=lambda _: None)
+    crew = Crew(
+        allowed, SLOTS, 1.0, SystemClock(), fill=lambda: asyncio.sleep(0), has_work=never, let_go=lambda _: None
+    )
     await scene.start(1)
     saw = crew.enter(1)
     assert isinstance(getattr(saw, "__self__", None), Occupancy) is counts
@@ -216,7 +215,7 @@ async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
         serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))
         x = await file_site.app.jobs["gated"].aenqueue("go")
         await until(lambda: bool(file_site.journal("started")))
-        child.send(FINISH)
+        child.send(tether.FINISH)
         await until(lambda: [row.state for row in file_site.live()] == ["draining"])
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(child.wait(), 1)

@@ -10,6 +10,7 @@ import pytest
 
 from rota.clock import ManualClock
 from rota.domain.errors import StoreUnavailable
+from rota.domain.served import Served
 from rota.engine.async_store import SupervisorCalls
 from rota.engine.heart import CHECKS_PER_LEASE, Heart
 from rota.engine.upkeep import Upkeep
@@ -43,11 +44,19 @@ class Fake:
         answer = await self.transact(op, *args, **kwargs)
         return answer, self._clock.monotonic() - sent_at
 
-    async def read_commits(self) -> int:
-        return self.commits
-
     async def read(self, query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return upkeep.Chores(ManualClock().now(), None, None, dead_workers=True)
+
+
+class OneLock(SupervisorCalls):
+    """A store with one write lock for all processes."""
+
+    def __init__(self, fake: Fake, clock: ManualClock) -> None:
+        super().__init__(fake, clock)
+        self._fake = fake
+
+    async def commits(self) -> int | None:
+        return self._fake.commits
 
 
 @pytest.fixture
@@ -86,7 +95,17 @@ async def test_nobody_is_declared_dead_before_the_living_could_renew_their_lease
     """After an outage all leases have run out. Whose process has really ended is known only a lease later."""
     bridge = Fake(clock)
     heart = Heart(SupervisorCalls(bridge, clock), clock, LEASE_S, lambda worker, why: None)
-    chores = Upkeep(SupervisorCalls(bridge, clock), clock, LEASE_S, 1.0, steady_s=heart.steady_s)
+    served = Served.one("default", "shop", None, [])
+    chores = Upkeep(
+        SupervisorCalls(bridge, clock),
+        clock,
+        LEASE_S,
+        1.0,
+        served=served,
+        found=lambda lanes: None,
+        ours=list,
+        steady_s=heart.steady_s,
+    )
     heart.add(7, clock.monotonic())
 
     async def pass_a_quarter() -> None:
@@ -113,8 +132,7 @@ async def test_nobody_is_declared_dead_before_the_living_could_renew_their_lease
 async def locked(clock: ManualClock) -> AsyncIterator[tuple[Fake, Heart, list[int]]]:
     """A heart whose beat has begun to wait for the write lock, and the workers that have lost their lease."""
     bridge, lost = Fake(clock), list[int]()
-    store = SupervisorCalls(bridge, clock)
-    heart = Heart(store, clock, LEASE_S, lambda worker, why: lost.append(worker), commits=bridge.read_commits)
+    heart = Heart(OneLock(bridge, clock), clock, LEASE_S, lambda worker, why: lost.append(worker))
     heart.add(7, clock.monotonic())
     clock.advance(LEASE_S / 4)
     bridge.is_free.clear()
@@ -165,12 +183,11 @@ async def test_the_time_without_commits_counts_from_the_last_commit_not_from_the
     """So a supervisor finds out early enough, also if its checks are late."""
     bridge, renewed = Fake(clock), list[float]()
     heart = Heart(
-        SupervisorCalls(bridge, clock),
+        OneLock(bridge, clock),
         clock,
         LEASE_S,
         lambda worker, why: None,
         renewed=lambda worker, until: renewed.append(until),
-        commits=bridge.read_commits,
     )
     heart.add(7, clock.monotonic())
     await heart.check()

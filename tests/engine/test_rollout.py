@@ -8,15 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from rota.clock import ManualClock
-from rota.domain.served import Served
-from rota.engine.async_store import AsyncStore
-from rota.engine.calls import StoreCalls
+from rota.engine.async_store import AsyncStore, StoreCalls
 from rota.engine.rollout import Rollout
 from rota.store.sqlite.store import SqliteStore
 from tests.support.deploys import GRACE_S, NEW, OLD, Site
 from tests.support.world import APP, LEASE_S, NAMESPACE, World
-
-SERVED = Served.one(NAMESPACE, APP, None, [])
 
 
 @pytest.fixture
@@ -36,7 +32,7 @@ def step(rollout: Rollout) -> float | None:
 
 
 def supervisor_of(site: Site, *workers: int) -> Rollout:
-    return Rollout(AsyncStore(site.world.store, site.world.clock), SERVED, LEASE_S, lambda: workers)
+    return Rollout(AsyncStore(site.world.store, site.world.clock), NAMESPACE, APP, LEASE_S, lambda: workers)
 
 
 def test_a_supervisor_with_old_code_rolls_back_when_the_new_workers_are_gone(site: Site) -> None:

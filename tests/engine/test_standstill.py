@@ -86,15 +86,15 @@ def test_a_frozen_or_traced_process_stands_still(tmp_path: Path, state: str, fro
 class Scene:
     """One worker whose process is as `now` says."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.now = ProcessState("", 0)
         self.clock = ManualClock()
         self.told: list[str] = []
         self.ended: list[str] = []
         self.problem = False
-        monkeypatch.setattr(standstill, "process_state", lambda pid: self.now)
-        ended = self.ended
-        self.watch = Standstill(self.clock, LEASE_S, lambda: {1: 100}, self._tell, lambda _, why: ended.append(why))
+        self.watch = Standstill(
+            self.clock, LEASE_S, lambda: {1: self.now}, self._tell, lambda _, why: self.ended.append(why)
+        )
 
     async def _tell(self, worker: int, why: str) -> None:
         if self.problem:
@@ -107,10 +107,8 @@ class Scene:
             self.clock.advance(LEASE_S / 4)
 
 
-async def test_a_process_that_stands_still_for_a_lease_is_ended_and_one_that_goes_on_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene = Scene(monkeypatch)
+async def test_a_process_that_stands_still_for_a_lease_is_ended_and_one_that_goes_on_is_not() -> None:
+    scene = Scene()
     runs, stopped = ProcessState("", 5), ProcessState("stopped", 5)
     await scene.looks(runs, *[stopped] * 4, runs, *[stopped] * 4)
     assert (scene.told, scene.ended) == (["stopped", "", "stopped"], [])
@@ -118,17 +116,15 @@ async def test_a_process_that_stands_still_for_a_lease_is_ended_and_one_that_goe
     assert scene.ended == ["stopped"]
 
 
-async def test_a_process_that_uses_the_processor_between_looks_does_not_stand_still(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_process_that_uses_the_processor_between_looks_does_not_stand_still() -> None:
     """As under `strace`, where it stops for an instant at every system call."""
-    scene = Scene(monkeypatch)
+    scene = Scene()
     await scene.looks(*(ProcessState("a debugger holds it", ticks) for ticks in range(20)))
     assert scene.ended == []
 
 
-async def test_a_store_that_is_away_does_not_keep_a_stopped_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(monkeypatch)
+async def test_a_store_that_is_away_does_not_keep_a_stopped_process_alive() -> None:
+    scene = Scene()
     scene.problem = True
     scene.now = ProcessState("stopped", 5)
     for _ in range(5):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from rota.domain.breaker import Breaker
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost, StoreFull, StoreUnavailable
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
+from rota.domain.requirement import UNBOUNDED
+from rota.domain.served import Served
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.engine import wire
@@ -66,16 +69,45 @@ def test_what_a_success_has_to_say_besides_its_result_comes_across() -> None:
     assert [one.id for one in sent if told[one.id].written is not None] == ["d", "e"]
 
 
-def test_claims_come_back_whole() -> None:
+class Answering:
+    """In the place of the store: every verb has the same answer."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def __getattr__(self, verb: str) -> Any:
+        async def carry_out(*arguments: Any) -> Any:
+            if isinstance(self._answer, Exception):
+                raise self._answer
+            return self._answer
+
+        return carry_out
+
+
+async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
+    """What a child gets for its call."""
+    ours, theirs = socket.socketpair()
+    server = wire.WireServer(cast("WorkerStore", Answering(answer)), *await asyncio.open_unix_connection(sock=ours))
+    serving, client = asyncio.create_task(server.serve()), await wire.WireClient.over(theirs)
+    try:
+        return await getattr(client, verb)(*arguments)
+    finally:
+        client.close()
+        await serving
+
+
+async def test_claims_come_back_whole() -> None:
     claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
-    assert wire.read_answer(wire.answer(5, claimed)[wire.LENGTH :], {5: "claim"}) == (5, claimed)
+    served = Served.one("default", "shop", None, [])
+    assert await answered(claimed, "claim", served, 1, None, UNBOUNDED) == claimed
 
 
 @pytest.mark.parametrize("error", [LeaseLost("gone"), StoreUnavailable("busy"), StoreFull("full"), ValueError("a bug")])
-def test_a_failure_comes_back_as_what_it_was(error: Exception) -> None:
-    _, came = wire.read_answer(wire.failure(5, error)[wire.LENGTH :], {5: "drain"})
-    assert str(came) == str(error)
-    assert type(came) is (RuntimeError if isinstance(error, ValueError) else type(error))
+async def test_a_failure_comes_back_as_what_it_was(error: Exception) -> None:
+    kind = RuntimeError if isinstance(error, ValueError) else type(error)
+    with pytest.raises(kind, match=str(error)) as raised:
+        await answered(error, "drain")
+    assert type(raised.value) is kind
 
 
 async def test_a_stream_that_ends_in_the_middle_of_a_frame_has_ended() -> None:

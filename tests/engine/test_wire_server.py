@@ -16,10 +16,8 @@ from rota.domain.outcome import Succeeded
 from rota.domain.requirement import UNBOUNDED
 from rota.domain.status import Status
 from rota.engine import wire
-from rota.engine.async_store import WorkerCalls
-from rota.engine.calls import StoreCalls
-from rota.engine.wire_client import WireClient
-from rota.engine.wire_server import WireServer
+from rota.engine.async_store import StoreCalls, WorkerCalls
+from rota.engine.wire import WireClient, WireServer
 from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore

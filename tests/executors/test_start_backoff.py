@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import GivenBack, Outcome, Succeeded
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.domain.status import Reason
-from rota.engine.process_capacity import ProcessCapacity
+from rota.engine.capacity import ProcessCapacity
 from rota.executors.context import Context
 from rota.executors.port import Processes
 from rota.executors.process.command import Command, CommandExecutor

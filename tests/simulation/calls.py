@@ -57,7 +57,7 @@ class Network:
 
 
 class SimCalls:
-    """Implements `rota.engine.calls.Calls`."""
+    """Implements `rota.engine.async_store.Calls`."""
 
     def __init__(
         self,

@@ -17,11 +17,11 @@ from rota.clock import Clock
 from rota.domain.errors import LeaseLost, StoreError
 from rota.domain.outcome import Succeeded
 from rota.engine import tether
-from rota.engine.host import DRAIN, FINISH, Ending, Hello
+from rota.engine.host import Ending, Hello
 from rota.engine.node import Node, Place
 from rota.engine.port import WorkerStore
-from rota.engine.wire_client import WireClient
-from rota.engine.wire_server import Saw, WireServer
+from rota.engine.tether import DRAIN, FINISH
+from rota.engine.wire import Saw, WireClient, WireServer
 from rota.ops.finish import Finished
 from rota.store.hints import Hint, Ready
 from tests.simulation.bodies import Bodies, Outside
@@ -163,7 +163,7 @@ class SimChild:
         stream: tuple[Any, Any] = (self._down.reader, self._up)
         self._store = WireClient(*stream, orphaned=self.process.kill)
         place = msgspec.structs.replace(place, stop_grace_s=self._stop_grace_s)
-        self._node = Node(self._store, self._clock, place, targets, leaving=self._leave)
+        self._node = Node(cast("WorkerStore", self._store), self._clock, place, targets, leaving=self._leave)
         self._store.hear = self._hear
         self.process.spawn(self._work(self._node, self.life), "node")
 

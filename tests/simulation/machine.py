@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from rota.clock import Clock
 from rota.engine.async_store import SupervisorCalls, WorkerCalls
-from rota.engine.host import Child
-from rota.engine.loop import Loop
 from rota.engine.plan import Plan
+from rota.engine.standstill import ProcessState
 from rota.engine.supervisor import Supervisor
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from tests.simulation import child
@@ -80,18 +79,8 @@ class SimHost:
     def on_signal(self, stop: Callable[[], None]) -> None:
         self.stop = stop
 
-    def hold(self, child: Child, until: float) -> None:
-        """There is no dead man's switch."""
-
-    def watch(
-        self,
-        clock: Clock,
-        lease_s: float,
-        pids: Callable[[], Mapping[int, int]],
-        tell: Callable[[int, str], Awaitable[None]],
-        end: Callable[[int, str], None],
-    ) -> Sequence[Loop]:
-        return ()
+    def state(self, pid: int) -> ProcessState:
+        return ProcessState("", 0)
 
     async def close(self) -> None:
         """There are no orphans."""

@@ -22,7 +22,7 @@ from rota.cli import checks_sqlite
 from rota.cli.checks import Finding, Verdict
 from rota.cli.database import Database
 from rota.domain.errors import StoreUnavailable
-from rota.engine.calls import StoreCalls
+from rota.engine.async_store import StoreCalls
 from rota.ops import enqueue
 from rota.store import health
 from rota.store.hints import Ready

@@ -13,11 +13,13 @@ from pathlib import Path
 from rota.cli.apps import load_for_worker, process_arguments
 from rota.cli.outcome_log import OutcomeLog
 from rota.cli.text import LOG_FORMAT, harmless, signature
+from rota.clock import MACHINE
 from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.engine import child, tether
 from rota.engine.host import Hello
-from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, run
+from rota.engine.tether import Tether
 from rota.executors import capture, echo
 from rota.executors.process import spawner
 from rota.executors.process.exiting import exit_at_once, exit_in_order
@@ -39,18 +41,18 @@ def main() -> None:
     hide()
     Connection.has_supervisor = True
     tether.die_with(arguments.parent)
-    pipe = child.take_pipe()
     spawner.inherit(arguments.spawner_fd, arguments.spawner_pid)
+    supervisor = Tether(arguments.words_fd, MACHINE)
     for fd in (arguments.words_fd, arguments.store_fd):
         os.set_inheritable(fd, False)  # Processes that a job starts must not keep our end open after our exit.
     logging.basicConfig(level=arguments.log_level, format=LOG_FORMAT)
-    app = _say_hello(arguments)
+    app = _say_hello(arguments, supervisor)
     _introduce(app, arguments)
     store_end = socket.socket(fileno=arguments.store_fd)
     capture.install()
     echo.install()
-    code = _work(app, arguments, pipe, store_end)
-    child.announce(arguments.words_fd, code)
+    code = _work(app, arguments, supervisor, store_end)
+    supervisor.announce(code)
     if code in (tether.DRAINED, tether.RECYCLE):
         exit_in_order(code)
     exit_at_once(code)  # The lease or the supervisor is gone: another worker may already run these executions.
@@ -70,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say_hello(arguments: argparse.Namespace) -> App:
+def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> App:
     try:
         app = load_for_worker(arguments)
         place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
@@ -78,11 +80,11 @@ def _say_hello(arguments: argparse.Namespace) -> App:
         is_first = arguments.banner is not None and arguments.banner.exists()
         deploy = _declare(app, takes_precedence=is_first)
     except (RotaError, OSError) as error:
-        child.say_hello(arguments.words_fd, Hello(error=str(error)))
+        child.say_hello(supervisor, Hello(error=str(error)))
         exit_in_order(tether.UNUSABLE)
     settings, jobs = app.settings, sorted(app.targets())
     hello = Hello(app=app.name, namespace=settings.namespace, url=settings.url, deploy=deploy, jobs=jobs)
-    child.say_hello(arguments.words_fd, hello)
+    child.say_hello(supervisor, hello)
     return app
 
 
@@ -152,14 +154,12 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, arguments: argparse.Namespace, pipe: int, store_end: socket.socket) -> int:
-    place = child.wait_for_place(pipe)
-    if place is None:
-        return tether.ORPHANED
+def _work(app: App, arguments: argparse.Namespace, supervisor: Tether, store_end: socket.socket) -> int:
+    place = child.wait_for_place(supervisor)
     isolated, suspects = _pools(arguments, app.settings)
     alone, targets, clock = app.alone(suspects), app.targets(isolated), app.connection.clock
     settled = OutcomeLog(clock, targets, verbose=arguments.verbose).settled
-    code = child.serve(pipe, arguments.words_fd, store_end, clock, place, targets, settled, alone)
+    code = run(child.serve(supervisor, store_end, clock, place, targets, settled, alone))
     app.close()
     return code
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -99,13 +99,11 @@ def enqueue(
 def _options(
     *, unique: bool, unique_key: str | None, unique_for: str | None, on_conflict: str | None, **others: Any
 ) -> Options:
-    from rota.sdk.options import Options
-
     if others["delay"] is not None and others["at"] is not None:
         raise click.UsageError("give --delay or --at, not both")
     is_unique = unique or unique_key is not None or unique_for is not None or on_conflict is not None
     rule = Unique(key=unique_key, scope=unique_for or "active", on_conflict=on_conflict or "return")
-    return Options(unique=rule if is_unique else None, **others)
+    return cast("Options", {**others, "unique": rule if is_unique else None})
 
 
 def _load(database: Database, reference: str, app_name: str | None) -> App:

@@ -9,88 +9,44 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import cast
 
 import msgspec
 
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.errors import LeaseLost
-from rota.engine import loop as loops
 from rota.engine import tether, wire
-from rota.engine.host import DRAIN, FINISH, Hello
+from rota.engine.host import Hello
 from rota.engine.node import Node, Place
-from rota.engine.wire_client import WireClient
+from rota.engine.port import WorkerStore
+from rota.engine.tether import Tether
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
-LEAVING = b"leaving"
-BLOCKED = b"blocked "
-"""Before the report of an attempt that holds the event loop beyond its time."""
-EXIT = b"exit "
-"""Before the exit code with which the child is about to leave."""
-
-
 _decode = msgspec.json.Decoder(Place).decode
 
 
-def say(fd: int, words: bytes) -> None:
-    # If the supervisor is gone nobody hears it, and the tether ends us.
-    with contextlib.suppress(ConnectionError):
-        os.write(fd, words + b"\n")
+def say_hello(supervisor: Tether, hello: Hello) -> None:
+    # The error of an app that cannot be imported may contain anything, and be of any length.
+    supervisor.say(msgspec.json.encode(msgspec.structs.replace(hello, error=payload.clean(hello.error))))
 
 
-def end_blocked(fd: int, report: Finished) -> None:
-    """The last words of a process whose loop does not answer: what to write of the attempt that holds it."""
-    say(fd, BLOCKED + wire.report_line(report))
-    leave(fd, tether.BLOCKED)
+def wait_for_place(supervisor: Tether) -> Place:
+    """Blocks until the supervisor says which worker this is."""
+    line = supervisor.next()
+    assert line is not None, "there is no time limit"
+    return _decode(line)
 
 
-def announce(fd: int, code: int) -> None:
-    """Says with which code the process is about to exit: the supervisor takes any other end for a crash."""
-    say(fd, EXIT + str(code).encode())
-
-
-def leave(fd: int, code: int) -> NoReturn:
-    """Ends the process at once, from any thread."""
-    announce(fd, code)
-    os._exit(code)
-
-
-def say_hello(fd: int, hello: Hello) -> None:
-    # What an app says when it cannot be imported may be anything, and as long as it likes.
-    say(fd, msgspec.json.encode(msgspec.structs.replace(hello, error=payload.clean(hello.error))))
-
-
-def take_pipe() -> int:
-    """Moves the pipe from the supervisor off standard input, where user code could read our commands away."""
-    pipe = os.dup(sys.stdin.fileno())
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, sys.stdin.fileno())
-    os.close(nothing)
-    return pipe
-
-
-def wait_for_place(pipe: int) -> Place | None:
-    """Blocks until the supervisor says which worker this is; None if it went away instead."""
-    line = bytearray()
-    # Byte by byte: what follows the first line is for the tether, and a buffer would swallow it.
-    while (byte := os.read(pipe, 1)) not in (b"", b"\n"):
-        line += byte
-    return _decode(line) if line else None
-
-
-def serve(
-    pipe: int,
-    words_fd: int,
+async def serve(
+    supervisor: Tether,
     store_end: socket.socket,
     clock: Clock,
     place: Place,
@@ -100,35 +56,26 @@ def serve(
 ) -> int:
     """Runs a node in this process and returns the exit code."""
     for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # The supervisor hears these and decides.
-    return loops.run(_serve(pipe, words_fd, store_end, clock, place, targets, settled, alone))
+        signal.signal(number, signal.SIG_IGN)  # The supervisor gets these signals and decides.
+    loop, store = asyncio.get_running_loop(), await wire.WireClient.over(store_end)
 
+    def end_blocked(report: Finished) -> None:
+        """Called in a thread while an attempt beyond its time holds the event loop."""
+        supervisor.say(tether.REPORT + msgspec.json.encode(wire.shortened(report)))
+        supervisor.leave(tether.BLOCKED)
 
-async def _serve(
-    pipe: int,
-    words_fd: int,
-    store_end: socket.socket,
-    clock: Clock,
-    place: Place,
-    targets: Mapping[str, Executor],
-    settled: Callable[[Sequence[Finished]], None],
-    alone: Mapping[str, Executor] | None,
-) -> int:
-    loop = asyncio.get_running_loop()
-    store = await WireClient.over(store_end)
-    leaving, blocked = partial(say, words_fd, LEAVING), partial(end_blocked, words_fd)
-    node = Node(store, clock, place, targets, settled, leaving, blocked, alone)
+    leaving = partial(supervisor.say, tether.LEAVING)
+    node = Node(cast("WorkerStore", store), clock, place, targets, settled, leaving, end_blocked, alone)
     store.hear = node.hear
     loop.add_signal_handler(signal.SIGTERM, node.drain)
+    commands = {tether.DRAIN: node.drain, tether.FINISH: node.finish}
 
-    def obey(command: str) -> None:
+    def obey(command: bytes) -> None:
         with contextlib.suppress(RuntimeError):  # The event loop is closed, and the process is about to end.
-            if command == DRAIN.decode():
-                loop.call_soon_threadsafe(node.drain)
-            elif command == FINISH.decode():
-                loop.call_soon_threadsafe(node.finish)
+            if command in commands:
+                loop.call_soon_threadsafe(commands[command])
 
-    tether.follow(pipe, obey, place.lease_s, partial(leave, words_fd))
+    supervisor.follow(obey, place.lease_s)
     try:
         await node.run()
     except LeaseLost as error:

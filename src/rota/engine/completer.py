@@ -28,7 +28,7 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class Completer:
-    """One way in (`add`), one way out (the store)."""
+    """Outcomes enter by `add` and leave when the store has them."""
 
     def __init__(self, store: WorkerStore, settled: Callable[[Sequence[Finished]], None] = lambda _: None) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class Completer:
         return [report.id for report in (*self._lent, *self._writing, *self._pending)]
 
     def lend(self) -> list[Finished]:
-        """Outcomes that whoever is about to claim writes for us, in the same transaction. They must come back."""
+        """Outcomes for the dispatcher to write in the transaction of its next claim. It must call `take_back`."""
         if self._lent or not self._lends:
             return []
         count = self._piece()
@@ -69,7 +69,7 @@ class Completer:
         return self._lent
 
     def take_back(self, stale: Sequence[str] | None, *, refused: bool = False) -> None:
-        """`stale` as the store said; None if nothing was written. What was refused is written here, by itself."""
+        """`stale` is the answer of the store; None if nothing was written. Refused outcomes are written by `step`."""
         lent, self._lent = self._lent, []
         if stale is not None:
             self._written(lent, stale)
@@ -80,8 +80,8 @@ class Completer:
 
     async def step(self) -> float | None:
         if self._is_busy and len(self._pending) < WORTHWHILE and not self._writing:
-            # Many came while the last batch was written, so many more will, and a claim that takes them along is near:
-            # a short wait halves the commits.
+            # Many outcomes came while the last batch was written, so many more will come, and a claim that takes them
+            # along is near: a short wait halves the commits.
             await self._enough.sleep(GATHER_S)
         if not self._writing:
             count = self._piece()
@@ -96,9 +96,9 @@ class Completer:
     def _written(self, done: list[Finished], stale: Sequence[str]) -> None:
         self._is_busy = len(done) >= BUSY
         late = set(stale)
-        self._settled([_as_it_is(report) if report.id in late else report for report in done])
+        self._settled([_as_committed(report) if report.id in late else report for report in done])
         if missed := sum(report.written is None for report in done if report.id in late):
-            log.warning("%d outcomes came too late, their executions had been given to others", missed)
+            log.warning("%d outcomes came too late: their executions had been given to other workers", missed)
 
     def _piece(self) -> int:
         """How many outcomes go into the next batch: not too many, and not too large together."""
@@ -124,7 +124,7 @@ class Completer:
         except StoreUnavailable:
             raise
         except Exception as error:
-            # The write that ends an attempt must land, if need be without what it wanted to say.
+            # The write that ends an attempt must succeed, if need be without its result or error.
             problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
             failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
             bare = Finished(report.id, report.fence, failed, written=report.written)
@@ -133,19 +133,20 @@ class Completer:
         except StoreUnavailable:
             raise
         except Exception:
-            # Others must not wait for what will never be taken. Nobody holds it from now on, so it is given to others.
+            # The other outcomes must not wait for this one. This worker no longer names the execution among those that
+            # it holds, so reconciliation gives it back to the queue.
             log.exception("the end of execution %s was refused for good, and is given up", report.id)
             return [report.id]
 
 
 def _size(outcome: Outcome) -> int:
-    """In characters, as far as it can be large."""
+    """In characters, of the parts that can be large."""
     if isinstance(outcome, Succeeded):
         return len(outcome.result)
     error: Error | None = getattr(outcome, "error", None)
     return 0 if error is None else len(error.message) + len(error.traceback)
 
 
-def _as_it_is(report: Finished) -> Finished:
-    """A job that completed in a transaction of its own was a success before we could say otherwise."""
+def _as_committed(report: Finished) -> Finished:
+    """A job that completed in a transaction of its own has succeeded, whatever its report says."""
     return report if report.written is None else msgspec.structs.replace(report, outcome=Succeeded(report.written))

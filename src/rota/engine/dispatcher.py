@@ -1,4 +1,4 @@
-"""Claims work for free slots: woken by hints and by slots that become free, and by the clock in any case."""
+"""Claims executions for free slots: when a hint comes, when a slot becomes free, and at every poll."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.reach import LAST_RANK
 from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
+from rota.engine.capacity import Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
-from rota.engine.pace import Pace
 from rota.engine.port import WorkerStore
 from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import claim
@@ -21,11 +21,11 @@ from rota.ops.claim import Claimed
 from rota.store.hints import Ready
 
 TRUST = 3
-"""Polls for which a word from the supervisor is enough."""
+"""For how many polls a child trusts the supervisor's last look."""
 SWEEP_S = 1.0
 LONGEST_SWEEP_S = 10.0
 SWEEP_SHARE = 20
-"""A sweep that took a second is not repeated for so many."""
+"""The next sweep comes after this many times the duration of the last one."""
 
 
 class Dispatcher:
@@ -58,23 +58,23 @@ class Dispatcher:
         self.claiming_since: float | None = None
         """When the claim was sent whose answer is still to come."""
         self.is_in_doubt = False
-        """Whether a claim may have brought something that we were not told of."""
+        """Whether the reply to a claim was lost, so that we may hold executions that we do not know."""
         self._disowned: set[tuple[str, int]] = set()
         self._marks: dict[int, tuple[int, str]] = {}
         """The lanes that this worker claims from, and how far it has come in each."""
         self._busy: set[int] = set()
-        """Those among them that may have work, by hints and by the last claims: a sweep looks at the others, too."""
+        """Those of them that may have work, by hints and by the last claims. A sweep also looks at the others."""
         self._foreign: set[int] = set()
         """Lanes of other jobs, apps and queues, and those whose needs this worker does not meet."""
         self._unknown: set[int] = set()
-        """Lanes that hints named and that may be ours: the next claim looks all of them up."""
+        """Lanes in hints that may be ours: the next claim looks up all lanes."""
         self._heard: dict[int, int] = {}
         self._look_at = 0.0
         self._sweep_at = 0.0
         self._sweep_again_at = 0.0
         self._enough = Wake()
         self._missing = 0
-        """How many slots must become free before it is worth asking whether a claim is worthwhile."""
+        """How many slots must become free before a claim can be worthwhile."""
         self.loop = Loop("dispatcher", self.step)
 
     def hear(self, hint: Ready) -> None:
@@ -110,7 +110,7 @@ class Dispatcher:
         self._is_open = False
 
     def disown(self, attempts: Iterable[tuple[str, int]]) -> None:
-        """These (id, fence) are being given back; if the reply to a claim still brings them, they are not ours."""
+        """These (id, fence) are being given back. If the reply to a claim still brings them, they are not started."""
         self._disowned.update(attempts)
 
     async def step(self) -> float | None:
@@ -137,16 +137,16 @@ class Dispatcher:
         return 0 if self._was_full and self._free() > 0 else self._poll_s
 
     async def _finds_work(self) -> bool:
-        """A look without a transaction; not needed while somebody else looks and tells us."""
+        """Checks for ready rows with a plain read. Skipped while the supervisor's looks are recent."""
         if self._clock.monotonic() < self._look_at:
             return False
         return await self._store.has_ready(self._served)
 
     async def _claim(self, free: int) -> Claimed:
-        """From behind the marks; from the start once in a while, and when that brings nothing.
+        """Claims from behind the marks. Sweeps from the start once in a while, and when the marks bring nothing.
 
-        A sweep finds what came back or was committed late without a hint. It costs the more the longer nothing has been
-        vacuumed, so the dearer the last one was, the longer until the next.
+        A sweep finds rows below the marks that came back or were committed late, without a hint. Dead rows that are not
+        vacuumed make it slow, so the interval grows with the duration of the last sweep.
         """
         is_sweep = not self._marks or bool(self._unknown) or self._clock.monotonic() >= self._sweep_at
         taken = await self._ask(free, is_sweep)
@@ -155,7 +155,7 @@ class Dispatcher:
         return taken
 
     async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
-        """Takes along the outcomes that wait to be written, if there are any."""
+        """Claims, and writes the outcomes that wait in the same transaction."""
         reports = self._outcomes.lend()
         self.claiming_since = self._clock.monotonic()
         try:
@@ -167,7 +167,7 @@ class Dispatcher:
             self.is_in_doubt = True
             raise
         except Exception:
-            # One of the outcomes cannot be written. That is for the completer; the claim must not suffer.
+            # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
             self._outcomes.take_back(None, refused=True)
             self.is_in_doubt = True
             if not reports:
@@ -192,13 +192,13 @@ class Dispatcher:
             self._sweep_at = max(now + SWEEP_S, min(self._sweep_again_at, now + LONGEST_SWEEP_S))
         self._busy.difference_update([lane for lane in taken.empty if lane not in self._heard])
         for lane, rank, id in taken.marks:
-            # News that came meanwhile may be below what was taken, and need not have been seen by the claim.
+            # A hint that came meanwhile may name a row below the mark which the claim has not seen.
             heard = self._heard.get(lane, LAST_RANK)
             self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
         return taken
 
     def _learn(self, lanes: frozenset[int], unknown: set[int]) -> None:
-        """A claim has looked up the lanes of this worker: those that hints named before are among them, or foreign."""
+        """A claim has looked up the lanes of this worker. Unknown lanes of earlier hints are among them, or foreign."""
         for lane in lanes - self._marks.keys():
             self._marks[lane] = (claim.FIRST_RANK, FIRST_ID)
         self._busy = set(lanes)

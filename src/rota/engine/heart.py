@@ -1,4 +1,4 @@
-"""Heartbeats: what keeps the leases of a supervisor's workers alive.
+"""Heartbeats keep the leases of a supervisor's workers alive.
 
 The store decides by its own clock whether a lease still holds. A supervisor counts by its monotonic clock: from the
 moment at which the store began the last acknowledged heartbeat, plus the lease, minus a margin. The store reads its
@@ -37,17 +37,12 @@ BEATS_PER_LEASE = 4
 CHECKS_PER_LEASE = 20
 
 
-async def _none(*_: object) -> None:
-    """For what need not be done or cannot be known."""
-
-
 class Heart:
-    """Beats for a set of workers; `lost(worker, why)` is called once for each whose lease is gone.
+    """Sends heartbeats for a set of workers. `lost(worker, why)` is called once for each worker whose lease is lost.
 
     `waiting(waited_s)` is called at every check while a beat has no answer, `drain(worker)` for a worker that was asked
     to drain, `renewed(worker, until)` whenever a lease holds for longer, and `failing(why)` when leases cannot be
-    renewed for now. `commits()` is a number that changes whenever a transaction is committed to a database with one
-    write lock, and None for a database without.
+    renewed for now.
     """
 
     def __init__(
@@ -56,11 +51,10 @@ class Heart:
         clock: Clock,
         lease_s: float,
         lost: Callable[[int, str], None],
-        waiting: Callable[[float], Awaitable[object]] = _none,
+        waiting: Callable[[float], Awaitable[None]] | None = None,
         drain: Callable[[int], None] = lambda _: None,
         renewed: Callable[[int, float], None] = lambda worker, until: None,
         failing: Callable[[str], None] = lambda why: None,
-        commits: Callable[[], Awaitable[int | None]] = _none,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -68,10 +62,9 @@ class Heart:
         self._lost = lost
         self._waiting = waiting
         self._drain, self._renewed, self._failing = drain, renewed, failing
-        self._commits = commits
         self._sent_at: float | None = None
         self._seen: tuple[int | None, float] = (None, 0.0)
-        """The number of `commits()`, and when it was first seen."""
+        """The answer of `store.commits()`, and when it was first seen."""
         self._failure = self._said = ""
         self._steady_since: float | None = None
         self._begun_at = 0.0
@@ -88,7 +81,7 @@ class Heart:
             self._acknowledge(joined_at)  # Joining writes to the database, as a heartbeat does.
 
     def tell(self, worker: int) -> None:
-        """Says how long its lease holds, as after every beat."""
+        """Calls `renewed` with the lease of a worker, as after every beat."""
         if worker in self._good_until:
             self._renewed(worker, self._good_until[worker])
 
@@ -133,9 +126,9 @@ class Heart:
         return self._lease_s / BEATS_PER_LEASE
 
     async def check(self) -> float | None:
-        """Apart from the beats, which may hang in the store."""
+        """Checks the leases. A loop apart from the beats, which may hang in the store."""
         now = self._clock.monotonic()
-        if self._sent_at is not None:
+        if self._sent_at is not None and self._waiting is not None:
             await self._waiting(now - self._sent_at)
         await self._watch_commits()
         now = self._clock.monotonic()
@@ -151,7 +144,7 @@ class Heart:
     async def _watch_commits(self) -> None:
         """While a beat waits, keeps the leases if no process could write, and so none could declare a worker dead."""
         asked_at = self._clock.monotonic()
-        commits = await self._commits()
+        commits = await self._store.commits()
         if commits is not None:
             self._gap = GAP_WITH_ONE_LOCK
         before, since = self._seen

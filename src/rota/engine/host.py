@@ -1,27 +1,23 @@
-"""What a supervisor needs of its machine: start a child, tell it things, kill it, hear of its end.
+"""What a supervisor needs of its machine: start a child, send it messages, kill it, and know how it ended.
 
 `engine.process` implements this with real processes; the simulation with processes that live on a virtual event loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from rota.clock import Clock
 from rota.engine import tether
-from rota.engine.loop import Loop
 from rota.engine.port import WorkerStore
-from rota.engine.wire_server import Saw
+from rota.engine.standstill import ProcessState
+from rota.engine.wire import Saw
 from rota.executors.process.spawned import signal_name
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
 
-DRAIN = b"drain"
-FINISH = b"finish"
-"""Claim nothing more, and end when the running attempts have ended by themselves."""
 STILL_OPEN_S = 0.5
 """How long to read the streams of a child after its end: a process that it has forked may keep them open."""
 
@@ -74,10 +70,11 @@ class Child(Protocol):
         """The child's first message, once it has imported the app; None if it died first."""
 
     def send(self, line: bytes) -> None:
-        """Its place, `DRAIN`, `FINISH`, or what `tether` understands."""
+        """Its place, or one of the messages in `tether`."""
 
     def hold_until(self, until: float) -> None:
-        """Its lease holds until then, by the clock that all processes of the machine share."""
+        """Its lease holds until then, by the clock that all processes of the machine share. It dies soon after, even if
+        the supervisor itself cannot end it."""
 
     async def serve_store(self, store: WorkerStore, saw: Saw) -> None:
         """Carries out the child's verbs until it hangs up."""
@@ -114,22 +111,8 @@ class Host(Protocol):
     def on_signal(self, stop: Callable[[], None]) -> None:
         """Calls `stop` for each signal that asks the supervisor to stop."""
 
-    def hold(self, child: Child, until: float) -> None:
-        """Lets the child live until then, even if the supervisor itself cannot end it."""
-
-    def watch(
-        self,
-        clock: Clock,
-        lease_s: float,
-        pids: Callable[[], Mapping[int, int]],
-        tell: Callable[[int, str], Awaitable[None]],
-        end: Callable[[int, str], None],
-    ) -> Sequence[Loop]:
-        """Loops that find children which the kernel does not run.
-
-        `pids()` maps workers to their processes; `tell(worker, why)` reports a standstill, `end(worker, why)` one that
-        outlasts the lease.
-        """
+    def state(self, pid: int) -> ProcessState:
+        """Whether the kernel runs the process."""
 
     async def close(self) -> None:
         """Ends whatever the children have started."""

@@ -1,7 +1,7 @@
-"""Looks after the history: makes days ahead, removes what was kept long enough. Every node has one, one works.
+"""Creates partitions ahead and removes history that is old enough. Every supervisor has a janitor; one of them works.
 
 A round is many small pieces with pauses between them, so that it does not slow enqueues and workers. If a piece fails,
-the next look resumes where it stopped. The pieces are plain blocking calls, in a thread of the janitor's own.
+the next round resumes there. The pieces are plain blocking calls in a thread of the janitor's own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _END = object()
 
 
 class Janitor:
-    """Removes what `retention_days` and the namespaces say; 0 days is for ever."""
+    """Keeps history for `retention_days`, unless its namespace says otherwise; 0 days is for ever."""
 
     def __init__(self, store: Store, clock: Clock, keeper: Keeper | None, retention_days: int) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class Janitor:
     async def step(self) -> float:
         """One piece of the round; then a pause, or a long one at its end."""
         if not self._rested:
-            # Nodes that start together do not look together, and a worker that starts has better things to do.
+            # Not at the start of a worker, and not at the same time as other supervisors that were started with it.
             self._rested = True
             return FIRST_LOOK_S * (0.5 + self._clock.random())
         try:
@@ -60,13 +60,13 @@ class Janitor:
             self._round = None
             log.info("the history is looked after later: %s", error)
         except Exception:
-            # A history that grows is no reason to end the work.
+            # The worker must not end because history cannot be removed.
             self._round = None
             log.exception("the history could not be looked after")
         return LOOK_S * (0.9 + 0.2 * self._clock.random())
 
     def close(self) -> None:
-        """Ends what is being done; it is as if it had not been begun."""
+        """Interrupts the current piece, whose transaction is rolled back."""
         if self._keeper is not None:
             self._keeper.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -131,7 +131,7 @@ class Janitor:
             yield
 
     def _remove_the_rest(self, begun: Pass, kept: Retention) -> Iterator[None]:
-        """Keys, workers, deploys, the ledger, the audit trail: all that is kept as long as the history, or longer."""
+        """Keys, workers, deploys, the ledger and the audit trail, which are kept as long as the history, or longer."""
         after: tuple[int, str] | None = (0, FIRST_ID)
         while after is not None:
             after = self._store.transact(retention.prune_keys, begun.begun_at, kept, after, FIRST_BATCH)

@@ -1,4 +1,4 @@
-"""A loop is a step that returns how long to sleep. Wake-ups cut the sleep short; polling is the truth.
+"""A loop is a step that returns how long to sleep. Wake-ups only cut the sleep short: every loop also polls.
 
 `run` starts the event loop of Rota's processes.
 """
@@ -22,7 +22,7 @@ LONGEST_BACKOFF_S = 1.0
 
 
 class Wake:
-    """Something to sleep on that can be woken, before or during the sleep."""
+    """A sleep that can be cut short, before it begins or during it."""
 
     def __init__(self) -> None:
         self._woken = False
@@ -59,7 +59,7 @@ class Wake:
 
 
 class Loop:
-    """Runs a step for ever. A store that is out of reach makes it wait longer and longer, and says so once."""
+    """Runs a step for ever. Backs off while the store is out of reach, and logs that once."""
 
     def __init__(self, name: str, step: Callable[[], Awaitable[float | None]]) -> None:
         self.name = name
@@ -87,8 +87,8 @@ class Loop:
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Runs `main` to its end, on uvloop where there is one."""
-    # The store's thread and the loop pass the interpreter to each other all the time, and must win it back quickly
-    # from code that computes.
+    # The store's thread and the event loop alternate all the time, and must get the interpreter lock back quickly from
+    # code that computes.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)

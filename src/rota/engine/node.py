@@ -1,6 +1,6 @@
-"""One worker process's loops, composed: dispatcher → worker → completer, and the two watchers beside them.
+"""The loops of one worker process: dispatcher → worker → completer, and beside them cancels and reconciliation.
 
-The node does not beat its own heart: the supervisor does, which runs no user code.
+The node sends no heartbeats: its supervisor does, which runs no user code.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.domain.served import Served
+from rota.engine.attempt import Stop
+from rota.engine.capacity import Pace
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
-from rota.engine.pace import Pace
 from rota.engine.port import WorkerStore
-from rota.engine.running import Stop
 from rota.engine.scribe import Scribe
 from rota.engine.worker import Worker
 from rota.executors.port import Executor
@@ -27,16 +27,16 @@ from rota.ops.finish import Finished
 from rota.store.hints import CancelAsked, Hint, Ready
 
 MOST_UNWRITTEN = 3
-"""For each place, outcomes that may wait to be written."""
+"""How many outcomes may wait to be written, for each claim that the worker may hold."""
 LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
 LAST_WORDS_S = 5.0
 ROUNDS_PER_LOOK = 12
-"""A claim whose reply is lost is known to be in doubt. Once in so many rounds we look without such a reason."""
+"""A claim whose reply is lost is known to be in doubt. Once in so many rounds the node checks without such a reason."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Who this node is and how it should work."""
+    """Which worker this node is, and how it works."""
 
     worker: int
     namespace: str
@@ -71,8 +71,7 @@ class Node:
         self._rounds = 1
         self._told: dict[str, str] = {}
         self._change = Wake()
-        self._hurried = asyncio.Event()
-        self._draining = self._finishing = False
+        self._draining = self._finishing = self._hurried = False
         self.completer = Completer(store, settled)
         self.scribe = Scribe(store, clock)
         self._pace = Pace(clock, place.concurrency)
@@ -112,14 +111,14 @@ class Node:
                 self._cancels.wake.wake()
 
     def drain(self) -> None:
-        """Stop claiming, finish within the grace, give back the rest. Asked twice, do not wait for the grace."""
+        """Stops claiming, finishes within the grace, gives back the rest. The second call ends the grace."""
         if self._draining:
-            self._hurried.set()
+            self._hurried = True
         self._draining = True
         self._change.wake()
 
     def finish(self) -> None:
-        """Stop claiming, and end when what runs has ended by itself, however long that takes."""
+        """Stops claiming, and ends when the running attempts have ended by themselves, however long that takes."""
         self._finishing = True
         self._change.wake()
 
@@ -146,33 +145,28 @@ class Node:
         if self.worker.is_tainted:
             self._leaving()
         with contextlib.suppress(StoreError):
-            # Only for those who look: that no claims are made any more does not depend on it.
+            # Only shown to operators: this process makes no more claims in any case.
             await self._store.drain()
         await self._until(lambda: self.worker.is_idle or self._draining or self.worker.is_tainted)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._place.grace_s):
-                await self._idle_or_hurried()
+        await self._until(lambda: self.worker.is_idle or self._hurried, self._place.grace_s)
         await self._until(self._has_stopped_all)
         await self._until(lambda: self.completer.is_empty)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self._until(lambda: self.scribe.is_empty)
+        await self._until(lambda: self.scribe.is_empty, LAST_WORDS_S)
         await self.worker.processes.close()
 
-    async def _idle_or_hurried(self) -> None:
-        await self._until(lambda: self.worker.is_idle or self._hurried.is_set())
-
     def _has_stopped_all(self) -> bool:
-        # Asked again and again, because the reply to the last claim may bring some more.
+        # Repeated until idle: a claim in flight when the drain began may still deliver executions.
         self.worker.stop_all(Stop.DRAIN)
         return self.worker.is_idle
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            await self._change.sleep(0.05)
+    async def _until(self, condition: Callable[[], bool], limit_s: float | None = None) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while not condition():
+                    await self._change.sleep(0.05)
 
     def _free(self) -> int:
-        """Slots to fill; fewer while outcomes cannot be written, or we would hold ever more that has ended long ago."""
+        """How many slots to fill: fewer while outcomes cannot be written, so that their number stays bounded."""
         places = self._place.concurrency + self._pace.ahead
         return min(self.worker.free, MOST_UNWRITTEN * places - self.completer.count)
 
@@ -191,12 +185,12 @@ class Node:
         return min(0.5, self._place.poll_s)
 
     def _expects_an_answer(self) -> bool:
-        """What a claim brings that is still on its way would look as if we had never heard of it."""
+        """Whether a claim is in flight. Its executions would look like those of a claim whose reply was lost."""
         since = self.dispatcher.claiming_since
         return since is not None and self._clock.monotonic() - since < max(self._place.lease_s, LONG_ANSWER_S)
 
     async def _name_what_we_hold(self) -> float | None:
-        """So that a claim whose reply was lost is not kept alive for ever by our heartbeats."""
+        """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them for ever."""
         self._rounds += 1
         is_wanted = self._suspects or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
         if not is_wanted or self._expects_an_answer():

@@ -28,7 +28,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     offers: Offers = Offers()
 
     def place(self, worker: int, namespace: str, app: str) -> Place:
-        """For one child."""
+        """The first message to a child."""
         return Place(
             worker=worker,
             namespace=namespace,
@@ -41,7 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def newcomer(self, hello: Hello, pid: int, host: Host) -> Newcomer:
-        """What the store is told of one child."""
+        """The row of a new worker."""
         return Newcomer(
             namespace=hello.namespace,
             app=hello.app,

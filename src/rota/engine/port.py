@@ -1,9 +1,8 @@
 """How a supervisor and its children reach the store: verbs with values, and nothing else.
 
-The loops of the engine know these two protocols only. `async_store` implements both over a database. A child has the
-other end of a wire to its supervisor (`wire_client`, `wire_server`), so every verb of `WorkerStore` takes and returns
-what msgspec can encode, and none names the worker: each port is bound to the worker that speaks through it. The
-simulation has a port that fails and delays calls.
+The loops of the engine know these two protocols only. `async_store` implements both over a database. A child calls its
+verbs over a socket (`wire`), so the verbs of `WorkerStore` take and return values that msgspec can encode. None of them
+names the worker: each port is bound to the worker that uses it. The simulation has a port that fails and delays calls.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Beaten(NamedTuple):
 
 
 class WorkerStore(Protocol):
-    """What a child may ask of the store, for its own worker."""
+    """What a child may ask of the store, for its own worker. `wire` reads the types of a call from the annotations."""
 
     async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
 

@@ -1,4 +1,4 @@
-"""The machine as a supervisor has it, and its children as real processes."""
+"""The machine of a supervisor, and its children as real processes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from rota.clock import Clock
-from rota.engine import tether, wire
-from rota.engine.child import BLOCKED, EXIT, LEAVING
-from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello
-from rota.engine.loop import Loop
+from rota.engine import standstill, tether, wire
+from rota.engine.host import STILL_OPEN_S, Ending, Hello
 from rota.engine.port import WorkerStore
-from rota.engine.standstill import Standstill
-from rota.engine.wire_server import Saw, WireServer
+from rota.engine.wire import Saw, WireServer
 from rota.executors.process import spawner
 from rota.executors.process.spawner import Spawner
 from rota.ops.finish import Finished
@@ -31,14 +27,12 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 REPLACED_S = 1.0
 """A child that is alive this long after its socket was closed is not exiting: os.exec has replaced its program."""
 
-_decode = msgspec.json.Decoder(Hello).decode
+_read_hello = msgspec.json.Decoder(Hello).decode
+_read_report = msgspec.json.Decoder(Finished).decode
 
 
 class ChildProcess:
-    """Implements `engine.host.Child`: the process, the pipe down to it, and two sockets up from it.
-
-    One socket is for its messages, one for the store.
-    """
+    """Implements `engine.host.Child`: the process, its messages (see `tether`), and a socket for the store."""
 
     def __init__(
         self,
@@ -46,8 +40,11 @@ class ChildProcess:
         words: asyncio.StreamReader,
         words_end: asyncio.StreamWriter,
         store_end: socket.socket,
+        let_live: Callable[[int, float], None],
     ) -> None:
+        """`let_live(pid, until)` is called when the lease holds for longer."""
         self._process = process
+        self._let_live = let_live
         self._words, self._words_end = words, words_end
         self._store_end = store_end
         self._server: WireServer | None = None
@@ -57,10 +54,15 @@ class ChildProcess:
         self.pid = process.pid
 
     @classmethod
-    async def spawn(cls, command: Sequence[str], spawns: Spawner | None = None) -> ChildProcess:
+    async def spawn(
+        cls,
+        command: Sequence[str],
+        spawns: Spawner | None = None,
+        let_live: Callable[[int, float], None] = lambda pid, until: None,
+    ) -> ChildProcess:
         """Starts `command` in a session of its own, so that a signal to the supervisor's group misses it.
 
-        `spawns` starts the commands and isolated jobs of the child, and kills it when its lease has ended.
+        `spawns` starts the commands and isolated jobs of the child.
         """
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             # Sockets, not pipes: uvloop closes the descriptor of a pipe twice, and in between another thread may have
@@ -79,7 +81,7 @@ class ChildProcess:
             )
             if spawns is not None:
                 spawns.serve(process.pid, spawner_end)
-            child = cls(process, *await asyncio.open_unix_connection(sock=words), store)
+            child = cls(process, *await asyncio.open_unix_connection(sock=words), store, let_live)
             ours.pop_all()
             return child
 
@@ -98,10 +100,10 @@ class ChildProcess:
 
     async def hello(self) -> Hello | None:
         line = await self._words.readline()
-        return _decode(line) if line else None
+        return _read_hello(line) if line else None
 
     async def leaving(self) -> None:
-        while (line := await self._line()) != LEAVING:
+        while (line := await self._line()) != tether.LEAVING:
             if not line:
                 await self._end_replaced()
             self._heard(line)
@@ -137,25 +139,26 @@ class ChildProcess:
                     return line.strip()
 
     def _heard(self, line: bytes) -> None:
-        if line.startswith(BLOCKED):
-            with contextlib.suppress(ValueError, msgspec.DecodeError):
-                self.blocked = wire.read_report(line.removeprefix(BLOCKED))
-        elif line.startswith(EXIT):
-            self._announced = line.removeprefix(EXIT)
+        if line.startswith(tether.REPORT):
+            with contextlib.suppress(msgspec.DecodeError):
+                self.blocked = _read_report(line.removeprefix(tether.REPORT))
+        elif line.startswith(tether.EXIT):
+            self._announced = line.removeprefix(tether.EXIT)
 
     def send(self, line: bytes) -> None:
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError, RuntimeError):  # A child that is gone needs no word; its end is seen.
-                self._process.stdin.write(line + b"\n")
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, RuntimeError):  # The child is gone, and its end is noticed elsewhere.
+            self._process.stdin.write(line + b"\n")
 
     def hold_until(self, until: float) -> None:
-        self.send(f"{tether.UNTIL}{until}".encode())
+        self.send(tether.UNTIL + str(until).encode())
+        self._let_live(self.pid, until)
 
     async def wait(self) -> int:
         return await self._process.wait()
 
     def close(self) -> None:
-        """A process that the child has forked may hold the other ends open."""
+        """Needed even after the child's end: a process that it has forked may hold the other ends open."""
         self._store_end.close()
         self._words_end.close()
 
@@ -175,25 +178,18 @@ class LocalHost:
         self._spawner = Spawner()
 
     async def start(self, command: Sequence[str]) -> ChildProcess:
-        return await ChildProcess.spawn(command, self._spawner)
+        def let_live(pid: int, until: float) -> None:
+            self._spawner.hold(pid, until + self._slack_s)
+
+        return await ChildProcess.spawn(command, self._spawner, let_live)
 
     def on_signal(self, stop: Callable[[], None]) -> None:
         for number in STOPPING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes us ignore SIGHUP, and that is meant.
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup makes us ignore SIGHUP on purpose.
                 asyncio.get_running_loop().add_signal_handler(number, stop)
 
-    def hold(self, child: Child, until: float) -> None:
-        self._spawner.hold(child.pid, until + self._slack_s)
-
-    def watch(
-        self,
-        clock: Clock,
-        lease_s: float,
-        pids: Callable[[], Mapping[int, int]],
-        tell: Callable[[int, str], Awaitable[None]],
-        end: Callable[[int, str], None],
-    ) -> Sequence[Loop]:
-        return [Standstill(clock, lease_s, pids, tell, end).loop]
+    def state(self, pid: int) -> standstill.ProcessState:
+        return standstill.process_state(pid)
 
     async def close(self) -> None:
         self._spawner.close()

@@ -1,9 +1,9 @@
-"""How many processes a worker should have, decided from what they were doing; nothing is done here.
+"""Decides how many processes a worker should have, from their load since the last look.
 
-One more when all are full and work waits, and that for a moment. One fewer when the others had room to spare for all of
-it, and that for a while. To start a process costs an import, and to lack one costs waiting, so it grows within seconds
-and shrinks slowly. If one is missed soon after it was let go, the load comes and goes, and the next one is kept twice
-as long: whatever the rhythm of a load is, there comes an end to starting and stopping for it.
+Scales up by one when all processes were full and work waits, for `GROW_AFTER_S`. Scales down by one when the remaining
+processes would stay below `SPARE`, for `quiet_s`. Starting a process costs an import, lacking one makes executions
+wait: so a worker grows within seconds and shrinks slowly. If a process is needed again soon after one was let go, the
+load comes and goes, and the next one is kept twice as long, so that starting and stopping comes to an end.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ GROW_AFTER_S = 2.0
 FULL = 0.9
 """The share of its slots in use, on average between two looks, from which a process is full."""
 SPARE = 0.7
-"""The others must have had room for everything with so much of their slots, before one is let go."""
+"""The share of their slots that the remaining processes would use, below which one is let go."""
 SOON = 4
-"""One that is wanted back within so many quiet whiles was let go too soon."""
+"""A process that is needed again within this many quiet times was let go too soon."""
 LONGEST_QUIET_S = 600.0
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What the processes were doing since the last look."""
+    """The load of the processes since the last look."""
 
     processes: int
-    """Those that take work, or will when they have started."""
+    """Processes that take work, or will when they have started."""
     slots: int
     """Of each."""
     used: float
     """Slots in use, of all together."""
     is_pressed: bool = False
-    """Whether all were full and something waits that they could take."""
+    """Whether all were full and executions wait that they could take."""
     has_idle: bool = False
-    """Whether one of them has nothing to do at this moment."""
+    """Whether one of them holds no execution now."""
 
 
 class Mood(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered from look to look."""
+    """The state between two looks."""
 
     pressed_since: float | None = None
     quiet_since: float | None = None
     let_go_at: float | None = None
-    """When one was let go, unless one more was wanted since then."""
+    """When a process was let go, unless another one was started since then."""
     patience: int = 1
-    """For how many quiet whiles in a row one is kept that is not needed."""
+    """For how many times `quiet_s` a process is kept that is not needed."""
 
 
 def decide(mood: Mood, load: Load, now: float, allowed: Headcount, quiet_s: float) -> tuple[Mood, int]:
-    """The mood for the next look, and how many processes there should be: one more or fewer at most."""
+    """The state for the next look, and how many processes there should be: one more or fewer at most."""
     if load.processes > allowed.most or load.processes < allowed.least:
         return Mood(patience=mood.patience), min(max(load.processes, allowed.least), allowed.most)
     if load.is_pressed:
@@ -73,7 +73,7 @@ def _kept_s(mood: Mood, quiet_s: float) -> float:
 
 
 def _patience(mood: Mood, now: float, quiet_s: float) -> int:
-    """After one more was wanted: more of it if one was let go too soon, as at first if that was long ago."""
+    """When one more is started: doubled if the last one was let go too soon, reset if that was long ago."""
     if mood.let_go_at is None:
         return mood.patience
     kept_s = _kept_s(mood, quiet_s)

@@ -76,20 +76,21 @@ class Standstill:
         self,
         clock: Clock,
         lease_s: float,
-        pids: Callable[[], Mapping[int, int]],
+        states: Callable[[], Mapping[int, ProcessState]],
         tell: Callable[[int, str], Awaitable[None]],
         end: Callable[[int, str], None],
     ) -> None:
-        """`pids()` maps workers to their processes. `tell(worker, why)` reports; `why` is empty when it runs again."""
+        """`states()` has the process of each worker. `tell(worker, why)` reports a standstill, or its end by an empty
+        `why`. `end(worker, why)` kills a worker that has stood still for a lease."""
         self._clock = clock
         self._lease_s = lease_s
-        self._pids, self._tell, self._end = pids, tell, end
+        self._states, self._tell, self._end = states, tell, end
         self._since: dict[int, tuple[float, int]] = {}
         self._told: dict[int, str] = {}
         self.loop = Loop("standstill", self.step)
 
     async def step(self) -> float | None:
-        now, found = self._clock.monotonic(), {worker: process_state(pid) for worker, pid in self._pids().items()}
+        now, found = self._clock.monotonic(), self._states()
         self._told = {worker: why for worker, why in self._told.items() if worker in found}
         still = {worker: one for worker, one in found.items() if one.why}
         self._since = {worker: self._since.get(worker, (now, one.ticks)) for worker, one in still.items()}
@@ -109,8 +110,8 @@ class Standstill:
 class IdleWriter:
     """Tells a process that holds the write lock and does nothing with it from one that writes.
 
-    An idle one was stopped, or user code holds its interpreter, in the middle of a write. One that was seen at work may
-    go on: a large submission takes long on a busy machine, and no worker loses its lease meanwhile.
+    An idle process was stopped, or user code holds its interpreter, in the middle of a write. A process that was seen
+    at work is left alone: a large submission takes long on a busy machine, and no worker loses its lease meanwhile.
     """
 
     def __init__(self, longest_s: float) -> None:

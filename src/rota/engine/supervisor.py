@@ -1,16 +1,16 @@
 """`rota worker`: a process that runs no user code, keeps the leases of its children alive, and replaces them.
 
-    supervisor                                  child (one per slot)
+    supervisor                                  child (one per seat)
       spawn ───────────────────────────────────▶ imports the app
       ◀─────────────────── hello(app, database) ─
       join the fleet: a worker row with a lease
       ── place(worker, …) ─────────────────────▶ claims, runs, reports
       beats for all children in one statement
       ◀──────────────────────────────── leaving ─ (only if it must be replaced; the next one starts at once)
-      sees a child's end at once, and gives back what it held
+      notices the end of a child at once, and gives its executions back
 
-A child that ends in any way but in order is declared dead in the store at once, without waiting for its lease. If the
-supervisor cannot prove that a lease still holds, it kills the child before anybody else may take its work.
+A child that ends without announcing it is declared dead in the store at once, without waiting for its lease. If the
+supervisor cannot prove that a lease still holds, it kills the child before another worker may take its executions.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from rota.domain.served import Served
 from rota.engine import tether, worker_end
 from rota.engine.crew import Crew
 from rota.engine.heart import STUCK, Heart
-from rota.engine.host import DRAIN, FINISH, STILL_OPEN_S, Child, Ending, Hello, Host
+from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
 from rota.engine.port import SupervisorStore
 from rota.engine.rollout import Rollout
-from rota.engine.standstill import IdleWriter
+from rota.engine.standstill import IdleWriter, ProcessState, Standstill
+from rota.engine.tether import DRAIN, FINISH
 from rota.engine.upkeep import Upkeep
-from rota.engine.wire_server import Saw
+from rota.engine.wire import Saw
 from rota.engine.worker_end import LAST_WORD_S
 from rota.executors.process.exiting import HANDLERS_S
 from rota.store.hints import CancelAsked, Due, Hint, Ready
@@ -55,7 +56,7 @@ class Unusable(Exception):
 
 
 class Supervisor:
-    """Keeps as many children at work as `plan.processes` allows and the load asks for, until told to stop."""
+    """Keeps as many children at work as `plan.processes` allows and the load asks for, until it is stopped."""
 
     def __init__(
         self, plan: Plan, clock: Clock, host: Host, connect: Callable[[str], Awaitable[SupervisorStore]]
@@ -66,39 +67,36 @@ class Supervisor:
         self._host = host
         self._connect = connect
         self._children: dict[int, Child] = {}
-        self._lives: set[asyncio.Task[Any]] = set()
-        self._ours: set[int] = set()
-        """Workers whose end is ours to report."""
-        self._let_go: set[int] = set()
-        """Workers that we ended ourselves, by no fault of what they ran."""
-        self._causes: dict[int, str] = {}
-        """Why we killed workers whose executions are charged with the crash."""
+        self._unfinished: set[asyncio.Task[Any]] = set()
+        self._unreported: set[int] = set()
+        """Workers whose end we have yet to report."""
+        self._causes: dict[int, str | None] = {}
+        """Why we killed a worker. None if its lease was lost: then its executions are not charged with the crash."""
         self._retired: set[int] = set()
-        """Workers that were let go, or that somebody has asked to drain: nobody takes their place."""
+        """Workers that were let go, or that an operator has asked to drain: they are not replaced."""
         self._idle_writer = IdleWriter(plan.lease_s * STUCK)
         self._crew = Crew(
             plan.processes,
             plan.concurrency,
             plan.quiet_s,
             clock,
-            fill=self._keep_slot,
-            waits=self._has_work,
+            fill=self._run_seat,
+            has_work=self._has_work,
             let_go=self._let_one_go,
         )
         self._stopping = asyncio.Event()
         self._store: SupervisorStore | None = None
-        self._served: Served | None = None
-        self._turn = 0
         self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
-        self._usable = asyncio.Event()
+        self._turn = 0
+        """The child that got the last hints first."""
 
     def stop(self) -> None:
-        """First call: drain. Second: do not wait for what runs."""
+        """The first call drains; the second one does not wait for running attempts."""
         if self._stopping.is_set():
-            log.warning("stopping now: what still runs goes back to the queue")
+            log.warning("stopping now: running executions go back to the queue")
         else:
-            log.warning("stopping: waiting up to %g s for what runs", self._plan.grace_s)
+            log.warning("stopping: waiting up to %g s for running executions", self._plan.grace_s)
         self._stopping.set()
         self._crew.close()
         for child in self._children.values():
@@ -107,15 +105,15 @@ class Supervisor:
     async def run(self) -> None:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
         self._host.on_signal(self.stop)
-        slots = asyncio.create_task(self._all_slots(), name="slots")
+        seats = asyncio.create_task(self._all_seats(), name="seats")
         chores = asyncio.create_task(self._chores(), name="chores")
         try:
-            done, _ = await asyncio.wait([slots, chores], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([seats, chores], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             await self._end_at_once(self._children.values())
-            ending_tasks: list[asyncio.Task[Any]] = [slots, chores, *self._crew.places, *self._lives]
+            ending_tasks: list[asyncio.Task[Any]] = [seats, chores, *self._crew.seats, *self._unfinished]
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
@@ -123,46 +121,81 @@ class Supervisor:
             if self._store is not None:
                 self._store.close()
 
-    async def _all_slots(self) -> None:
+    async def _all_seats(self) -> None:
         await self._crew.run()
-        while self._lives:  # The end of a life leaves a burial.
-            await asyncio.gather(*self._lives)
+        while self._unfinished:  # The end of a child leaves a report to be written.
+            await asyncio.gather(*self._unfinished)
 
     async def _chores(self) -> None:
-        """Heartbeats and upkeep, once the first child has said which database to use."""
+        """Heartbeats, upkeep and watchers, once the first child has said which database to use."""
         await self._opened.wait()
-        assert self._served is not None
-        store, lease_s, ours = self._opened_store, self._plan.lease_s, lambda: [*self._ours]
-        calls = (self._lost, self._unblock, self._retire, self._renewed, self._tell_trouble, store.commits)
-        self._heart = heart = Heart(store, self._clock, lease_s, *calls)
-        self._rollout = Rollout(store, self._served, lease_s, ours)
-        look = (lease_s, self._plan.poll_s, self._served, self._tell_ready, ours)
-        upkeep = Upkeep(store, self._clock, *look, steady_s=heart.steady_s)
-
-        def hear(news: list[Hint]) -> None:
-            for hint in news:
-                if isinstance(hint, Due):
-                    upkeep.hear(hint)
-            self._pass_on([hint for hint in news if not isinstance(hint, Due)])
-
-        stop_listening = store.listen(hear)
-        self._usable.set()
+        store, lease_s = self._opened_store, self._plan.lease_s
+        standstill = Standstill(self._clock, lease_s, self._states, self._report_standstill, self._kill_at_standstill)
+        watches = (self._heart.watch, standstill.loop, Loop("store watch", self._look_at_store))
+        stop_listening = store.listen(self._hear)
         try:
-            own = (heart.loop, heart.watch, upkeep.loop, self._rollout.loop, Loop("store watch", self._look_at_store))
-            watch = self._host.watch(
-                self._clock, lease_s, self._pids, self._report_standstill, self._kill_at_standstill
-            )
-            await asyncio.gather(*(one.run() for one in (*own, *watch, *store.housekeeping)))
+            loops = (self._heart.loop, *watches, self._upkeep.loop, self._rollout.loop, *store.housekeeping)
+            await asyncio.gather(*(one.run() for one in loops))
         finally:
             stop_listening()
+
+    async def _open(self, hello: Hello) -> bool:
+        """Opens the store at the URL that the first child names. If it is away, waits for it: False after `stop`."""
+        async with self._opening:
+            while self._store is None:
+                if self._stopping.is_set():
+                    return False
+                try:
+                    self._begin(await self._connect(hello.url), hello)
+                except StoreUnavailable as error:
+                    if not error.may_pass:
+                        raise
+                    await self._pause(LONGEST_BACKOFF_S)
+        # A later child may have imported newer code, with other jobs.
+        self._upkeep.served = self._served(hello)
+        return True
+
+    def _begin(self, store: SupervisorStore, hello: Hello) -> None:
+        lease_s, poll_s = self._plan.lease_s, self._plan.poll_s
+        self._store = store
+        self._heart = Heart(
+            store,
+            self._clock,
+            lease_s,
+            lost=self._lost,
+            waiting=self._unblock,
+            drain=self._retire,
+            renewed=self._renewed,
+            failing=self._tell_trouble,
+        )
+        self._rollout = Rollout(store, hello.namespace, hello.app, lease_s, self._ours)
+        self._upkeep = Upkeep(
+            store,
+            self._clock,
+            lease_s,
+            poll_s,
+            served=self._served(hello),
+            found=self._tell_ready,
+            ours=self._ours,
+            steady_s=self._heart.steady_s,
+        )
+        self._opened.set()
+
+    def _served(self, hello: Hello) -> Served:
+        queues = None if self._plan.queues is None else list(self._plan.queues)
+        return Served.one(hello.namespace, hello.app, queues, hello.jobs)
 
     @property
     def _opened_store(self) -> SupervisorStore:
         assert self._store is not None, "the first child says where the store is"
         return self._store
 
-    def _pass_on(self, hints: list[Hint]) -> None:
-        """To one child at once, each in its turn, and to the others a moment later: a single arrival needs only one."""
+    def _hear(self, news: list[Hint]) -> None:
+        """Passes hints on to one child at once, and to the others a moment later: one arrival needs one child."""
+        for hint in news:
+            if isinstance(hint, Due):
+                self._upkeep.hear(hint)
+        hints = [hint for hint in news if not isinstance(hint, Due)]
         if not hints or not self._children:
             return
         children = list(self._children.values())
@@ -174,22 +207,22 @@ class Supervisor:
                 asyncio.get_running_loop().call_later(HEAD_START_S, child.tell, hints)
 
     def _tell_ready(self, lanes: dict[int, int]) -> None:
-        """Also if there is nothing: a child that hears that somebody looks need not look itself."""
+        """Sent even if no lane has work: a child does not look itself while its supervisor does."""
         for child in self._children.values():
             child.tell([Ready(lanes, is_look=True)])
 
     async def _look_at_store(self) -> float:
-        """A database that was deleted goes on to take writes that nobody will ever read: better to stop."""
+        """Stops the worker if its database file was deleted: writes would go to a file that no process can open."""
         if trouble := self._opened_store.trouble():
             raise Unusable(trouble)
         return self._plan.lease_s / 2
 
-    async def _keep_slot(self) -> None:
-        """A child, and after it the next; after quick deaths, with growing pauses."""
+    async def _run_seat(self) -> None:
+        """Runs one child after the other. Backs off while they die quickly."""
         pause_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
             started_at = self._clock.monotonic()
-            ending, worker = await self._one_life()
+            ending, worker = await self._run_child()
             if worker in self._retired:
                 self._crew.gone()
                 return
@@ -200,27 +233,27 @@ class Supervisor:
                 await self._pause(pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
-    async def _one_life(self) -> tuple[Ending, int | None]:
-        """Returns when the slot needs a new child: this one has ended, or is on its way out. Says which it was."""
+    async def _run_child(self) -> tuple[Ending, int | None]:
+        """Returns when the seat needs a new child: this one has ended, or must be replaced. Also returns its worker."""
         try:
             child = await self._host.start(self._plan.command)
         except OSError as error:
-            return self._unborn(error), None
+            log.error("cannot start a worker process, trying again: %s", error)
+            return Ending(tether.UNUSABLE, True), None
         try:
             hello = await self._hello(child)
-            if hello is None:
-                return await self._stillborn(child), None
-            if hello.error:
-                return await self._refused(child, hello.error), None
+            if hello is None or hello.error:
+                return await self._cannot_start(child, "" if hello is None else hello.error), None
             worker = await self._join(child, hello)
             if worker is None:
                 await self._end_at_once([child])
+                child.close()
                 return Ending(tether.DRAINED, True), None
         except BaseException:
             await self._end_at_once([child])
             raise
         self._children[worker] = child
-        self._ours.add(worker)
+        self._unreported.add(worker)
         saw = self._crew.enter(worker)
         child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
         self._heart.tell(worker)
@@ -228,16 +261,16 @@ class Supervisor:
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = self._keep(self._live_out(worker, child, leaving, saw))
+        life = self._start(self._watch_child(worker, child, leaving, saw))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         self._crew.leave(worker)
         return (life.result() if life.done() else Ending(tether.RECYCLE, True)), worker
 
-    def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Something that must come to its end before the supervisor may."""
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Starts a task that must end before the supervisor may."""
         task = asyncio.create_task(work)
-        self._lives.add(task)
-        task.add_done_callback(self._lives.discard)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
         return task
 
     async def _hello(self, child: Child) -> Hello | None:
@@ -251,39 +284,27 @@ class Supervisor:
         return await hello
 
     async def _end_at_once(self, children: Iterable[Child]) -> None:
-        """Kills, and waits until they are gone: a loop that closes before that complains about them."""
+        """Kills children and waits until they are gone: asyncio complains if its loop is closed before."""
         dying = list(children)
         for child in dying:
             child.kill()
         await asyncio.shield(asyncio.gather(*(child.wait() for child in dying)))
 
-    def _unborn(self, error: OSError) -> Ending:
-        """The machine has no process or no descriptor for us now; the other children go on meanwhile."""
-        log.error("cannot start a worker process, trying again: %s", error)
-        return Ending(tether.UNUSABLE, True)
-
-    async def _stillborn(self, child: Child) -> Ending:
-        """The child ended while it imported the app. An exit code at the very first start is the app's own doing."""
+    async def _cannot_start(self, child: Child, error: str) -> Ending:
+        """The first child that cannot start shows a mistake in the app, unless it was killed. Others may recover."""
         ending = Ending(await child.wait(), True)
         child.close()
-        if not self._stopping.is_set():
-            text = f"the worker process {ending} while it imported the app"
-            if ending.code > 0 and self._store is None:
-                raise Unusable(text)
-            log.error("%s; trying again", text)
+        why = error or f"the worker process {ending} while it imported the app"
+        if self._store is None and not self._stopping.is_set() and (error or ending.code > 0):
+            raise Unusable(why)
+        if error or not self._stopping.is_set():  # A child that still imports the app is killed by a stop.
+            log.error("a new worker process cannot start: %s", why)
         return ending
 
-    async def _refused(self, child: Child, error: str) -> Ending:
-        """The first child tells a mistake; a later one, after others have worked, tells a trouble that may pass."""
-        if self._store is None:
-            raise Unusable(error)
-        log.error("a new worker process cannot start: %s", error)
-        return Ending(await child.wait(), True)
-
-    async def _live_out(self, worker: int, child: Child, leaving: asyncio.Task[None], saw: Saw) -> Ending:
-        """Until the child has ended; the store is told apart from that. A child that outstays its grace is killed."""
+    async def _watch_child(self, worker: int, child: Child, leaving: asyncio.Task[None], saw: Saw) -> Ending:
+        """Serves the child until it has ended. Kills one that does not end within its grace."""
         end = asyncio.create_task(child.wait())
-        desk = asyncio.create_task(child.serve_store(self._opened_store.for_worker(worker), saw))
+        serving = asyncio.create_task(child.serve_store(self._opened_store.for_worker(worker), saw))
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -293,37 +314,37 @@ class Supervisor:
             leaving.cancel()
             stop.cancel()
         code = await end
-        await asyncio.wait([leaving])  # It reads the same pipe.
+        await asyncio.wait([leaving])  # It reads from the socket that `ended` reads from.
         ending = await child.ended(code)
         if ending.has_lost_lease or self._heart.is_over(worker):
-            # The child, the spawner or the lease watch has ended it: whichever was first, no job did.
-            self._let_go.add(worker)
-        # The next child need not wait for this: if the store is away, it should be ready when the store is back.
-        self._keep(self._bury(worker, child, desk, ending))
+            # The child itself, the spawner or the lease watch has ended it, and not a job.
+            self._causes[worker] = None
+        # The next child does not wait for this: if the store is away, it should be ready when the store is back.
+        self._start(self._report_end(worker, child, serving, ending))
         return ending
 
-    async def _bury(self, worker: int, child: Child, desk: asyncio.Task[None], ending: Ending) -> None:
-        """Lets the last words of a child come to their end, and tells the store that it is gone."""
-        # First what the child asked for, then its end: a claim that came after would be lost until the lease ends. The
-        # stream ends with the child, unless something that it forked holds it open: then what it sent is here already.
-        await asyncio.wait([desk], timeout=STILL_OPEN_S)
-        desk.cancel()
-        await asyncio.wait([desk], timeout=LAST_WORD_S)
+    async def _report_end(self, worker: int, child: Child, serving: asyncio.Task[None], ending: Ending) -> None:
+        """Carries out the last calls of a child, and then reports its end to the store."""
+        # In this order: executions of a claim that came after the end would be held until the lease ends. The stream
+        # ends with the child, unless a process that it forked keeps it open: then all that it sent has arrived.
+        await asyncio.wait([serving], timeout=STILL_OPEN_S)
+        serving.cancel()
+        await asyncio.wait([serving], timeout=LAST_WORD_S)
         child.close()
         del self._children[worker]
         self._heart.remove(worker)
-        store = self._opened_store
+        store, cause = self._opened_store, self._causes.pop(worker, f"the worker process {ending}")
         if ending.is_in_order:
-            await worker_end.report_blocked(store, worker, child.blocked)
-            await worker_end.farewell(store, worker)
+            await worker_end.report_leave(store, worker, child.blocked)
         else:
-            cause, is_charged = self._causes.pop(worker, f"the worker process {ending}"), worker not in self._let_go
-            await worker_end.report_death(store, worker, cause, self._stopping, is_charged=is_charged)
-            self._let_go.discard(worker)
-        self._ours.discard(worker)
+            await worker_end.report_death(store, worker, cause, self._stopping)
+        self._unreported.discard(worker)
+
+    def _ours(self) -> list[int]:
+        return list(self._unreported)
 
     async def _join(self, child: Child, hello: Hello) -> int | None:
-        """Its number; None if we are to stop before the store has one for it."""
+        """The number of the new worker; None if we are told to stop before the store has given one."""
         if not await self._open(hello):
             return None
         newcomer = self._plan.newcomer(hello, child.pid, self._host)
@@ -342,42 +363,23 @@ class Supervisor:
                 return worker
         return None
 
-    async def _open(self, hello: Hello) -> bool:
-        """The first child says where the store is. If that is away, a worker has nothing better to do than to wait."""
-        async with self._opening:
-            while self._store is None:
-                if self._stopping.is_set():
-                    return False
-                try:
-                    self._store = await self._connect(hello.url)
-                except StoreUnavailable as error:
-                    if not error.may_pass:
-                        raise
-                    await self._pause(LONGEST_BACKOFF_S)
-            queues = None if self._plan.queues is None else list(self._plan.queues)
-            self._served = Served.one(hello.namespace, hello.app, queues, hello.jobs)
-            self._opened.set()
-        await self._usable.wait()
-        return True
-
     def _lost(self, worker: int, why: str) -> None:
         log.error("worker %d has lost its lease (%s): ending it, its executions go back uncharged", worker, why)
         if worker in self._children:
-            self._let_go.add(worker)
+            self._causes[worker] = None
             self._children[worker].kill()
 
     def _renewed(self, worker: int, until: float) -> None:
         if worker in self._children:
             self._children[worker].hold_until(until)
-            self._host.hold(self._children[worker], until)
 
     def _tell_trouble(self, why: str) -> None:
         """Sends the reason to the children: a child whose lease ends logs it."""
         for child in self._children.values():
-            child.send(f"{tether.TROUBLE}{why}".encode())
+            child.send(tether.TROUBLE + why.encode())
 
-    def _pids(self) -> dict[int, int]:
-        return {worker: child.pid for worker, child in self._children.items()}
+    def _states(self) -> dict[int, ProcessState]:
+        return {worker: self._host.state(child.pid) for worker, child in self._children.items()}
 
     async def _report_standstill(self, worker: int, why: str) -> None:
         if why:
@@ -385,12 +387,13 @@ class Supervisor:
         await self._opened_store.tell_standstill(worker, why)
 
     def _kill_at_standstill(self, worker: int, why: str) -> None:
-        self._causes[worker] = f"the worker process stood still for longer than its lease ({why}), and was killed"
+        cause = f"the worker process stood still for longer than its lease ({why}), and was killed"
+        self._causes.setdefault(worker, cause)
         self._children[worker].kill()
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:
-            log.warning("worker %d was asked to drain: waiting up to %g s for what runs", worker, self._plan.grace_s)
+            log.warning("worker %d was asked to drain: waiting up to %g s for it", worker, self._plan.grace_s)
             self._retired.add(worker)
             self._crew.dismiss(worker)
             self._children[worker].send(DRAIN)
@@ -400,9 +403,8 @@ class Supervisor:
         self._children[worker].send(FINISH)
 
     async def _has_work(self) -> bool:
-        """Whether something waits that a child of ours could take, if it had nothing else to do."""
-        assert self._served is not None
-        needs = await self._opened_store.needs_of_ready(self._served)
+        """Whether there are ready executions that an idle child of ours could take."""
+        needs = await self._opened_store.needs_of_ready(self._upkeep.served)
         return any(requirement.fits(one, requirement.encode(self._plan.offers)) for one in needs)
 
     async def _unblock(self, waited_s: float) -> None:

@@ -1,36 +1,48 @@
 """What ties a child process to its supervisor: neither outlives the other's intent.
 
 The kernel kills the child when its parent dies; should that be missed (the parent died before we asked for it), the
-pipe from the supervisor ends, and the child ends itself. Commands come down the same pipe, a line each, and so does
-until when the lease holds: if the supervisor stands still, its child lets go by itself before others take over. If it
-cannot, for a job holds the interpreter, the dead man's switch of the supervisor ends it.
+pipe from the supervisor ends, and the child ends itself. The supervisor also sends until when the lease holds: if the
+supervisor stands still, its child lets go of its executions before other workers take over. If a job holds the
+interpreter, so that the child cannot, the supervisor's spawner kills it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
 import math
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
-from rota.clock import SystemClock
+from rota.clock import Clock
 
 log = logging.getLogger("rota.engine")
 
 DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 79
 """Exit codes of a child. A job can end its process with any of them, so a child that leaves in order announces its code
-on its pipe first; an exit code that was not announced is a crash."""
+first; an exit code that was not announced is a crash."""
 
-UNTIL = "until "
-"""Before the end of the lease, as a line from the supervisor."""
-TROUBLE = "trouble "
+# Messages to a child. The first one is its place, in JSON.
+DRAIN = b"drain"
+FINISH = b"finish"
+"""Claim nothing more, and end when the running attempts have ended by themselves."""
+UNTIL = b"until "
+"""Before the end of the lease."""
+TROUBLE = b"trouble "
 """Before the reason why the supervisor cannot renew the lease at the moment."""
+# Messages from a child. The first one is its hello, in JSON.
+LEAVING = b"leaving"
+REPORT = b"blocked "
+"""Before the report of an attempt that holds the event loop beyond its time."""
+EXIT = b"exit "
+"""Before the exit code with which the child is about to leave."""
 _PR_SET_PDEATHSIG = 1
-_clock = SystemClock()
 
 
 def die_with(parent: int) -> None:
@@ -41,49 +53,70 @@ def die_with(parent: int) -> None:
         os._exit(ORPHANED)
 
 
-def follow(
-    fd: int, command: Callable[[str], None], lease_s: float, leave: Callable[[int], object] = os._exit
-) -> threading.Thread:
-    """Calls `command` for each line from the supervisor. Ends the process at the end of the pipe, and with
-    `leave(LEASE_LOST)` at the end of the lease."""
+class Tether:
+    """The child's ends of a pipe from the supervisor and a socket to it, for messages of one line each.
 
-    def listen() -> None:
-        lines, until, trouble = _Lines(fd), _clock.monotonic() + lease_s, ""
-        # What was said before is heard first: this thread may not have had its turn for longer than the lease.
-        while (line := lines.next(until)) is not None:
-            if line.startswith(UNTIL):
-                until, trouble = float(line.removeprefix(UNTIL)), ""
-            elif line.startswith(TROUBLE):
-                trouble = line.removeprefix(TROUBLE)
-            else:
-                command(line)
-        why = trouble or "the supervisor has not renewed it: it is stopped, or has no processor"
-        log.error("the lease of %g s has ended (%s): letting go of everything, uncharged", lease_s, why)
-        leave(LEASE_LOST)
+    They are separate, because asyncio drops data that it has received when a write to the same socket fails: an exit
+    code that the child announced would be lost.
+    """
 
-    thread = threading.Thread(target=listen, name="rota-tether", daemon=True)
-    thread.start()
-    return thread
-
-
-class _Lines:
-    """What comes down the pipe."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, words_fd: int, clock: Clock) -> None:
+        self._words_fd = words_fd
+        self._clock = clock
+        self._pipe = _take_standard_input()
         self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
+        self._poll.register(self._pipe, select.POLLIN)
         self._rest = b""
 
-    def next(self, until: float) -> str | None:
-        """The next line; None if none has come until then. Ends the process at the end of the pipe."""
+    def say(self, line: bytes) -> None:
+        with contextlib.suppress(ConnectionError):  # The supervisor is gone, which the reading thread sees as well.
+            os.write(self._words_fd, line + b"\n")
+
+    def announce(self, code: int) -> None:
+        """Says with which code the process is about to exit: the supervisor takes any other end for a crash."""
+        self.say(EXIT + str(code).encode())
+
+    def leave(self, code: int) -> NoReturn:
+        """Ends the process at once, from any thread."""
+        self.announce(code)
+        os._exit(code)
+
+    def next(self, until: float = math.inf) -> bytes | None:
+        """The next message; None if none has come until then. Ends the process if the supervisor is gone."""
         while b"\n" not in self._rest:
-            left_s = until - _clock.monotonic()
-            if not self._poll.poll(max(0, math.ceil(left_s * 1000))):
+            left_s = until - self._clock.monotonic()
+            if not self._poll.poll(None if until == math.inf else max(0, math.ceil(left_s * 1000))):
                 return None
-            piece = os.read(self._fd, 65536)
+            piece = os.read(self._pipe, 65536)
             if not piece:
                 os._exit(ORPHANED)
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
-        return line.strip().decode()
+        return line.strip()
+
+    def follow(self, obey: Callable[[bytes], None], lease_s: float) -> None:
+        """Starts a thread that calls `obey` with each command, and ends the process at the end of its lease."""
+        threading.Thread(target=self._listen, args=(obey, lease_s), name="rota-tether", daemon=True).start()
+
+    def _listen(self, obey: Callable[[bytes], None], lease_s: float) -> None:
+        until, trouble = self._clock.monotonic() + lease_s, ""
+        # Messages that have arrived are read first: this thread may not have had its turn for longer than the lease.
+        while (line := self.next(until)) is not None:
+            if line.startswith(UNTIL):
+                until, trouble = float(line.removeprefix(UNTIL)), ""
+            elif line.startswith(TROUBLE):
+                trouble = line.removeprefix(TROUBLE).decode()
+            else:
+                obey(line)
+        why = trouble or "the supervisor has not renewed it: it is stopped, or has no processor"
+        log.error("the lease of %g s has ended (%s): letting go of everything, uncharged", lease_s, why)
+        self.leave(LEASE_LOST)
+
+
+def _take_standard_input() -> int:
+    """Moves the pipe from the supervisor off standard input, where user code could read our commands away."""
+    pipe = os.dup(sys.stdin.fileno())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    return pipe

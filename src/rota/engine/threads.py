@@ -13,22 +13,21 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
+
 from rota.executors.process.fork_guard import Original
 
 T = TypeVar("T")
 
 
-class _Call:
+class _Call(msgspec.Struct, eq=False):
     """A function to call, and the future of the coroutine that waits for its result."""
 
-    __slots__ = ("function", "is_over", "result", "variables", "waiting")
-
-    def __init__(self, function: Callable[[], Any], waiting: asyncio.Future[None]) -> None:
-        self.function = function
-        self.waiting = waiting
-        self.variables = contextvars.copy_context()
-        self.result: Any = None
-        self.is_over = False
+    function: Callable[[], Any]
+    waiting: asyncio.Future[None]
+    variables: contextvars.Context = msgspec.field(default_factory=contextvars.copy_context)
+    result: Any = None
+    is_over: bool = False
 
 
 class Threads:
@@ -44,7 +43,7 @@ class Threads:
         self._busy = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        """What `function` returns; it must not raise. Raises RuntimeError if there is no thread for it.
+        """Returns the result of `function`, which must not raise. Raises RuntimeError if no thread can be started.
 
         A thread cannot be interrupted, so the first cancellation only means that the function was asked to stop, and
         its result is awaited. A second one ends the waiting.
@@ -74,7 +73,7 @@ class Threads:
             if not self._threads:
                 self._busy -= 1
                 raise
-            # The system gives us no more threads now: the call waits for one that we have.
+            # The system gives us no more threads now: the call waits for one of ours.
             return
         self._threads += 1
 

@@ -1,14 +1,12 @@
-"""Chores for everybody's executions; every node does them, any one node is enough.
+"""Chores for the executions of all workers. Every supervisor does them; one supervisor is enough.
 
-A cheap read says whether there is anything to do and when there will be, so idle nodes write nothing, and nobody polls
-for what is due: the database's index holds the future, and each node sleeps until its first instant. Wake-ups come from
-hints about what was scheduled for when.
+A cheap read says whether there is a chore to do and when the next one is due, so idle supervisors write nothing and
+sleep until then. A hint about an earlier execution wakes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
 
 from rota.clock import Clock
@@ -31,7 +29,7 @@ STREAM_SHARDS = 8
 
 
 class Upkeep:
-    """Promotes what is due, expires what is late, rescues what the dead held."""
+    """Promotes due executions, expires late ones, fires schedules, and rescues the executions of dead workers."""
 
     def __init__(
         self,
@@ -39,13 +37,13 @@ class Upkeep:
         clock: Clock,
         lease_s: float,
         poll_s: float,
-        served: Served | None = None,
-        found: Callable[[dict[int, int]], None] = lambda _: None,
-        ours: Callable[[], Sequence[int]] = tuple,
-        leads_all: bool = False,
-        steady_s: Callable[[], float] = lambda: math.inf,
+        *,
+        served: Served,
+        found: Callable[[dict[int, int]], None],
+        ours: Callable[[], Sequence[int]],
+        steady_s: Callable[[], float],
     ) -> None:
-        """`ours` are the workers whose end the caller reports itself. One that `leads_all` leaves no tick to others.
+        """`ours` are the workers whose end the caller reports itself.
 
         `steady_s()` says for how long the caller's own heartbeats have been written. After an outage of the database
         every lease has run out: no worker is declared dead before the live ones had a whole lease to renew theirs.
@@ -54,12 +52,12 @@ class Upkeep:
         self._clock = clock
         self._lease_s = lease_s
         self._poll_s = poll_s
-        self._served = served
+        self.served = served
+        """Whose ready executions to look for; `found(lanes)` is called with the answer."""
         self._found = found
         self._ours = ours
-        self._leads_all = leads_all
         self._steady_s = steady_s
-        self._shards: Sequence[tuple[int, int]] = upkeep.ALL_SHARDS if leads_all else schedule.share(0, ())
+        self._shards: Sequence[tuple[int, int]] = schedule.share(0, ())
         self._follow_at = 0.0
         self._follow_after = FIRST_ID
         self._turn = 0
@@ -75,7 +73,7 @@ class Upkeep:
             self.loop.wake.wake()
 
     async def step(self) -> float | None:
-        """One piece of every chore, so that a million due executions do not keep a dead worker's work waiting."""
+        """One piece of every chore, so that a million due executions do not delay the rescue from a dead worker."""
         chores = await self._look()
         self._notice_jump(chores.now)
         done = [0]
@@ -95,19 +93,18 @@ class Upkeep:
         is_settled = self._clock.monotonic() >= self._rescue_after and self._steady_s() >= self._lease_s
         if chores.dead_workers and is_settled:
             log_failures(await self._store.rescue(self._lease_s, chores.now, self._ours()))
-        # What came due meanwhile is not in the look that was taken before: look again.
+        # More may have become due since the look.
         return 0 if max(done) > 0 else self._delay_s(chores)
 
     async def _look(self) -> upkeep.Chores:
-        """One look for the whole node: what is ready for its workers is told to them, so that they need not ask.
+        """One look for all children: they are told which lanes have ready executions and need not look themselves.
 
-        Where much is dead and not vacuumed, to find the first that is ready is dear, and is done more rarely.
+        Dead rows that are not vacuumed make it slow to find the first ready row, and then that is done more rarely.
         """
         asked_at = self._clock.monotonic()
-        served = self._served if asked_at >= self._look_for_ready_at else None
+        served = self.served if asked_at >= self._look_for_ready_at else None
         chores = await self._store.look(self._lease_s, served, self._shards, self._ours())
-        if not self._leads_all:
-            self._shards = schedule.share(chores.workers, chores.places)
+        self._shards = schedule.share(chores.workers, chores.places)
         if served is not None:
             now = self._clock.monotonic()
             self._look_for_ready_at = now + min(LONGEST_PAUSE_S, LOOK_SHARE * (now - asked_at) - self._poll_s)
@@ -115,7 +112,7 @@ class Upkeep:
         return chores
 
     async def _fire(self) -> int:
-        """A piece of what is due; several at once while there is plenty, so that the server works while we decide."""
+        """Fires some due schedules. While there are many, in two streams: the database works while Python decides."""
         if self._has_plenty:
             done = sum(await asyncio.gather(*(self._stream() for _ in range(STREAMS))))
         else:
@@ -124,7 +121,8 @@ class Upkeep:
         return done
 
     async def _stream(self) -> int:
-        """One piece after the other for a moment. Few shards at a time: each costs a way past what was fired before."""
+        """Fires batch after batch for a moment, from few shards at a time: each shard has to skip the rows of schedules
+        that were fired before."""
         until, done = self._clock.monotonic() + STREAM_S, 0
         while True:
             last = await self._fire_some(STREAM_SHARDS)
@@ -133,16 +131,16 @@ class Upkeep:
                 return done
 
     async def _fire_some(self, number: int) -> int:
-        # Each time from another shard on, so that a crowd in one of them does not keep the others waiting.
+        # Starts at another shard each time, so that a full shard does not delay the others.
         first, among = self._turn, len(self._shards)
         self._turn = (first + (number if number < among else 1)) % among
         shards = [self._shards[(first + place) % among] for place in range(number)]
         return await self._store.fire(shards)
 
     def _notice_jump(self, now: int) -> None:
-        """If the store's clock jumped, leases mean nothing until every living worker had time to renew.
+        """If the store's clock has jumped, leases prove nothing until every live worker had time to renew its lease.
 
-        Whoever looks for the first time, or has not looked for a while, cannot tell and waits as well.
+        The first look, and a look after a long pause, cannot tell, and count as a jump.
         """
         monotonic = self._clock.monotonic()
         if self._seen is None or self._may_have_jumped(now - self._seen[0], monotonic - self._seen[1]):

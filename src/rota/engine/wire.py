@@ -1,141 +1,198 @@
-"""What travels between a child (`wire_client`) and its supervisor (`wire_server`): the verbs of a worker.
+"""The socket between a child and its supervisor, over which the child reaches the store.
 
-The child runs user code, which may keep the interpreter for as long as it likes, also in the middle of a write that
-holds a lock of the database. So the supervisor writes on the child's behalf.
+The child runs user code, which may keep the interpreter for as long as it likes, even in the middle of a write that
+holds a lock of the database. So the supervisor (`WireServer`) writes on behalf of the child (`WireClient`).
 
 A call is `[number, verb, arguments]`, an answer `[number, failure, result]`, both in msgpack behind four bytes of
-length. Hints come down the same way, as an answer to no call: one listener for each supervisor, not for each child.
-Only the verbs below can be called, and nothing that travels can carry code.
+length. Hints travel like the answer to no call: a supervisor has one listener for all of its children. Only the verbs
+of `engine.port.WorkerStore` can be called, and no message can carry code.
 
-Jobs can write to the child's end of the socket, so the supervisor trusts nothing that comes from it: a call has a
-maximum length, and no verb names a worker: all of them concern the worker that the child is.
+Jobs can write to the child's end of the socket, so the supervisor does not trust its messages: a call has a maximum
+length, and no verb names a worker, because the server is bound to the worker of its child.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import itertools
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import GenericAlias
+from typing import Any, get_type_hints
 
 import msgspec
 
-from rota.domain.breaker import Breaker
 from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreFull, StoreMismatch, StoreUnavailable
-from rota.domain.note import Piece, State
-from rota.domain.outcome import Outcome, Succeeded
-from rota.domain.requirement import Room
-from rota.domain.served import Served
-from rota.domain.usage import Usage
-from rota.engine.port import Attempts
-from rota.ops.claim import Claimed, Mark
+from rota.engine import tether
+from rota.engine.port import WorkerStore
 from rota.ops.finish import Finished
-from rota.ops.turn import Turned
 from rota.store.hints import Hint
+
+log = logging.getLogger("rota.engine")
 
 LENGTH = 4
 MOST_BYTES = 80 * 1024 * 1024
 """The longest call: the largest result that a setting allows (64 MiB), or a batch of 16 Mi characters of results,
 errors or checkpoints (`completer.MOST_BYTES`, `scribe.MOST_STATES`) at four bytes each, and 16 MiB for the rest."""
-REPORTING = ("finish_and_claim", "finish")
-NO_CALL = -1
 BUFFER = 1024 * 1024
+VERBS = [name for name in vars(WorkerStore) if not name.startswith("_")]
+Saw = Callable[[str, tuple[Any, ...], Any], None]
+"""Called with every verb that was carried out, its arguments and its answer."""
+_REPORTING = ("finish_and_claim", "finish")
+_NO_CALL = -1
 _FAILURES: dict[str, type[RotaError]] = {
     kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreFull, StoreMismatch, StoreError)
 }
-_encode = msgspec.msgpack.Encoder().encode
-
-
-class Report(msgspec.Struct, frozen=True, array_like=True):
-    """A `Finished` on its way. Of what is written, only that it is."""
-
-    id: str
-    fence: int
-    outcome: Outcome
-    jitter: float
-    is_written: bool = False
-    usage: Usage | None = None
-    breakers: tuple[Breaker, ...] = ()
-    pauses: bool = False
 
 
 class TooLong(Exception):
     """A frame above the limit. Nothing of it was read."""
 
 
-Success = tuple[str, int, str]
-"""The id, the fence and the result: of most attempts there is no more to say."""
-Reports = tuple[list[Success], list[Report]]
-VERBS: dict[str, tuple[Any, Any]] = {
-    "claim": (tuple[Served, int, list[Mark] | None, Room], Claimed),
-    "finish": (tuple[Reports], list[str]),
-    "finish_and_claim": (tuple[Reports, Served, int, list[Mark] | None, Room], Turned),
-    "write_notes": (tuple[list[Piece], list[State]], list[str]),
-    "drain": (tuple[()], None),
-    "tell_trouble": (tuple[dict[str, str]], None),
-    "reconcile": (tuple[list[str], Attempts], Attempts),
-    "has_ready": (tuple[Served], bool),
-    "cancels": (tuple[()], list[str]),
-    "holds_more": (tuple[list[str]], bool),
-}
-"""The verbs of `engine.port.WorkerStore`: the types of the arguments, and of the answer."""
-_takes = {verb: msgspec.msgpack.Decoder(takes) for verb, (takes, _) in VERBS.items()}
-_gives = {verb: msgspec.msgpack.Decoder(gives) for verb, (_, gives) in VERBS.items()}
-_call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
-_news = msgspec.msgpack.Decoder(list[Hint])
-_read_report = msgspec.msgpack.Decoder(Report)
-_answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
+class WireServer:
+    """Carries out the calls of one child until it hangs up. Calls may overtake each other, as within one process."""
+
+    def __init__(
+        self,
+        store: WorkerStore,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        saw: Saw = lambda verb, arguments, answer: None,
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._writer = writer
+        self._saw = saw
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Raises TooLong for a frame above the limit: it is not read, so the stream cannot be read any further."""
+        try:
+            while (data := await read_frame(self._reader, MOST_BYTES)) is not None:
+                call = asyncio.create_task(self._carry_out(data))
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
+        finally:
+            # Calls that arrived are carried out even if the child is gone: it held the lease when it made them.
+            await asyncio.gather(*self._calls, return_exceptions=True)
+            self._writer.close()
+
+    def tell(self, hints: Sequence[Hint]) -> None:
+        """Passes hints on to the child."""
+        self._write(answer(_NO_CALL, hints))
+
+    async def _carry_out(self, data: bytes) -> None:
+        try:
+            number, verb, arguments = read_call(data)
+        except (msgspec.MsgspecError, KeyError):
+            log.exception("a child sent a call that cannot be read; hanging up")
+            self._writer.close()
+            return
+        try:
+            result = await getattr(self._store, verb)(*arguments)
+            self._saw(verb, arguments, result)
+            reply = answer(number, result)
+        except Exception as error:
+            reply = failure(number, error)
+        self._write(reply)
+
+    def _write(self, frame: bytes) -> None:
+        with contextlib.suppress(ConnectionError, RuntimeError):  # The child is gone.
+            self._writer.write(frame)
 
 
-def call(number: int, name: str, arguments: tuple[Any, ...]) -> bytes:
-    if name in REPORTING:
-        arguments = (_reports(arguments[0]), *arguments[1:])
-    return _framed(_encode((number, name, arguments)))
+def _exit() -> None:
+    os._exit(tether.ORPHANED)
+
+
+class WireClient:
+    """Sends the verbs of `engine.port.WorkerStore` to the supervisor and waits for its answers."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, orphaned: Callable[[], None] = _exit
+    ) -> None:
+        """`orphaned` ends the process: without the supervisor it has no lease, and may do nothing more."""
+        self._reader = reader
+        self._writer = writer
+        self._orphaned = orphaned
+        self._numbers = itertools.count()
+        self._waiting: dict[int, tuple[str, asyncio.Future[Any]]] = {}
+        self.hear: Callable[[list[Hint]], None] = lambda _: None
+        """Called with the hints that the supervisor passes on."""
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> WireClient:
+        return cls(*await asyncio.open_unix_connection(sock=end, limit=BUFFER))
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
+        if verb not in VERBS:
+            raise AttributeError(verb)
+        return partial(self._ask, verb)
+
+    def close(self) -> None:
+        self._listening.cancel()
+        self._writer.close()
+
+    async def _ask(self, verb: str, *arguments: Any) -> Any:
+        number = next(self._numbers)
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting[number] = verb, waiting
+        self._writer.write(call(number, verb, arguments))
+        return await waiting
+
+    async def _listen(self) -> None:
+        try:
+            await self._hand_out()
+        except Exception:
+            # No call would be answered any more, while the supervisor kept renewing the lease.
+            log.exception("the answers of the supervisor cannot be read; ending")
+        self._orphaned()
+
+    async def _hand_out(self) -> None:
+        while (data := await read_frame(self._reader)) is not None:
+            number, failed, raw = _answer.decode(data)
+            if number == _NO_CALL:
+                self.hear(_hints.decode(raw))
+                continue
+            verb, waiting = self._waiting.pop(number)
+            if waiting.done():
+                continue  # The caller was cancelled meanwhile.
+            if failed is not None:
+                waiting.set_exception(_FAILURES.get(failed[0], RuntimeError)(failed[1]))
+            else:
+                waiting.set_result(_verbs[verb][1].decode(raw))
+
+
+def call(number: int, verb: str, arguments: tuple[Any, ...]) -> bytes:
+    if verb in _REPORTING:
+        arguments = ([shortened(one) for one in arguments[0]], *arguments[1:])
+    return _framed((number, verb, arguments))
 
 
 def read_call(data: bytes) -> tuple[int, str, tuple[Any, ...]]:
-    number, name, raw = _call.decode(data)
-    arguments = _takes[name].decode(raw)
-    if name in REPORTING:
-        arguments = (_all_finished(*arguments[0]), *arguments[1:])
-    return number, name, arguments
+    number, verb, raw = _call.decode(data)
+    return number, verb, _verbs[verb][0].decode(raw)
 
 
 def answer(number: int, result: Any) -> bytes:
-    return _framed(_encode((number, None, result)))
+    return _framed((number, None, result))
 
 
 def failure(number: int, error: Exception) -> bytes:
     code = error.code if isinstance(error, RotaError) else ""
-    return _framed(_encode((number, (code, str(error)), None)))
+    return _framed((number, (code, str(error)), None))
 
 
-def read_answer(data: bytes, names: dict[int, str]) -> tuple[int, Any]:
-    """The number of the call, and its result or the exception to raise."""
-    number, failed, raw = _answer.decode(data)
-    name = names.pop(number)
-    if failed is not None:
-        code, text = failed
-        return number, _FAILURES.get(code, RuntimeError)(text)
-    return number, _gives[name].decode(raw)
-
-
-def hints(news: Sequence[Hint]) -> bytes:
-    return _framed(_encode((NO_CALL, None, news)))
-
-
-def read_hints(data: bytes) -> list[Hint] | None:
-    """The hints in a frame; None if it is an answer."""
-    number, _, raw = _answer.decode(data)
-    return _news.decode(raw) if number == NO_CALL else None
-
-
-def report_line(finished: Finished) -> bytes:
-    """A report as one line of text, for the pipe beside the socket."""
-    return _encode(_report(finished)).hex().encode()
-
-
-def read_report(line: bytes) -> Finished:
-    return _finished(_read_report.decode(bytes.fromhex(line.decode())))
+def shortened(report: Finished) -> Finished:
+    """Without the parts that only the child needs. Of a result that is already written, the store needs no copy."""
+    if report.claim is None and report.written is None:
+        return report
+    return msgspec.structs.replace(report, claim=None, written=None if report.written is None else "")
 
 
 async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None) -> bytes | None:
@@ -149,36 +206,21 @@ async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None
         return None
 
 
-def _framed(data: bytes) -> bytes:
+def _framed(message: Any) -> bytes:
+    data = _encode(message)
     return len(data).to_bytes(LENGTH) + data
 
 
-def _reports(reports: Sequence[Finished]) -> Reports:
-    successes: list[Success] = []
-    others: list[Report] = []
-    for one in reports:
-        outcome = one.outcome
-        is_plain = type(outcome) is Succeeded and one.written is None and one.usage is None
-        if is_plain and not one.breakers and not one.pauses:
-            successes.append((one.id, one.fence, outcome.result))  # type: ignore[union-attr]
-        else:
-            others.append(_report(one))
-    return successes, others
+def _decoders(verb: str) -> tuple[msgspec.msgpack.Decoder[Any], msgspec.msgpack.Decoder[Any]]:
+    """For the arguments of a verb, and for its answer."""
+    types = get_type_hints(getattr(WorkerStore, verb))
+    gives = types.pop("return")
+    takes = GenericAlias(tuple, tuple(types.values()))
+    return msgspec.msgpack.Decoder(takes), msgspec.msgpack.Decoder(gives)
 
 
-def _all_finished(successes: list[Success], others: list[Report]) -> list[Finished]:
-    reports = [Finished(id, fence, Succeeded(result)) for id, fence, result in successes]
-    if others:
-        reports += map(_finished, others)
-    return reports
-
-
-def _report(finished: Finished) -> Report:
-    attempt = (finished.id, finished.fence, finished.outcome, finished.jitter)
-    return Report(*attempt, finished.written is not None, finished.usage, finished.breakers, finished.pauses)
-
-
-def _finished(report: Report) -> Finished:
-    attempt = (report.id, report.fence, report.outcome, report.jitter)
-    written = "" if report.is_written else None
-    return Finished(*attempt, "", written, report.usage, None, report.breakers, report.pauses)
+_encode = msgspec.msgpack.Encoder().encode
+_verbs = {verb: _decoders(verb) for verb in VERBS}
+_call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
+_hints = msgspec.msgpack.Decoder(list[Hint])

@@ -2,7 +2,7 @@
 
 Every attempt is a task that awaits its executor. It can be asked to stop, for one of five causes; then the task is
 cancelled. An attempt that does not stop within the grace is written off: its outcome is recorded, its slot is free
-again, and the process asks to be replaced, because the code may still be running in it.
+again, and the process asks to be replaced, because the code may still be attempt in it.
 
 An execution that was claimed ahead waits for a slot, but not for long: then it is given back, because another worker
 may have a free slot.
@@ -24,17 +24,13 @@ from rota.domain.errors import StoreError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.domain.usage import Usage
-from rota.engine import running as limits
+from rota.engine import attempt as limits
+from rota.engine.attempt import Attempt, Stop
+from rota.engine.capacity import Pace, ProcessCapacity
 from rota.engine.completer import Completer
-from rota.engine.pace import Pace
-from rota.engine.process_capacity import ProcessCapacity
-from rota.engine.running import Running, Stop
 from rota.engine.scribe import Scribe
-from rota.engine.slot_wait import SlotWait
 from rota.engine.threads import Threads
-from rota.engine.timers import PER_SECOND, Timers
-from rota.engine.watchdog import Watchdog
+from rota.engine.timers import PER_SECOND, SlotWait, Timers, Watchdog
 from rota.executors import capture
 from rota.executors.context import Context
 from rota.executors.function import described
@@ -66,9 +62,10 @@ class Worker:
         stop_grace_s: float = STOP_GRACE_S,
         blocked: Callable[[Finished], None] | None = None,
     ) -> None:
-        """Suspects run by `alone`, where they can do no harm.
+        """`alone` runs suspects, each in a process of its own.
 
-        `blocked` ends the process, in which an overdue task holds the event loop; it is not called on the loop.
+        `blocked` reports the attempt that holds the event loop beyond its time, and ends the process. It is called in a
+        thread.
         """
         self._targets = targets
         self._completer = completer
@@ -81,15 +78,15 @@ class Worker:
         self.processes = ProcessCapacity(targets, clock, alone)
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, Attempt] = {}
         self._waiting: OrderedDict[str, Claim] = OrderedDict()
         self._slot_wait = SlotWait(lambda: len(self._waiting), self._give_back)
         self._begins = True
         self._blocked = blocked
         self._watchdog = Watchdog(lambda: self._deadlines.first_at, self._culprit, self._end_blocked)
-        self._deadlines: Timers[str] = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
-        self._silences: Timers[str] = Timers(self._listen_for)
-        self._graces: Timers[str] = Timers(self._write_off)
+        self._deadlines = Timers(self._time_out, self._watchdog.wake if blocked else lambda: None)
+        self._silences = Timers(self._check_progress)
+        self._graces = Timers(self._write_off)
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self._original = Original()
@@ -100,7 +97,7 @@ class Worker:
 
     @property
     def free(self) -> int:
-        """Claims that it can take: none in a process that must be replaced."""
+        """How many claims it can take: none in a process that must be replaced."""
         held = len(self._running) + len(self._waiting)
         return 0 if self.is_tainted else self._concurrency + self._pace.ahead - held
 
@@ -112,7 +109,7 @@ class Worker:
         return [*self._running, *self._waiting, *self._telling]
 
     def take(self, claim: Claim) -> None:
-        """Begins an attempt, or keeps it until a slot is free."""
+        """Begins an attempt, or keeps the claim until a slot is free."""
         if not self._begins:
             self._report(claim, _NOT_BEGUN, None)
         elif len(self._running) < self._concurrency:
@@ -122,7 +119,7 @@ class Worker:
             self._slot_wait.add()
 
     def begin_no_more(self) -> None:
-        """What waits, and whatever comes, goes back to where it came from."""
+        """Gives back the claims that wait for a slot, and all that still arrive."""
         self._begins = False
         self._give_back(len(self._waiting))
         self.processes.give_up()
@@ -150,191 +147,186 @@ class Worker:
         context = Context(claim, deadline, target.completions)
         context.notes = self._scribe
         context.threads = self._threads
-        running = self._running[claim.id] = Running(claim, target, context, rules, limit)
-        running.task = self._loop.create_task(self._run(running), context=self._variables.copy())
+        attempt = Attempt(claim, target, context, rules, limit)
+        attempt.task = self._loop.create_task(self._run(attempt), context=self._variables.copy())
+        self._running[claim.id] = attempt
         self.processes.began(target)
         if target.begins_later:
-            self._await_place(running)
+            self._await_process(attempt)
         else:
-            self._arm(running, limit_s)
+            self._arm(attempt, limit_s)
 
-    def _await_place(self, running: Running) -> None:
-        """Until it begins, only the time for all attempts together runs."""
-        claim, since = running.claim, self._loop.time()
-        running.context.begun = lambda: self._begun(running, self._loop.time() - since)
-        if (left_s := limits.total_left_s(claim, running.rules)) is not None:
-            running.limit = Stop.TOTAL_TIMEOUT
-            running.bucket = self._deadlines.add(left_s, claim.id)
+    def _await_process(self, attempt: Attempt) -> None:
+        """While the attempt waits for a process, only the total timeout runs."""
+        claim, since = attempt.claim, self._loop.time()
+        attempt.context.begun = lambda: self._begun(attempt, self._loop.time() - since)
+        if (left_s := limits.total_left_s(claim, attempt.rules)) is not None:
+            attempt.limit = Stop.TOTAL_TIMEOUT
+            attempt.bucket = self._deadlines.add(left_s, claim.id)
 
-    def _begun(self, running: Running, waited_s: float) -> None:
-        """It has waited for a place until now, and that is not charged to the attempt."""
-        limit_s, limit = limits.limit(running.claim, running.rules, waited_s)
+    def _begun(self, attempt: Attempt, waited_s: float) -> None:
+        """The attempt has got its process, and its own timeout begins."""
+        limit_s, limit = limits.limit(attempt.claim, attempt.rules, waited_s)
         if limit_s is not None:
-            running.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
-        if running.stop is None and self._running.get(running.claim.id) is running:
-            if running.bucket >= 0:
-                self._deadlines.remove(running.bucket, running.claim.id)
-            running.limit = limit
-            self._arm(running, limit_s)
+            attempt.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
+        if attempt.stop is None and self._running.get(attempt.claim.id) is attempt:
+            if attempt.bucket >= 0:
+                self._deadlines.remove(attempt.bucket, attempt.claim.id)
+            attempt.limit = limit
+            self._arm(attempt, limit_s)
 
-    def _arm(self, running: Running, limit_s: float | None) -> None:
-        id, silence_s = running.claim.id, running.rules.progress_timeout_s
+    def _arm(self, attempt: Attempt, limit_s: float | None) -> None:
+        id, silence_s = attempt.claim.id, attempt.rules.progress_timeout_s
         if limit_s is not None:
-            running.bucket = self._deadlines.add(limit_s, id)
+            attempt.bucket = self._deadlines.add(limit_s, id)
         if silence_s is not None:
-            running.silence_bucket = self._silences.add(silence_s, id)
+            attempt.silence_bucket = self._silences.add(silence_s, id)
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""
         if (waiting := self._waiting.pop(id, None)) is not None:
             self._report(waiting, Cancelled() if cause is Stop.CANCEL else _NOT_BEGUN, None)
             return
-        running = self._running.get(id)
-        if running is None or running.stop is not None:
+        attempt = self._running.get(id)
+        if attempt is None or attempt.stop is not None:
             return
-        running.stop = cause
-        running.context._ask_to_stop()
-        running.grace_bucket = self._graces.add(running.target.grace_s + self._stop_grace_s, id)
-        if running.task is not None and running.has_begun:
-            running.task.cancel()
+        attempt.stop = cause
+        attempt.context._ask_to_stop()
+        attempt.grace_bucket = self._graces.add(attempt.target.grace_s + self._stop_grace_s, id)
+        if attempt.has_begun:
+            attempt.task.cancel()
 
     def stop_all(self, cause: Stop) -> None:
         for id in self.held():
             self.stop(id, cause)
 
     def close(self) -> None:
-        """Lets go of everything without a report: the lease is gone, others have it."""
+        """Ends all attempts without a report: the lease is lost, and other workers may run these executions."""
         self._watchdog.close()
         for timers in (self._deadlines, self._silences, self._graces):
             timers.close()
         self._slot_wait.close()
         self._waiting.clear()
-        for running in list(self._running.values()):
-            if running.task is not None:
-                running.task.cancel()
+        for attempt in list(self._running.values()):
+            attempt.task.cancel()
         self._running.clear()
         for target in self._targets.values():
             target.abandon()
         self._threads.close()
 
-    async def _run(self, running: Running) -> None:
+    async def _run(self, attempt: Attempt) -> None:
         outcome: Outcome
-        running.has_begun = True
+        attempt.has_begun = True
         try:
-            if running.stop is not None:
+            if attempt.stop is not None:
                 raise asyncio.CancelledError
-            outcome = await running.target.run(running.claim, running.context)
+            outcome = await attempt.target.run(attempt.claim, attempt.context)
         except asyncio.CancelledError as error:
-            outcome = _stopped(running, error)
+            outcome = _stopped(attempt, error)
         except BaseException as error:
-            log.exception("the executor of job %s failed", running.claim.job)
+            log.exception("the executor of job %s failed", attempt.claim.job)
             outcome = Failed(described(error))
-        self._end(running, outcome)
+        self._end(attempt, outcome)
 
-    def _end(self, running: Running, outcome: Outcome) -> None:
+    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
         self._original.end_copy()
-        id = running.claim.id
-        if self._running.get(id) is not running:
-            return  # Written off, or let go: its outcome has been recorded or belongs to somebody else.
+        id = attempt.claim.id
+        if self._running.get(id) is not attempt:
+            return  # Written off, so that its outcome is recorded, or closed.
         del self._running[id]
-        if running.bucket >= 0:
-            self._deadlines.remove(running.bucket, id)
-        if running.grace_bucket >= 0:
-            self._graces.remove(running.grace_bucket, id)
-        if running.silence_bucket >= 0:
-            self._silences.remove(running.silence_bucket, id)
-        self._say(running, outcome)
+        if attempt.bucket >= 0:
+            self._deadlines.remove(attempt.bucket, id)
+        if attempt.grace_bucket >= 0:
+            self._graces.remove(attempt.grace_bucket, id)
+        if attempt.silence_bucket >= 0:
+            self._silences.remove(attempt.silence_bucket, id)
+        self._report_end(attempt, outcome)
         self._pace.ended += 1
-        self.processes.ended(running.target)
+        self.processes.ended(attempt.target)
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
 
-    def _say(self, running: Running, outcome: Outcome) -> None:
-        """Reports the end. What the attempt keeps for the next one is written before: after the end it is refused."""
-        claim, context, scribe = running.claim, running.context, self._scribe
+    def _report_end(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Reports the outcome, after the checkpoint for the next attempt is written: the store refuses it later."""
+        claim, context, scribe = attempt.claim, attempt.context, self._scribe
         has_told = context.spoke or context.told
         if has_told:
             capture.finish(context)
-        context.notes = None  # A thread that it has left behind may go on to talk.
+        context.notes = None  # A thread that the job has left behind may still write to its log.
         if scribe is not None and has_told:
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):
-                self._telling[claim.id] = self._loop.create_task(self._say_after(running, outcome, scribe))
+                self._telling[claim.id] = self._loop.create_task(self._write_state(attempt, outcome, scribe))
                 return
-        self._report(claim, outcome, running.target, context.written, context.usage)
+        self._report(claim, outcome, attempt.target, context)
 
-    async def _say_after(self, running: Running, outcome: Outcome, scribe: Scribe) -> None:
-        claim, context = running.claim, running.context
-        with contextlib.suppress(StoreError):  # If the database is away, so is its chance to hear of the checkpoint.
+    async def _write_state(self, attempt: Attempt, outcome: Outcome, scribe: Scribe) -> None:
+        claim = attempt.claim
+        with contextlib.suppress(StoreError):  # While the database is away, the checkpoint cannot be written.
             while scribe.has_state(claim.id, claim.fence):
                 await scribe.flush()
         del self._telling[claim.id]
-        self._report(claim, outcome, running.target, context.written, context.usage)
+        self._report(claim, outcome, attempt.target, attempt.context)
         self._slot_freed()
 
     def _culprit(self) -> str | None:
-        """In the watchdog's thread: the attempt whose task holds the loop, if its time is over."""
+        """The attempt whose task holds the loop, if its time is over. Called in the watchdog's thread."""
         task, now = asyncio.current_task(self._loop), self._loop.time() * PER_SECOND
         try:
             held = [one for one in self._running.values() if one.task is task and 0 <= one.bucket <= now]
         except RuntimeError:
-            return None  # It changes meanwhile, so the loop is not held.
-        return held[0].claim.id if task is not None and held else None
+            return None  # The dictionary has changed meanwhile, so the loop is not held.
+        return held[0].claim.id if held else None
 
     def _end_blocked(self, id: str) -> None:
-        running = self._running.get(id)
-        if running is not None and self._blocked is not None:
-            timed_out = limits.timed_out(running.limit, running.rules)
-            claim, jitter, rules = running.claim, self._clock.random(), running.rules
-            about = (None, None, None, rules.breakers, rules.pauses)
-            self._blocked(Finished(claim.id, claim.fence, timed_out, jitter, claim.job, *about))
+        attempt = self._running.get(id)
+        if attempt is not None and self._blocked is not None:
+            self._blocked(self._finished(attempt.claim, limits.timed_out(attempt.limit, attempt.rules), attempt.target))
 
     def _time_out(self, id: str) -> None:
         self.stop(id, self._running[id].limit)
 
-    def _listen_for(self, id: str) -> None:
-        """Has it told anything meanwhile? Then its time runs from there."""
-        running = self._running[id]
-        left_s = limits.silence_left_s(running.rules, running.context)
+    def _check_progress(self, id: str) -> None:
+        """Stops an attempt that has reported no progress for too long. Its time runs from the last report."""
+        attempt = self._running[id]
+        left_s = limits.silence_left_s(attempt.rules, attempt.context, self._clock.monotonic())
         if left_s <= 0:
             self.stop(id, Stop.PROGRESS_TIMEOUT)
         else:
-            running.silence_bucket = self._silences.add(left_s, id)
+            attempt.silence_bucket = self._silences.add(left_s, id)
 
     def _write_off(self, id: str) -> None:
-        running = self._running.get(id)
-        if running is None:
+        attempt = self._running.get(id)
+        if attempt is None:
             return
         self.is_tainted = True
         self.begin_no_more()
-        grace_s = running.target.grace_s + self._stop_grace_s
-        log.warning("job %s did not stop within %g s; its process will be replaced", running.claim.job, grace_s)
-        self._end(running, _stopped(running, None))
+        grace_s = attempt.target.grace_s + self._stop_grace_s
+        log.warning("job %s did not stop within %g s; its process will be replaced", attempt.claim.job, grace_s)
+        self._end(attempt, _stopped(attempt, None))
 
-    def _report(
-        self,
-        claim: Claim,
-        outcome: Outcome,
-        target: Executor | None,
-        written: str | None = None,
-        usage: Usage | None = None,
-    ) -> None:
+    def _report(self, claim: Claim, outcome: Outcome, target: Executor | None, context: Context | None = None) -> None:
+        self._completer.add(self._finished(claim, outcome, target, context))
+
+    def _finished(
+        self, claim: Claim, outcome: Outcome, target: Executor | None, context: Context | None = None
+    ) -> Finished:
         rules = DEFAULT_RULES if target is None else target.rules
-        about = (written, usage, None if type(outcome) is Succeeded else claim, rules.breakers, rules.pauses)
-        jitter = 0.0 if type(outcome) is Succeeded else self._clock.random()
-        report = Finished(claim.id, claim.fence, outcome, jitter, claim.job, *about)
-        self._completer.add(report)
+        written, usage = (None, None) if context is None else (context.written, context.usage)
+        is_success = type(outcome) is Succeeded
+        about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses)
+        return Finished(claim.id, claim.fence, outcome, 0.0 if is_success else self._clock.random(), claim.job, *about)
 
 
-def _stopped(running: Running, error: BaseException | None) -> Outcome:
+def _stopped(attempt: Attempt, error: BaseException | None) -> Outcome:
     """The outcome of an attempt that ended because it was asked to."""
-    match running.stop:
+    match attempt.stop:
         case Stop.CANCEL:
             return Cancelled()
         case Stop.DRAIN:
             return GivenBack(Reason.DRAINED)
         case Stop.TIMEOUT | Stop.TOTAL_TIMEOUT | Stop.PROGRESS_TIMEOUT:
-            return limits.timed_out(running.stop, running.rules)
+            return limits.timed_out(attempt.stop, attempt.rules)
         case None:
             return Failed(described(error or asyncio.CancelledError()))

@@ -18,39 +18,33 @@ log = logging.getLogger("rota.engine")
 LAST_WORD_S = 10.0
 
 
-async def farewell(store: SupervisorStore, worker: int) -> None:
-    """The worker leaves in order. If the store is out of reach, its lease ends by itself."""
+async def report_leave(store: SupervisorStore, worker: int, blocked: Finished | None) -> None:
+    """The worker leaves in order. If the store is out of reach, its lease ends by itself.
+
+    `blocked` is the outcome of the attempt that held the event loop beyond its time, if there is one. The other
+    executions of that process return to the queue.
+    """
+    if blocked is not None:
+        log.error("execution %s held its worker process beyond its time; the process is replaced", blocked.id)
+        with contextlib.suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(LAST_WORD_S):
+                await store.for_worker(worker).finish([blocked])
     with contextlib.suppress(StoreError):
         await store.leave(worker)
 
 
-async def report_blocked(store: SupervisorStore, worker: int, report: Finished | None) -> None:
-    """Writes the outcome of the attempt that held the event loop beyond its time, if there is one.
-
-    The other executions of that process return to the queue when its worker leaves.
-    """
-    if report is None:
-        return
-    log.error("execution %s held its worker process beyond its time; the process is replaced", report.id)
-    with contextlib.suppress(TimeoutError, StoreError):
-        async with asyncio.timeout(LAST_WORD_S):
-            await store.for_worker(worker).finish([report])
-
-
-async def report_death(
-    store: SupervisorStore, worker: int, cause: str, stopping: asyncio.Event, *, is_charged: bool
-) -> None:
-    """Declares the worker dead, or gives its executions back if its end was not their fault.
+async def report_death(store: SupervisorStore, worker: int, cause: str | None, stopping: asyncio.Event) -> None:
+    """Declares the worker dead, or gives its executions back uncharged if there is no cause.
 
     Repeated until the store has written it: otherwise the worker is rescued after its lease, and a rescue always
     charges a crash.
     """
-    if is_charged:
+    if cause is not None:
         log.error("%s", cause)
     backoff_s = FIRST_BACKOFF_S
     while True:
         try:
-            if is_charged:
+            if cause is not None:
                 death = await store.declare_dead(worker, cause)
                 log_failures(death)
                 if returned := death.executions - len(death.failures):

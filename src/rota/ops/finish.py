@@ -42,7 +42,7 @@ DEFAULT_RULES = Rules()
 _id = attrgetter("id")
 
 
-class Finished(msgspec.Struct, frozen=True):
+class Finished(msgspec.Struct, frozen=True, array_like=True):
     """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy.
 
     `job`, and `claim` if the attempt has not succeeded, are for the worker's log.

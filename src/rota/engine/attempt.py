@@ -1,11 +1,11 @@
-"""One attempt in progress: what it runs by, how long it may take, and why it is asked to stop."""
+"""An attempt that a worker runs: its rules, how long it may take, and why it is asked to stop."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from enum import Enum
 
-from rota.clock import SystemClock
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.instant import MICROSECONDS
@@ -13,8 +13,6 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import TimedOut
 from rota.executors.context import Context
 from rota.executors.port import Executor
-
-_monotonic = SystemClock().monotonic
 
 
 class Stop(Enum):
@@ -27,37 +25,25 @@ class Stop(Enum):
     DRAIN = "drain"
 
 
-class Running:
-    """One attempt, as the worker that runs it has it."""
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One attempt in progress."""
 
-    __slots__ = (
-        "bucket",
-        "claim",
-        "context",
-        "grace_bucket",
-        "has_begun",
-        "limit",
-        "rules",
-        "silence_bucket",
-        "stop",
-        "target",
-        "task",
-    )
-
-    def __init__(self, claim: Claim, target: Executor, context: Context, rules: Rules, limit: Stop) -> None:
-        self.claim = claim
-        self.target = target
-        self.context = context
-        self.rules = rules
-        """The target's rules with the overrides of the execution."""
-        self.limit = limit
-        """Which of its timers comes first."""
-        self.task: asyncio.Task[None] | None = None
-        self.has_begun = False
-        """Whether the task has run its first step. One that is cancelled before never runs at all."""
-        self.stop: Stop | None = None
-        """Why it was asked to stop, if it was."""
-        self.bucket = self.grace_bucket = self.silence_bucket = -1
+    claim: Claim
+    target: Executor
+    context: Context
+    rules: Rules
+    """The target's rules with the overrides of the execution."""
+    limit: Stop
+    """Which of its timeouts comes first."""
+    task: asyncio.Task[None] = field(init=False)
+    has_begun: bool = False
+    """Whether the task has run its first step. A task that is cancelled before that never runs at all."""
+    stop: Stop | None = None
+    """Why the attempt was asked to stop, if it was."""
+    bucket: int = -1
+    grace_bucket: int = -1
+    silence_bucket: int = -1
 
 
 def timed_out(limit: Stop, rules: Rules) -> TimedOut:
@@ -70,21 +56,24 @@ def timed_out(limit: Stop, rules: Rules) -> TimedOut:
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
 
 
-def silence_left_s(rules: Rules, context: Context) -> float:
-    """How much longer an attempt may tell nothing, when the time that it had for its first word is over."""
+def silence_left_s(rules: Rules, context: Context, now: float) -> float:
+    """How much longer an attempt may report no progress, after the time for its first report is over.
+
+    `now` is a monotonic time.
+    """
     limit_s, told_at = rules.progress_timeout_s, context.told_at
-    return 0.0 if limit_s is None or told_at is None else told_at + limit_s - _monotonic()
+    return 0.0 if limit_s is None or told_at is None else told_at + limit_s - now
 
 
 def total_left_s(claim: Claim, rules: Rules) -> float | None:
     """How much of the time for all attempts together was left when this one was claimed."""
     total_s = rules.total_timeout_s
-    # The database's clock may have gone back since the first start; that gives nobody more time than there is.
+    # The database's clock may have been set back since the first start; that does not extend the time.
     return None if total_s is None else total_s - max(0, claim.started_at - claim.first_start_at) / MICROSECONDS
 
 
 def limit(claim: Claim, rules: Rules, waited_s: float = 0.0) -> tuple[float | None, Stop]:
-    """How long this attempt may take, and which of the two timers says so; the wait for a place counts for one."""
+    """How long this attempt may take, and which timeout says so. The wait for a process counts for the total only."""
     timeout_s, left_s = rules.timeout_s, total_left_s(claim, rules)
     if left_s is None:
         return timeout_s, Stop.TIMEOUT

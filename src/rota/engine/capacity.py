@@ -1,8 +1,4 @@
-"""For how many more jobs that run in processes of their own a worker should claim.
-
-Jobs of a pool are bounded by its processes. Commands are bounded by nothing but the worker's slots, until one cannot be
-started: then, as with a pool that cannot start processes, none is claimed for a while, and then one.
-"""
+"""How many executions a worker should claim."""
 
 from __future__ import annotations
 
@@ -12,14 +8,58 @@ from collections.abc import Mapping
 
 from rota.clock import Clock
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
-from rota.engine.pace import Pace
 from rota.executors.port import Executor, Processes
 
+HORIZON_S = 0.03
+GATHER_S = 0.003
+MOST_PER_SLOT = 6
 MOST_WORDS = 200
 
 
+class Pace:
+    """How many executions to claim beyond the free slots, from the number of attempts that have ended lately.
+
+    While a claim is on its way the slots of a fast worker run dry, and many small claims cost more than a few large
+    ones. So a worker whose attempts are short claims ahead as many as it will begin within `HORIZON_S`.
+    """
+
+    def __init__(self, clock: Clock, concurrency: int) -> None:
+        self._clock = clock
+        self._concurrency = concurrency
+        self._since = clock.monotonic()
+        self.ended = 0
+        self.ahead = 0
+        """Claims that may wait in this process until a slot is free."""
+
+    @property
+    def worthwhile(self) -> int:
+        """How many executions a claim should bring while there is plenty of work: half of what the worker may hold if
+        it claims ahead, nearly all of it otherwise."""
+        places = self._concurrency + self.ahead
+        return max(1, places // 2 if self.ahead else places * 9 // 10)
+
+    @property
+    def gather_s(self) -> float:
+        """How long a claim may wait until it is worthwhile."""
+        return HORIZON_S / 2 if self.ahead else GATHER_S
+
+    def measure(self) -> None:
+        """To be called before each claim."""
+        now = self._clock.monotonic()
+        elapsed_s = now - self._since
+        if elapsed_s < HORIZON_S:
+            return
+        soon = int(self.ended * HORIZON_S / elapsed_s)
+        self._since, self.ended = now, 0
+        self.ahead = min(soon, MOST_PER_SLOT * self._concurrency) if soon >= self._concurrency else 0
+
+
 class ProcessCapacity:
-    """All processes that the executors of a worker share: its pools, and its commands."""
+    """For how many more jobs that run in processes of their own a worker should claim.
+
+    A pool bounds its jobs by its number of processes. Commands are bounded by the worker's slots only, until one cannot
+    be started: then, as with a pool that cannot start processes, the worker claims none for a while, and then one.
+    """
 
     def __init__(
         self, targets: Mapping[str, Executor], clock: Clock, alone: Mapping[str, Executor] | None = None
@@ -30,7 +70,7 @@ class ProcessCapacity:
         self._to_close = self._known | suspects
         self._paces = {one: Pace(clock, one.most) for one in self._known if one.most is not None}
         self._inside: Counter[Processes] = Counter()
-        """How many attempts are in a process, or wait for one."""
+        """How many attempts run in a process, or wait for one."""
 
     def room(self) -> Room:
         """To be called before each claim."""
