@@ -11,7 +11,7 @@ from rota.cli import output, params, text
 from rota.cli.database import Database, with_database
 
 if TYPE_CHECKING:
-    from rota.store.timetable import ScheduleRow
+    from rota.store.schedule_reader import ScheduleRow
 
 MOST = 10_000
 

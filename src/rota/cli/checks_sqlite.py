@@ -11,7 +11,7 @@ from rota.cli.database import Database
 from rota.domain import duration
 
 if TYPE_CHECKING:
-    from rota.store.health import Health
+    from rota.store.sqlite.health import Health
 
 LARGE_WAL = 256 * 1024 * 1024
 LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
@@ -21,7 +21,8 @@ SLOW_WRITE_S = 0.1
 
 def database(database: Database) -> list[Finding]:
     from rota.domain.errors import StoreUnavailable
-    from rota.store import health, readonly
+    from rota.store import readonly
+    from rota.store.sqlite import health
 
     path = readonly.file_of(database.settings.url)
     if not Path(path).exists():

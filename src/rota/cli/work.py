@@ -185,8 +185,8 @@ async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
     import asyncio
 
     from rota.engine.async_store import AsyncStore
-    from rota.store.keeping import open_keeper
     from rota.store.opening import open_store
+    from rota.store.partitions import open_keeper
 
     about = partial(open_store, clock=clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
     return AsyncStore(await asyncio.to_thread(about, url), clock, open_keeper(url, clock), settings.retention_days)

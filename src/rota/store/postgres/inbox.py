@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.clock import MACHINE
+from rota.store.pending_call import MOST_ROWS, PendingCall
 from rota.store.port import declared
-from rota.store.work import MOST_ROWS, Work
 
 MOST_IN_GROUP = 256
 MOST_GROUPS = 2
@@ -24,7 +24,7 @@ class Inbox:
 
     def __init__(self, hire: Callable[[], None]) -> None:
         self._hire = hire
-        self._works: deque[Work] = deque()
+        self._works: deque[PendingCall] = deque()
         self._changed = threading.Condition()
         self._free = 0
         self._groups: Counter[Callable[..., Any]] = Counter()
@@ -35,7 +35,7 @@ class Inbox:
         """Whether nobody waits; a look without the lock."""
         return not self._works
 
-    def put(self, work: Work) -> bool:
+    def put(self, work: PendingCall) -> bool:
         """False if nothing is taken any more."""
         with self._changed:
             if self._is_closed:
@@ -48,7 +48,7 @@ class Inbox:
             self._hire()
         return True
 
-    def take(self) -> list[Work]:
+    def take(self) -> list[PendingCall]:
         """The next call, or group of calls; empty at the end."""
         with self._changed:
             while True:
@@ -60,14 +60,14 @@ class Inbox:
                 self._changed.wait(self._pause_s())
                 self._free -= 1
 
-    def done(self, group: list[Work]) -> None:
+    def done(self, group: list[PendingCall]) -> None:
         """To be called by the taker when a group has been dealt with."""
         with self._changed:
             self._groups[group[0].op] -= 1
             if self._works and self._free:
                 self._changed.notify()
 
-    def close(self) -> list[Work]:
+    def close(self) -> list[PendingCall]:
         """Nothing is taken any more; returns what nobody will take."""
         with self._changed:
             self._is_closed = True
@@ -81,7 +81,7 @@ class Inbox:
         first = min((work.not_before for work in self._works if work.not_before), default=None)
         return None if first is None else max(0.001, first - MACHINE.monotonic())
 
-    def _next(self) -> list[Work]:
+    def _next(self) -> list[PendingCall]:
         now = MACHINE.monotonic()
         for index, work in enumerate(self._works):
             if work.not_before > now:
@@ -95,9 +95,9 @@ class Inbox:
                 return self._gathered(work.op, now)
         return []
 
-    def _gathered(self, op: Callable[..., Any], now: float) -> list[Work]:
-        group: list[Work] = []
-        others: deque[Work] = deque()
+    def _gathered(self, op: Callable[..., Any], now: float) -> list[PendingCall]:
+        group: list[PendingCall] = []
+        others: deque[PendingCall] = deque()
         rows = 0
         for work in self._works:
             fits = work.op is op and work.not_before <= now and len(group) < MOST_IN_GROUP and rows < MOST_ROWS

@@ -38,7 +38,8 @@ SETTINGS: dict[str, str] = {
     "default_transaction_isolation": "read committed",
 }
 _ALWAYS = ("idle_in_transaction_session_timeout", "default_transaction_isolation")
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW = " ".join(("SELECT", CLOCK))
 _TEXT_OID, _UUID_OID = 25, 2950
 
 

@@ -55,7 +55,7 @@ def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
     """Brings the database up to date, with the days ahead; does not write if it already is."""
     done = _apply(link, schema, clock) if migrate.pending(applied(link.connection, schema), "postgres") else []
     if FIRST not in {migration.number for migration in done}:
-        partitions.prepare(link, schema, clock, is_new=False)
+        partitions.prepare(link, schema, clock)
     return done
 
 
@@ -82,7 +82,7 @@ def _apply_in_turn(link: Link, schema: str, clock: Clock) -> list[Migration]:
             done.append(migration)
         if FIRST in {migration.number for migration in done}:
             # Before anybody can put a row of today where no day's partition has it.
-            partitions.prepare(link, schema, clock, is_new=True)
+            partitions.prepare_new(link, schema, clock)
     return done
 
 

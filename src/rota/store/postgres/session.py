@@ -22,7 +22,7 @@ from psycopg.adapt import Transformer
 from rota.clock import Clock, SystemClock
 from rota.store import records, statements
 from rota.store.port import Row
-from rota.store.postgres.link import Link, checked
+from rota.store.postgres.link import CLOCK, Link, checked
 from rota.store.session import Session
 
 T = TypeVar("T")
@@ -32,7 +32,6 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
 _LIST = re.compile(r":(\w+) AS (\w+)\[\]")
 _NOW = re.compile(r":now\b")
-_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -57,7 +56,7 @@ class Statement(msgspec.Struct, frozen=True):
 @cache
 def load(schema: str, *, is_live: bool = True) -> dict[str, Statement]:
     """By name. `:clock` is the database's clock while the statement runs; a test's time stands still meanwhile."""
-    clock = _CLOCK if is_live else ":now"
+    clock = CLOCK if is_live else ":now"
     return {
         name: _statement(name, tuple(text.replace(":clock", clock) for text in texts))
         for name, texts in statements.load("postgres", schema).items()
@@ -77,7 +76,7 @@ def _statement(name: str, texts: tuple[str, ...]) -> Statement:
 
 
 def _with_alone(name: str, text: str) -> Text:
-    return msgspec.structs.replace(_numbered(name, text), alone=_numbered(f"{name}_alone", _NOW.sub(_CLOCK, text)))
+    return msgspec.structs.replace(_numbered(name, text), alone=_numbered(f"{name}_alone", _NOW.sub(CLOCK, text)))
 
 
 def _numbered(name: str, text: str) -> Text:

@@ -23,6 +23,7 @@ import psycopg
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
 from rota.store.hints import Bus, Hint
+from rota.store.pending_call import FIRST_PAUSE_S, PendingCall
 from rota.store.port import Submitted, Tx, View, declared
 from rota.store.postgres import migrate as postgres_migrate
 from rota.store.postgres import url as postgres_url
@@ -33,7 +34,6 @@ from rota.store.postgres.inbox import Inbox
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.writer import Patience, Writer
-from rota.store.work import FIRST_PAUSE_S, Work
 
 log = logging.getLogger("rota.store")
 
@@ -80,13 +80,13 @@ class PostgresStore:
         _open_stores.add(self)
 
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
-        work = Work(op, args, kwargs, Submitted())
+        work = PendingCall(op, args, kwargs, Submitted())
         self._send(work)
         assert work.future is not None
         return work.future
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        work = Work(op, args, kwargs)
+        work = PendingCall(op, args, kwargs)
         if self._do_it_here(work):
             return cast("T", work.answer())
         self._send(work)
@@ -149,7 +149,7 @@ class PostgresStore:
         self._closing.set()
         cast("PostgresBus", self.bus).abandon()
 
-    def _do_it_here(self, work: Work) -> bool:
+    def _do_it_here(self, work: PendingCall) -> bool:
         """In the caller's own thread, if nobody else wants anything: two hops between threads are a third of the way.
 
         Several callers at once are better served together.
@@ -167,7 +167,7 @@ class PostgresStore:
         finally:
             self._alone.release()
 
-    def _send(self, work: Work) -> None:
+    def _send(self, work: PendingCall) -> None:
         if self._closing.is_set():
             raise StoreUnavailable("the store is closed")
         if self._inline:

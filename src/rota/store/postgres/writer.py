@@ -18,12 +18,12 @@ import psycopg
 from rota.clock import MACHINE, Clock
 from rota.domain.errors import CommitUnknown, StoreError, StoreFull, StoreUnavailable
 from rota.store.hints import Hint
+from rota.store.pending_call import PendingCall
 from rota.store.port import NotNow, declared
 from rota.store.postgres.errors import Remedy, first_line, remedy, translated
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.url import Address
-from rota.store.work import Work
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
@@ -73,10 +73,10 @@ class Writer:
         self._link: Link | None = None
         self._session: PostgresSession | None = None
         self._in_doubt = False
-        self._postponed: list[Work] = []
+        self._postponed: list[PendingCall] = []
         self.closing = threading.Event()
 
-    def perform(self, group: list[Work]) -> list[Work]:
+    def perform(self, group: list[PendingCall]) -> list[PendingCall]:
         """Runs the group in one transaction and tells every caller how its operation ended.
 
         Returns those that must be tried again, because somebody holds what they need.
@@ -101,7 +101,7 @@ class Writer:
             self._link.close()
         self._link = self._session = None
 
-    def _carry_out(self, group: list[Work], patience: Patience) -> bool:
+    def _carry_out(self, group: list[PendingCall], patience: Patience) -> bool:
         """Until it is done, refused or hopeless. False if a group must be run one by one; nothing was done then."""
         while True:
             try:
@@ -122,7 +122,7 @@ class Writer:
                     self._link.give_up_at = None
             patience.pause()
 
-    def _try(self, group: list[Work], patience: Patience) -> bool:
+    def _try(self, group: list[PendingCall], patience: Patience) -> bool:
         link, session = self._timed(min(work.asked_at for work in group))
         if declared(group[0].op).is_repeatable and not link.is_pooled:
             return self._try_alone(session, group)
@@ -154,7 +154,7 @@ class Writer:
             work.end()
         return True
 
-    def _try_alone(self, session: PostgresSession, group: list[Work]) -> bool:
+    def _try_alone(self, session: PostgresSession, group: list[PendingCall]) -> bool:
         """One statement, which is its own transaction and does no harm if it is carried out twice."""
         (work,) = group
         if work.is_begun or work.begin():
@@ -163,7 +163,7 @@ class Writer:
             work.end()
         return True
 
-    def _try_at_once(self, session: PostgresSession, group: list[Work]) -> bool:
+    def _try_at_once(self, session: PostgresSession, group: list[PendingCall]) -> bool:
         """The whole group as one statement, if there is such a form; False if it must be run in full."""
         known = declared(group[0].op).one_statement
         if known is None:
@@ -213,7 +213,7 @@ class Writer:
             self._session = PostgresSession(self._link, self._address.schema, self._clock)
         return self._link, self._session
 
-    def _run(self, session: PostgresSession, works: list[Work]) -> bool:
+    def _run(self, session: PostgresSession, works: list[PendingCall]) -> bool:
         """False if the operation refused; the error is with the work then, unless there were several."""
         together = declared(works[0].op).together if len(works) > 1 else None
         try:
@@ -237,14 +237,14 @@ class Writer:
             return self._refused(works, error)
         return True
 
-    def _put_off(self, work: Work, error: NotNow) -> None:
+    def _put_off(self, work: PendingCall, error: NotNow) -> None:
         if MACHINE.monotonic() - work.asked_at < self._busy_s and not self.closing.is_set():
             work.postpone()
             self._postponed.append(work)
         else:
             self._fail([work], self._tried(error))
 
-    def _refused(self, works: list[Work], error: BaseException) -> bool:
+    def _refused(self, works: list[PendingCall], error: BaseException) -> bool:
         if len(works) == 1:
             # What is being repeated may be refused because of itself: it took the key, or the last place in the queue.
             works[0].error = self._unknown(f"the repeat was refused: {error}") if self._in_doubt else error
@@ -292,7 +292,7 @@ class Writer:
             self.let_go()
         return wanted is not Remedy.NONE and not self.closing.is_set()
 
-    def _those_who_wait(self, group: list[Work], error: psycopg.Error, *, can_pass: bool) -> list[Work]:
+    def _those_who_wait(self, group: list[PendingCall], error: psycopg.Error, *, can_pass: bool) -> list[PendingCall]:
         """The callers who have patience left. The others are told what went wrong: nothing was done for them."""
         now = MACHINE.monotonic()
         patience_s = self._busy_s + (LAST_LOOK_S if self._in_doubt else 0.0)
@@ -312,7 +312,7 @@ class Writer:
             except psycopg.Error:
                 self.let_go()
 
-    def _fail(self, group: list[Work], error: BaseException) -> None:
+    def _fail(self, group: list[PendingCall], error: BaseException) -> None:
         for work in group:
             if not work.is_ended and (work.is_begun or work.begin()):
                 work.error = error

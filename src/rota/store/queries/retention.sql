@@ -57,7 +57,7 @@ SELECT x.namespace, x.app, x.job, x.queue, f.finished_at - f.finished_at % 36000
        CAST(coalesce(sum(GREATEST(0, f.finished_at - f.started_at)), 0) AS bigint),
        coalesce(max(GREATEST(0, f.finished_at - f.started_at)), 0)
 FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
-WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid)
+WHERE PRUNED(x, f)
 GROUP BY 1, 2, 3, 4, 5, 6
 ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
     executions = summary.executions + excluded.executions, ran_us = summary.ran_us + excluded.ran_us,
@@ -68,7 +68,7 @@ ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
 UPDATE tick SET ended = f.status
 FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
 JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.namespace
-WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.schedule IS NOT NULL
+WHERE PRUNED(x, f) AND x.schedule IS NOT NULL
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
 -- name: lines_in_history
@@ -83,6 +83,16 @@ DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM note WHERE id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
+
+-- name: forget_day @postgres
+-- The tables without partitions that have rows about the executions of a day.
+DELETE FROM note n WHERE n.id >= :low AND n.id < :high
+  AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = n.id);
+DELETE FROM expiry e WHERE e.id >= :low AND e.id < :high
+  AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = e.id)
+
+-- name: executions_between @postgres
+SELECT count(*) FROM execution WHERE id >= :low AND id < :high
 
 -- name: shorten_history
 DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (

@@ -22,6 +22,7 @@ from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreError, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus
+from rota.store.pending_call import MOST_ROWS, PendingCall
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
 from rota.store.sqlite.bus import SilentBus, SqliteBus
@@ -37,7 +38,6 @@ from rota.store.sqlite.file import (
     translated,
 )
 from rota.store.sqlite.session import SqliteSession
-from rota.store.work import MOST_ROWS, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,12 +73,12 @@ class SqliteStore:
         self.gate = fork.Gate()
         self._open()
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
-        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[PendingCall | None] = queue.SimpleQueue()
         self._company = 0
         self._patience_s = 0.0
         self._closed = False
         self._awaits_turn = False
-        self._set_aside: Work | None = None
+        self._set_aside: PendingCall | None = None
         self._probe: sqlite3.Connection | None = None
         self._probes = 0
         self.bus: Bus = SilentBus() if self.path == MEMORY else SqliteBus(self._file, self.clock)
@@ -92,7 +92,7 @@ class SqliteStore:
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        work = Work(op, args, kwargs, Submitted())
+        work = PendingCall(op, args, kwargs, Submitted())
         self._send(work)
         assert work.future is not None
         return work.future
@@ -102,7 +102,7 @@ class SqliteStore:
             return self.submit(op, *args, **kwargs).result()
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        work = Work(op, args, kwargs)
+        work = PendingCall(op, args, kwargs)
         if not self._write_here(work):
             self._refuse_reentry()
             self._send(work)
@@ -110,7 +110,7 @@ class SqliteStore:
                 raise self.too_busy()
         return cast("T", work.answer())
 
-    def _write_here(self, work: Work) -> bool:
+    def _write_here(self, work: PendingCall) -> bool:
         """Runs the operation in the calling thread; False if it must wait, or would keep others waiting."""
         if not self._callers_write or self._writing.locked() or not self._inbox.empty() or work.is_large:
             return False
@@ -134,7 +134,7 @@ class SqliteStore:
                 "accepted. Set a flag in the handler, and enqueue when it has returned"
             )
 
-    def _send(self, work: Work) -> None:
+    def _send(self, work: PendingCall) -> None:
         if self._inline:
             with self._lock:
                 self._commit([work])
@@ -254,11 +254,11 @@ class SqliteStore:
                 self._commit(group, self._gather_late)
             self._patience_s = min(LONGEST_PATIENCE_S, self.clock.monotonic() - started_at)
 
-    def _next(self) -> Work | None:
+    def _next(self) -> PendingCall | None:
         work, self._set_aside = self._set_aside, None
         return work or self._inbox.get()
 
-    def _gather(self, group: list[Work]) -> None:
+    def _gather(self, group: list[PendingCall]) -> None:
         """Adds the operations in the inbox, and for operations that run together also those about to be submitted.
 
         A caller that was answered a moment ago is likely to call again at once. A commit costs the same for one call as
@@ -283,7 +283,7 @@ class SqliteStore:
             group.append(work)
             rows += work.rows
 
-    def _gather_late(self, group: list[Work]) -> None:
+    def _gather_late(self, group: list[PendingCall]) -> None:
         """Adds the operations that were submitted while the group waited for the write lock, heartbeats for example.
 
         A large submission is left for the next transaction, because it must not wait in the queue with others like it.
@@ -303,7 +303,9 @@ class SqliteStore:
                 group.append(work)
                 rows += work.rows
 
-    def _commit(self, group: list[Work], gather: Callable[[list[Work]], None] = lambda group: None) -> None:
+    def _commit(
+        self, group: list[PendingCall], gather: Callable[[list[PendingCall]], None] = lambda group: None
+    ) -> None:
         """Runs the group in one transaction and tells every caller how its operation ended.
 
         `gather` may add operations to the group when the write lock is taken.
@@ -315,9 +317,11 @@ class SqliteStore:
         for work in started:
             work.end()
 
-    def _commit_inside(self, group: list[Work], gather: Callable[[list[Work]], None]) -> list[Work]:
+    def _commit_inside(
+        self, group: list[PendingCall], gather: Callable[[list[PendingCall]], None]
+    ) -> list[PendingCall]:
         """Returns those that were begun; callers who lost their patience have taken the others back."""
-        started: list[Work] = []
+        started: list[PendingCall] = []
         try:
             if not self._is_open:
                 self._open()
@@ -356,7 +360,7 @@ class SqliteStore:
             else:
                 return
 
-    def _perform_all(self, group: list[Work]) -> None:
+    def _perform_all(self, group: list[PendingCall]) -> None:
         if len(group) == 1:
             self._perform(group[0], alone=True)
             return
@@ -372,7 +376,7 @@ class SqliteStore:
                 for work in works:
                     self._perform(work, alone=False)
 
-    def _perform_together(self, together: Together, works: list[Work], *, alone: bool) -> bool:
+    def _perform_together(self, together: Together, works: list[PendingCall], *, alone: bool) -> bool:
         """Runs many calls of one operation as one; False if that failed and nothing was done."""
         self._session.begin()
         if not alone:
@@ -394,7 +398,7 @@ class SqliteStore:
             work.result = result
         return True
 
-    def _perform(self, work: Work, *, alone: bool) -> None:
+    def _perform(self, work: PendingCall, *, alone: bool) -> None:
         self._session.begin()
         if not alone:
             self._connection.execute("SAVEPOINT operation")

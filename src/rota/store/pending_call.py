@@ -22,7 +22,7 @@ FIRST_PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.2
 
 
-class Work:
+class PendingCall:
     """The call and what became of it. Either the store begins it or the caller takes it back, never both."""
 
     __slots__ = (
