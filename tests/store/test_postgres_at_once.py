@@ -227,15 +227,15 @@ def test_pieces_are_accepted_together_or_not_at_all(store: PostgresStore) -> Non
 def test_a_queue_that_gets_a_limit_between_two_pieces_is_not_overrun(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Callable[..., Any] = PostgresSession._awaited
+    original: Callable[..., Any] = PostgresSession._receive
     turns = iter(range(100))
 
-    def awaited(self: PostgresSession) -> Any:
+    def receive(self: PostgresSession, found: list[Any]) -> Any:
         if next(turns) == 1:
             _rows(store, "UPDATE rota.queue SET max_depth = 5 WHERE name = 'default' RETURNING 1")
-        return original(self)
+        return original(self, found)
 
-    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    monkeypatch.setattr(PostgresSession, "_receive", receive)
     with pytest.raises(QueueFull):
         store.transact(enqueue.enqueue, _header(), _many(20))
     assert _stored(store) == []
@@ -270,15 +270,15 @@ def test_a_connection_that_breaks_between_pieces_costs_nothing(
 def test_a_server_process_that_ends_between_pieces_costs_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Callable[..., Any] = PostgresSession._awaited
+    original: Callable[..., Any] = PostgresSession._receive
     turns = iter(range(100))
 
-    def awaited(self: PostgresSession) -> Any:
+    def receive(self: PostgresSession, found: list[Any]) -> Any:
         if next(turns) == 2:
             shared().execute(f"SELECT pg_terminate_backend({self._pgconn.backend_pid})", database="postgres")
-        return original(self)
+        return original(self, found)
 
-    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    monkeypatch.setattr(PostgresSession, "_receive", receive)
     items = _many(20)
     accepted = store.transact(enqueue.enqueue, _header(), items)
     assert accepted == [submission.Accepted(item.id, True) for item in items]

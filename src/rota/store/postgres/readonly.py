@@ -1,4 +1,4 @@
-"""Looking into a PostgreSQL database without opening it for work; see `rota.store.readonly`."""
+"""Reads a PostgreSQL database without creating, migrating or writing; see `rota.store.readonly`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rota.store.migrate import Migration
 from rota.store.port import View
 from rota.store.postgres import migrate as postgres_migrate
 from rota.store.postgres import url as postgres_url
-from rota.store.postgres import watch
 from rota.store.postgres.errors import translated
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
@@ -43,13 +42,12 @@ class PostgresReadOnly:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            self._link.give_up_at = watch.in_seconds(READ_S)
-            self._session.begin(self._link.begin_reading())
-            try:
-                return query(self._session, *args, **kwargs)
-            finally:
-                self._link.rollback()
-                self._link.give_up_at = None
+            with self._link.within(READ_S):
+                self._session.begin(self._link.begin_reading())
+                try:
+                    return query(self._session, *args, **kwargs)
+                finally:
+                    self._link.rollback()
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
 
@@ -58,7 +56,7 @@ class PostgresReadOnly:
 
 
 def pending(url: str) -> list[Migration]:
-    """The migrations that the database has not seen; all of them if it knows nothing of Rota yet, and could."""
+    """The migrations that the database lacks; all of them if it has no schema of Rota yet."""
     address = postgres_url.parse(url)
     try:
         link = Link(address, "cli", planner=False)
@@ -74,7 +72,7 @@ def pending(url: str) -> list[Migration]:
 
 
 def _check(link: Link, address: Address) -> None:
-    """Refuses a database that is not Rota's, or not as new as this version."""
+    """Refuses a database without Rota's schema, or with an older one than this version needs."""
     applied = postgres_migrate.applied(link.connection, address.schema)
     if not applied:
         raise StoreUnavailable(
