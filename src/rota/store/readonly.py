@@ -1,7 +1,7 @@
-"""Reading a database without opening it for work: nothing is created, migrated or written.
+"""Reads a database without creating, migrating or writing anything.
 
-The commands that only look use this, so that a look at the wrong place leaves nothing behind, and a look with a newer
-version of Rota does not change the schema under older workers.
+For the commands that only show something: with a wrong URL they create no database, and a newer version of Rota does
+not change the schema under older workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ReadOnly(Protocol):
-    """The reading half of a `Store`, over a database that must exist and be up to date."""
+    """The reading half of a `Store`. The database must exist and be up to date."""
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `query` over one consistent state."""
@@ -44,7 +44,7 @@ def open_reader(url: str, clock: Clock) -> ReadOnly:
 
 
 def place_of(url: str) -> str:
-    """Where the database is, in words without secrets; refuses what no other process could look into."""
+    """Where the database is, without secrets; refuses a database in memory."""
     return postgres_url.parse(url).shown if is_postgres(url) else file_of(url)
 
 
@@ -85,7 +85,7 @@ class SqliteReadOnly:
 
 
 def pending(url: str) -> list[Migration]:
-    """The migrations that the database behind `url` has not seen; all of them if there is none yet."""
+    """The migrations that the database behind `url` lacks; all of them if it does not exist yet."""
     if is_postgres(url):
         from rota.store.postgres import readonly as postgres_readonly  # lazy: the other database need not be loaded
 
@@ -103,7 +103,7 @@ def pending(url: str) -> list[Migration]:
 
 
 def file_of(url: str) -> str:
-    """The file behind a URL; refuses what no other process could look into."""
+    """The file behind a URL; refuses a database in memory."""
     if url.split(":", 1)[0] != "sqlite":
         raise unknown_scheme(url)
     path = path_of(url)

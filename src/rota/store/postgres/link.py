@@ -25,6 +25,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8Dumper
 
 from rota.clock import MACHINE
+from rota.store.postgres.errors import translated
 from rota.store.postgres.url import Address
 
 STATEMENT_TIMEOUT_S = 60
@@ -179,6 +180,19 @@ class Link:
     def _say(self, words: bytes) -> pq.abc.PGresult:
         """Sends several statements in one round trip; returns the result of the last one."""
         return checked(self.connection.pgconn.exec_(words))
+
+
+@contextlib.contextmanager
+def connected(address: Address, purpose: str) -> Iterator[Link]:
+    """A connection for one task, with the usual planner. Database errors are raised as StoreErrors."""
+    try:
+        link = Link(address, purpose, planner=False)
+        try:
+            yield link
+        finally:
+            link.close()
+    except psycopg.Error as error:
+        raise translated(error, address.shown) from error
 
 
 def checked(result: pq.abc.PGresult) -> pq.abc.PGresult:

@@ -25,8 +25,7 @@ from rota.domain.retention import DAY
 from rota.ids import first_at
 from rota.store.partitions import Dropped, Made
 from rota.store.postgres import url as postgres_url
-from rota.store.postgres.errors import translated
-from rota.store.postgres.link import CLOCK, Link
+from rota.store.postgres.link import CLOCK, Link, connected
 from rota.store.postgres.session import PostgresSession
 from rota.store.statements import qualified
 
@@ -79,15 +78,12 @@ class PostgresKeeper:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Link]:
-        try:
-            link = self._link = Link(self._address, self._purpose, planner=False)
+        with connected(self._address, self._purpose) as link:
+            self._link = link
             try:
                 yield link
             finally:
                 self._link = None
-                link.close()
-        except psycopg.Error as error:
-            raise translated(error, self._address.shown) from error
 
 
 def prepare_new(link: Link, schema: str, clock: Clock) -> None:

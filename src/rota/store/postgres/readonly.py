@@ -15,7 +15,7 @@ from rota.store.port import View
 from rota.store.postgres import migrate as postgres_migrate
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.errors import translated
-from rota.store.postgres.link import Link
+from rota.store.postgres.link import Link, connected
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.url import Address
 
@@ -58,17 +58,11 @@ class PostgresReadOnly:
 def pending(url: str) -> list[Migration]:
     """The migrations that the database lacks; all of them if it has no schema of Rota yet."""
     address = postgres_url.parse(url)
-    try:
-        link = Link(address, "cli", planner=False)
-        try:
-            applied = postgres_migrate.applied(link.connection, address.schema)
-            if not applied:
-                postgres_migrate.check_encoding(link.connection)
-            return migrate.pending(applied, "postgres")
-        finally:
-            link.close()
-    except psycopg.Error as error:
-        raise translated(error, address.shown) from error
+    with connected(address, "cli") as link:
+        applied = postgres_migrate.applied(link.connection, address.schema)
+        if not applied:
+            postgres_migrate.check_encoding(link.connection)
+        return migrate.pending(applied, "postgres")
 
 
 def _check(link: Link, address: Address) -> None:
