@@ -57,10 +57,10 @@ def settings(database: Database) -> list[Finding]:
 
 
 def schema(database: Database) -> list[Finding]:
-    from rota.store import migrate, readonly
+    from rota.store import migrate, opening
     from rota.store.postgres import url as postgres_url
 
-    behind = readonly.pending(database.settings.url)
+    behind = opening.pending(database.settings.url)
     if behind:
         return [Finding("schema", Verdict.FAIL, f"lacks the migration {behind[0].name}", "run `rota migrate`")]
     dialect = "postgres" if postgres_url.is_postgres(database.settings.url) else "sqlite"

@@ -21,10 +21,10 @@ SLOW_WRITE_S = 0.1
 
 def database(database: Database) -> list[Finding]:
     from rota.domain.errors import StoreUnavailable
-    from rota.store import readonly
     from rota.store.sqlite import health
+    from rota.store.sqlite.file import file_of
 
-    path = readonly.file_of(database.settings.url)
+    path = file_of(database.settings.url)
     if not Path(path).exists():
         raise StoreUnavailable(f"there is no database at {path} yet: start `rota dev MODULE:APP` or set ROTA_URL")
     found = health.examine(database.settings.url, database.clock)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rota.config import Settings
+    from rota.store.opening import ReadOnly
     from rota.store.port import Store, Tx, View
-    from rota.store.readonly import ReadOnly
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Database:
 
     @cached_property
     def _reader(self) -> ReadOnly:
-        from rota.store.readonly import open_reader
+        from rota.store.opening import open_reader
 
         reader = open_reader(self.settings.url, self.clock)
         self._closing.callback(reader.close)

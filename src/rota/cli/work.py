@@ -214,7 +214,7 @@ def _settings(database: Database, **overrides: Any) -> Settings:
 
     settings = config.load(url=database.url, namespace=database.namespace_option, **overrides)
     if database.url is not None:
-        from rota.store.readonly import place_of
+        from rota.store.opening import place_of
 
         place_of(settings.url)
     return settings

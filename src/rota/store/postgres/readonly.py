@@ -1,4 +1,4 @@
-"""Reads a PostgreSQL database without creating, migrating or writing; see `rota.store.readonly`."""
+"""Reads a PostgreSQL database without creating, migrating or writing; see `rota.store.opening.ReadOnly`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ_S = 60.0
 
 
 class PostgresReadOnly:
-    """Implements `rota.store.readonly.ReadOnly`."""
+    """Implements `rota.store.opening.ReadOnly`."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._address = address = postgres_url.parse(url)

@@ -38,6 +38,14 @@ def path_of(url: str) -> str:
     return os.path.abspath(rest[1:])
 
 
+def file_of(url: str) -> str:
+    """The file behind a URL; refuses a database in memory."""
+    path = path_of(url)
+    if path == MEMORY:
+        raise DefinitionError("a database in memory belongs to one process: use sqlite:///file.db (ROTA_URL or --url)")
+    return path
+
+
 def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Connection:
     """A connection with Rota's settings; every commit of a writer is on the disk when it returns."""
     if sqlite3.sqlite_version_info < OLDEST:

@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from rota.clock import Clock
-from rota.store.readonly import file_of
 from rota.store.sqlite import side_files
-from rota.store.sqlite.file import TurnLock, connect, is_busy, translated
+from rota.store.sqlite.file import TurnLock, connect, file_of, is_busy, translated
 
 LOCK_WAIT_S = 5.0
 # WAL needs locks and shared memory, which do not work between machines on these.
