@@ -10,7 +10,7 @@ import pytest
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
 from rota.ops import deploy, fleet
-from rota.store import deploys, timetable
+from rota.store import deploys, schedule_reader
 from tests.cli.shell import HANG_S, SEND, SHOP, Seed, Shell
 from tests.cli.test_doctor import verdicts
 from tests.support.waiting import eventually
@@ -37,7 +37,7 @@ def start(seed: Seed, **schedules: Spec) -> int:
 
 
 def schedules(seed: Seed) -> list[str]:
-    return [row.name for row in seed.store.read(timetable.schedules, "default", "shop")]
+    return [row.name for row in seed.store.read(schedule_reader.schedules, "default", "shop")]
 
 
 @pytest.fixture

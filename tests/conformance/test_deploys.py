@@ -11,7 +11,7 @@ from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
 from rota.ops import deploy, fleet, retention, schedule, upkeep
-from rota.store import deploys, reader, timetable
+from rota.store import deploys, reader, schedule_reader
 from tests.support.deploys import GRACE_S, NEW, NEWER, OLD, SECOND, Code, Site
 from tests.support.world import APP, LEASE_S, NAMESPACE, Boom, World, boom_after
 
@@ -118,13 +118,13 @@ def test_a_join_that_is_not_committed_applies_nothing(site: Site) -> None:
 def test_a_new_worker_that_dies_and_comes_back_within_the_grace_keeps_its_schedules(site: Site) -> None:
     site.start(OLD)
     new = site.start(NEW)
-    before = {row.name: row.id for row in site.world.store.read(timetable.schedules, NAMESPACE, APP)}
+    before = {row.name: row.id for row in site.world.store.read(schedule_reader.schedules, NAMESPACE, APP)}
     for _ in range(5):
         site.kill(new)
         site.pass_s(GRACE_S - 1)
         assert site.in_force() == NEW
         new = site.start(NEW)
-    assert {row.name: row.id for row in site.world.store.read(timetable.schedules, NAMESPACE, APP)} == before
+    assert {row.name: row.id for row in site.world.store.read(schedule_reader.schedules, NAMESPACE, APP)} == before
 
 
 def test_a_worker_whose_lease_ran_out_counts_until_it_is_declared_dead(site: Site) -> None:
@@ -213,7 +213,7 @@ def test_schedules_made_at_run_time_and_the_pauses_of_others_survive(site: Site)
     new = site.start(NEW)
     site.leave(new)
     site.pass_s(GRACE_S)
-    rows = {row.name: row for row in site.world.store.read(timetable.schedules, NAMESPACE, APP)}
+    rows = {row.name: row for row in site.world.store.read(schedule_reader.schedules, NAMESPACE, APP)}
     assert rows.keys() == {"clean", "mine"}
     assert rows["clean"].paused_by == "ann"
 

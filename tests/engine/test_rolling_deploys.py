@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from rota.store import timetable
+from rota.store import schedule_reader
 from tests.engine.conftest import on_both
 from tests.support.waiting import eventually
 from tests.support.workers import Site, Worker
@@ -38,7 +38,7 @@ def start(site: Site, code: dict[str, int], **settings: object) -> Worker:
 
 
 def declared(site: Site) -> dict[str, int]:
-    rows = site.app.connection.store().read(timetable.schedules, "default", "engine")
+    rows = site.app.connection.store().read(schedule_reader.schedules, "default", "engine")
     return {row.name: row.spec.trigger.period // 1_000_000 for row in rows}  # type: ignore[union-attr]
 
 

@@ -41,7 +41,8 @@ def test_a_node_that_waited_for_another_to_migrate_sees_what_that_one_made(
     """
     small = migrate.Migration(1, "small", "SELECT 1")
     monkeypatch.setattr(migrate, "known", lambda dialect: [small])
-    monkeypatch.setattr(postgres_partitions, "prepare", lambda *args, **kwargs: None)
+    for name in ("prepare", "prepare_new"):
+        monkeypatch.setattr(postgres_partitions, name, lambda *args: None)
     first, second = (Link(postgres_url.parse(url), "test", planner=False) for _ in range(2))
     lock = b"(hashtextextended('rota migrations of rota', 0))"
     first.connection.execute(b"SELECT pg_advisory_lock" + lock)

@@ -14,10 +14,9 @@ from psycopg.conninfo import conninfo_to_dict
 from rota import App, config
 from rota.clock import SystemClock
 from rota.domain.errors import DefinitionError, RotaError
-from rota.store.opening import open_store
+from rota.store.opening import open_reader, open_store
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.store import PostgresStore
-from rota.store.readonly import open_reader
 from tests.support import daemons, postgres
 
 SECRET = "s3cr/t:@ %&"

@@ -13,7 +13,7 @@ from rota.clock import ManualClock
 from rota.domain.errors import StoreUnavailable
 from rota.engine.janitor import LOOK_S, Janitor
 from rota.ops import retention
-from rota.store.keeping import Keeper, open_keeper
+from rota.store.partitions import Keeper, open_keeper
 from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
 from rota.store.sqlite.store import SqliteStore

@@ -17,7 +17,7 @@ from rota.domain.status import Status
 from rota.ids import made_at
 from rota.ops import control, notes, retention
 from rota.store import history
-from rota.store.keeping import Dropped, Made
+from rota.store.partitions import Dropped, Made
 from rota.store.postgres import partitions as postgres_partitions
 from rota.store.postgres.partitions import PostgresKeeper
 from rota.store.postgres.store import PostgresStore
@@ -229,19 +229,6 @@ def test_a_survivor_with_a_very_long_log_keeps_its_day(
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_PIECES", 11)
     assert drop(world, keeper)[-1] == Dropped("", 0, 1)
     assert logged(url) == {ids[0]: ("rota.log_default", 11)}
-
-
-def test_lines_of_a_day_without_a_log_of_its_own_go_with_it(url: str, world: World, keeper: PostgresKeeper) -> None:
-    with psycopg.connect(url) as older:
-        older.execute(f"DROP TABLE rota.log_p{domain.day_name(domain.day_of(world.clock.now()))}".encode())
-    ids = world.enqueue_many(2)
-    claims = world.claim(world.join())
-    for attempt, outcome in zip(claims, OUTCOMES[:2], strict=True):
-        telling.write(world, telling.some_lines(attempt, 3))
-        world.finish(attempt, outcome)
-    move_on(world, keeper, 32)
-    assert drop(world, keeper)[-1] == Dropped("", 1, 1)
-    assert logged(url) == {ids[0]: ("rota.log_default", 3)}
 
 
 def test_a_day_with_too_many_survivors_is_pruned_by_rows(

@@ -22,7 +22,7 @@ from rota.domain.retention import DAY
 from rota.domain.served import Served
 from rota.ids import IdSource, first_at
 from rota.ops import claim, enqueue, finish, fleet, retention, submission
-from rota.store.keeping import Made
+from rota.store.partitions import Made
 from rota.store.postgres import partitions as postgres_partitions
 from rota.store.postgres.partitions import PostgresKeeper
 from rota.store.postgres.store import PostgresStore

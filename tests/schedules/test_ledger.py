@@ -7,7 +7,7 @@ import pytest
 from rota.domain.outcome import Cancelled, Succeeded
 from rota.ids import FIRST_ID
 from rota.ops import after_end, retention
-from rota.store import timetable
+from rota.store import schedule_reader
 from rota.views import tick
 from rota.views.shape import moment
 from tests.retention.passes import begin, finish_all, policy
@@ -90,7 +90,7 @@ def test_the_ledger_knows_how_a_tick_ended_after_its_execution_is_gone(table: Ti
 
 
 def read(table: Timetable, low: float, high: float, most: int = 100) -> list[Entry]:
-    rows = table.store.read(timetable.ticks, NAMESPACE, APP, "s", instant(low), instant(high), most)
+    rows = table.store.read(schedule_reader.ticks, NAMESPACE, APP, "s", instant(low), instant(high), most)
     return [Entry(since_start(row.at), row.outcome, row.count) for row in rows]
 
 

@@ -14,7 +14,7 @@ from rota.domain.schedule import Busy, Spec
 from rota.domain.tick_policy import Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import Cron
-from rota.store.timetable import TickRow
+from rota.store.schedule_reader import TickRow
 from tests.schedules.timetable import SECOND
 from tests.schedules.year import Year, nominal
 from tests.support.proving import proof

@@ -13,9 +13,9 @@ from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import after_end, backfill, firing, schedule, upkeep
 from rota.ops.backfill import Step
 from rota.ops.firing import Fired
-from rota.store import timetable
+from rota.store import schedule_reader
 from rota.store.port import Store
-from rota.store.timetable import ScheduleRow, TickRow
+from rota.store.schedule_reader import ScheduleRow, TickRow
 from tests.support.world import APP, NAMESPACE, World
 
 SECOND = 1_000_000
@@ -127,7 +127,7 @@ class Timetable:
 
     def rows(self, name: str = "s") -> list[TickRow]:
         """The ledger, oldest first."""
-        return self.store.read(timetable.ticks, NAMESPACE, APP, name, 0, FOR_EVER, FOR_EVER)[::-1]
+        return self.store.read(schedule_reader.ticks, NAMESPACE, APP, name, 0, FOR_EVER, FOR_EVER)[::-1]
 
     def ledger(self, name: str = "s") -> list[Entry]:
         return [Entry(since_start(row.at), row.outcome, row.count) for row in self.rows(name)]
@@ -137,7 +137,7 @@ class Timetable:
         return [row.execution for row in self.rows(name) if row.execution is not None]
 
     def info(self, name: str = "s") -> ScheduleRow:
-        (row,) = self.store.read(timetable.schedules, NAMESPACE, APP, name)
+        (row,) = self.store.read(schedule_reader.schedules, NAMESPACE, APP, name)
         return row
 
     def next_at(self, name: str = "s") -> float | None:
@@ -145,7 +145,7 @@ class Timetable:
         return None if found is None else since_start(found)
 
     def names(self) -> list[str]:
-        return [row.name for row in self.store.read(timetable.schedules, NAMESPACE, APP)]
+        return [row.name for row in self.store.read(schedule_reader.schedules, NAMESPACE, APP)]
 
 
 def ticks_of(rows: Sequence[TickRow], period_s: float) -> list[int]:

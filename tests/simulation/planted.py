@@ -44,12 +44,12 @@ from rota.ops.finish import Finished
 from rota.ops.gates import start_deadlines
 from rota.store import statements
 from rota.store.hints import CancelAsked, Hint
+from rota.store.pending_call import PendingCall
 from rota.store.port import Tx
 from rota.store.postgres import session as postgres_session
 from rota.store.postgres.url import DEFAULT_SCHEMA
 from rota.store.session import Session
 from rota.store.sqlite import store as sqlite
-from rota.store.work import Work
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
 
@@ -155,7 +155,7 @@ def _acknowledged_before_the_commit() -> AbstractContextManager[object]:
 
     return _both(
         _replaced(sqlite.SqliteStore, "_perform", perform),
-        _replaced(Work, "end", end),
+        _replaced(PendingCall, "end", end),
     )
 
 

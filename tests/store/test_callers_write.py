@@ -12,10 +12,10 @@ import pytest
 
 from rota.domain.errors import StoreUnavailable
 from rota.ops import enqueue
+from rota.store.pending_call import LARGE
 from rota.store.port import Tx
 from rota.store.sqlite.file import TurnLock
 from rota.store.sqlite.store import SqliteStore
-from rota.store.work import LARGE
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.world import World
 

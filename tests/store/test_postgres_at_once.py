@@ -15,11 +15,11 @@ from rota.domain.unique import Unique
 from rota.ids import IdSource
 from rota.ops import define, enqueue, submission
 from rota.ops.submission import Header, Item
+from rota.store.pending_call import PendingCall
 from rota.store.postgres import session as postgres_session
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession, literal
 from rota.store.postgres.store import PostgresStore
-from rota.store.work import Work
 from tests.support.databases import fresh_database
 from tests.support.postgres import shared
 from tests.support.tables import table
@@ -119,7 +119,7 @@ def test_a_connection_that_breaks_around_the_statement_costs_nothing(
 def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _count(monkeypatch)
     header, items = _header(), [Item(ids.new(), f'{{"n":{n}}}') for n in range(50)]
-    group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
+    group = [PendingCall(enqueue.enqueue, (header, [item]), {}) for item in items]
     _perform(store, group)
     assert seen == ["place_at_once"]
     assert [work.answer() for work in group] == [[submission.Accepted(item.id, True)] for item in items]
@@ -128,7 +128,7 @@ def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monk
 
 def test_callers_that_do_not_go_together_go_the_long_way(store: PostgresStore) -> None:
     calls = [(_header(), "a"), (_header(delay_s=5.0), "b"), (_header(key="k"), "c"), (_header(job="nothing"), "d")]
-    group = [Work(enqueue.enqueue, (header, [Item(ids.new(), f'"{name}"')]), {}) for header, name in calls]
+    group = [PendingCall(enqueue.enqueue, (header, [Item(ids.new(), f'"{name}"')]), {}) for header, name in calls]
     _perform(store, group)
     for work in group[:3]:
         assert work.answer() == [submission.Accepted(work.args[1][0].id, True)]
@@ -141,7 +141,8 @@ def test_one_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) ->
     header, taken = _header(), Item(ids.new(), "{}")
     store.transact(enqueue.enqueue, header, [taken])
     group = [
-        Work(enqueue.enqueue, (header, [item]), {}) for item in (Item(ids.new(), "{}"), taken, Item(ids.new(), "{}"))
+        PendingCall(enqueue.enqueue, (header, [item]), {})
+        for item in (Item(ids.new(), "{}"), taken, Item(ids.new(), "{}"))
     ]
     _perform(store, group)
     assert [work.error is None for work in group] == [True, False, True]
@@ -154,7 +155,7 @@ def test_a_connection_that_breaks_around_a_group_costs_nobody_anything(
 ) -> None:
     breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
     header, items = _header(), [Item(ids.new(), "{}") for _ in range(5)]
-    group = [Work(enqueue.enqueue, (header, [item]), {}) for item in items]
+    group = [PendingCall(enqueue.enqueue, (header, [item]), {}) for item in items]
     _perform(store, group)
     assert [work.answer() for work in group] == [[submission.Accepted(item.id, True)] for item in items]
     assert [id for id, _ in _stored(store)] == [item.id for item in items]
@@ -226,15 +227,15 @@ def test_pieces_are_accepted_together_or_not_at_all(store: PostgresStore) -> Non
 def test_a_queue_that_gets_a_limit_between_two_pieces_is_not_overrun(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Callable[..., Any] = PostgresSession._awaited
+    original: Callable[..., Any] = PostgresSession._receive
     turns = iter(range(100))
 
-    def awaited(self: PostgresSession) -> Any:
+    def receive(self: PostgresSession, found: list[Any]) -> Any:
         if next(turns) == 1:
             _rows(store, "UPDATE rota.queue SET max_depth = 5 WHERE name = 'default' RETURNING 1")
-        return original(self)
+        return original(self, found)
 
-    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    monkeypatch.setattr(PostgresSession, "_receive", receive)
     with pytest.raises(QueueFull):
         store.transact(enqueue.enqueue, _header(), _many(20))
     assert _stored(store) == []
@@ -269,15 +270,15 @@ def test_a_connection_that_breaks_between_pieces_costs_nothing(
 def test_a_server_process_that_ends_between_pieces_costs_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Callable[..., Any] = PostgresSession._awaited
+    original: Callable[..., Any] = PostgresSession._receive
     turns = iter(range(100))
 
-    def awaited(self: PostgresSession) -> Any:
+    def receive(self: PostgresSession, found: list[Any]) -> Any:
         if next(turns) == 2:
             shared().execute(f"SELECT pg_terminate_backend({self._pgconn.backend_pid})", database="postgres")
-        return original(self)
+        return original(self, found)
 
-    monkeypatch.setattr(PostgresSession, "_awaited", awaited)
+    monkeypatch.setattr(PostgresSession, "_receive", receive)
     items = _many(20)
     accepted = store.transact(enqueue.enqueue, _header(), items)
     assert accepted == [submission.Accepted(item.id, True) for item in items]
@@ -302,7 +303,7 @@ def test_a_text_that_no_database_holds_does_not_become_two(store: PostgresStore)
     assert _stored(store) == []
 
 
-def _perform(store: PostgresStore, group: list[Work]) -> None:
+def _perform(store: PostgresStore, group: list[PendingCall]) -> None:
     writer = store._new_writer()
     try:
         writer.perform(group)

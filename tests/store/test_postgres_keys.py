@@ -88,7 +88,7 @@ def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
         future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
-        eventually(lambda: any(work.tries for work in list(store._inbox._works)), what="one that was put off")
+        eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         store.close()
         with pytest.raises(StoreUnavailable):
             future.result(30)
@@ -177,7 +177,7 @@ def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
         row = open_.execute("""SELECT rota.enqueue('send', '{"number": 1}', key => 'k')""").fetchone()
         waiting = threads.submit(send.enqueue, 1)
         store = cast("PostgresStore", app.connection.store())
-        eventually(lambda: any(work.tries for work in list(store._inbox._works)), what="one that was put off")
+        eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         assert not waiting.done()
         open_.commit()
         assert row is not None

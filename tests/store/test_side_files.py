@@ -24,8 +24,8 @@ from rota.cli.database import Database
 from rota.domain.errors import StoreUnavailable
 from rota.engine.async_store import StoreCalls
 from rota.ops import enqueue
-from rota.store import health
 from rota.store.hints import Ready
+from rota.store.sqlite import health
 from rota.store.sqlite.store import SqliteStore
 from tests.support.waiting import PATIENCE_S
 from tests.support.world import World

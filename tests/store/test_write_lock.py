@@ -12,10 +12,10 @@ import pytest
 from rota.clock import SystemClock
 from rota.engine.standstill import is_writing
 from rota.ops import enqueue, submission
+from rota.store.pending_call import LARGE
 from rota.store.port import WRITER, Tx
 from rota.store.sqlite.file import TurnLock
 from rota.store.sqlite.store import SqliteStore
-from rota.store.work import LARGE
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.world import World
 

@@ -9,7 +9,7 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
 from rota.ops import deploy, fleet
-from rota.store import deploys, reader, timetable
+from rota.store import deploys, reader, schedule_reader
 from rota.store.port import Tx, View
 from tests.support.world import APP, LEASE_S, NAMESPACE, World
 
@@ -106,7 +106,7 @@ class Site(msgspec.Struct):
 
 
 def _in_force(view: View) -> Code:
-    rows = timetable.schedules(view, NAMESPACE, APP)
+    rows = schedule_reader.schedules(view, NAMESPACE, APP)
     triggers = {row.name: row.spec.trigger for row in rows if row.origin == "code"}
     definition = reader.definition(view, NAMESPACE, APP, "tidy")
     queue = next(row for row in reader.queues(view, NAMESPACE) if row.name == "mail")

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from rota.sdk.schedule import Schedule
-from rota.store.timetable import TickRow
+from rota.store.schedule_reader import TickRow
 from tests.support.waiting import eventually
 from tests.support.workers import Site, Worker
 

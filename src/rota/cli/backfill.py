@@ -12,7 +12,7 @@ from rota.domain.errors import UsageError
 from rota.domain.trigger import After
 from rota.ids import IdSource
 from rota.ops import backfill as ops
-from rota.store.timetable import ScheduleRow
+from rota.store.schedule_reader import ScheduleRow
 from rota.views import lookup, tick
 from rota.views import schedule as views
 

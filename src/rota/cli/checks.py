@@ -21,7 +21,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import DAY, DAY_S, GRACE
 from rota.domain.url import masked
 from rota.ops.retention import CHORE
-from rota.store import history, migrate, reader, readonly
+from rota.store import history, migrate, opening, reader
 from rota.store.deploys import DeployRow, all_deploys
 from rota.store.postgres.url import is_postgres
 from rota.store.reader import Stranded
@@ -88,7 +88,7 @@ def settings(database: Database) -> Iterator[Finding]:
 @check("schema")
 def schema(database: Database) -> Iterator[Finding]:
     dialect = "postgres" if is_postgres(database.settings.url) else "sqlite"
-    if behind := readonly.pending(database.settings.url):
+    if behind := opening.pending(database.settings.url):
         yield fail(f"lacks the migration {behind[0].name}", "run `rota migrate`")
     else:
         yield ok(f"up to date ({migrate.known(dialect)[-1].name})")

@@ -10,8 +10,9 @@ from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
 from rota.domain.errors import StoreUnavailable
 from rota.domain.size import words as size
-from rota.store import health, readonly
-from rota.store.health import Health
+from rota.store.sqlite import health
+from rota.store.sqlite.file import file_of
+from rota.store.sqlite.health import Health
 
 LARGE_WAL = 256 * 1024 * 1024
 LITTLE_SPACE, NO_SPACE = 1024 * 1024 * 1024, 50 * 1024 * 1024
@@ -21,7 +22,7 @@ LEAST_TO_WRITE = 64 * 1024
 @lru_cache(maxsize=1)
 def _health(database: Database) -> Health:
     """Examined once for all checks."""
-    path = readonly.file_of(database.settings.url)
+    path = file_of(database.settings.url)
     if not Path(path).exists():
         raise StoreUnavailable(f"there is no database at {path} yet: start `rota dev MODULE:APP` or set ROTA_URL")
     return health.examine(database.settings.url, database.clock)

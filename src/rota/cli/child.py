@@ -27,7 +27,7 @@ from rota.executors.process.hiding import hide
 from rota.executors.process.pool import PATIENCE_S, Pool, Recycling
 from rota.sdk.app import App
 from rota.sdk.connection import Connection
-from rota.store.readonly import place_of
+from rota.store.opening import place_of
 
 log = logging.getLogger("rota.jobs")
 

@@ -14,8 +14,8 @@ from rota.clock import SystemClock
 
 if TYPE_CHECKING:
     from rota.config import Settings
+    from rota.store.opening import ReadOnly
     from rota.store.port import Store, Tx, View
-    from rota.store.readonly import ReadOnly
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class Database:
 
     @cached_property
     def _reader(self) -> ReadOnly:
-        from rota.store.readonly import open_reader
+        from rota.store.opening import open_reader
 
         reader = open_reader(self.settings.url, self.clock)
         self._closing.callback(reader.close)

@@ -6,7 +6,7 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.store import readonly
+from rota.store import opening
 from rota.store.opening import open_store
 
 
@@ -22,15 +22,15 @@ def migrate(database: Database, dry_run: bool) -> None:
     rota migrate --dry-run
     """
     url = database.settings.url
-    behind = readonly.pending(url)
+    behind = opening.pending(url)
     if not behind:
-        output.message(f"{readonly.place_of(url)} is up to date")
+        output.message(f"{opening.place_of(url)} is up to date")
         return
     if dry_run:
         for migration in behind:
             print(f"-- {migration.name}\n{migration.text.rstrip()}\n")
         return
-    output.message(f"applying {text.count(len(behind), 'migration')} to {readonly.place_of(url)}")
+    output.message(f"applying {text.count(len(behind), 'migration')} to {opening.place_of(url)}")
     open_store(url, database.clock, busy_s=database.settings.busy_s).close()
     for migration in behind:
         print(migration.name)

@@ -27,8 +27,8 @@ from rota.engine.process import STOPPING, LocalHost
 from rota.engine.supervisor import Supervisor, Unusable
 from rota.executors.process.hiding import hide
 from rota.executors.process.spawner import end_left_behind
-from rota.store.keeping import open_keeper
 from rota.store.opening import open_store
+from rota.store.partitions import open_keeper
 
 
 def supervise(

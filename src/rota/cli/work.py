@@ -18,7 +18,7 @@ from rota.config import Settings
 from rota.domain import names
 from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers, offers
-from rota.store.readonly import place_of
+from rota.store.opening import place_of
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 

@@ -26,7 +26,7 @@ from rota.ops.turn import Turned
 from rota.ops.upkeep import Chores
 from rota.store import load, reader
 from rota.store.hints import CancelAsked, Due, Hint, Ready
-from rota.store.keeping import Keeper
+from rota.store.partitions import Keeper
 from rota.store.port import Store, Tx, View
 
 P = ParamSpec("P")

@@ -20,7 +20,7 @@ from rota.engine.loop import Loop
 from rota.ids import FIRST_ID
 from rota.ops import retention
 from rota.ops.retention import Overtaken, Sweep
-from rota.store.keeping import Dropped, Keeper
+from rota.store.partitions import Dropped, Keeper
 from rota.store.port import Store
 
 log = logging.getLogger("rota.engine")

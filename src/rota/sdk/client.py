@@ -16,7 +16,7 @@ from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
-from rota.store.timetable import ScheduleRow, TickRow
+from rota.store.schedule_reader import ScheduleRow, TickRow
 
 if TYPE_CHECKING:
     from rota.sdk.connection import Connection

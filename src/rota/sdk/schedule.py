@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.domain.errors import UnknownSchedule
 from rota.sdk.client import Client
-from rota.store.timetable import ScheduleRow, TickRow
+from rota.store.schedule_reader import ScheduleRow, TickRow
 
 
 class Schedule:

@@ -16,11 +16,11 @@ from rota.ops import control, deploy, enqueue, schedule
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Parent
 from rota.sdk.connection import Connection
-from rota.store import reader, timetable
+from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, Listener, Wanted
 from rota.store.port import View
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
-from rota.store.timetable import ScheduleRow, TickRow
+from rota.store.schedule_reader import ScheduleRow, TickRow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,13 +83,13 @@ class StoreClient:
     # --- Schedules -------------------------------------------------------------------------------
 
     def schedules(self) -> list[ScheduleRow]:
-        return self._read(timetable.schedules, self._namespace, self._app)
+        return self._read(schedule_reader.schedules, self._namespace, self._app)
 
     def schedule(self, name: str) -> ScheduleRow | None:
-        return self._read(timetable.schedule_called, self._namespace, self._app, name)
+        return self._read(schedule_reader.schedule_called, self._namespace, self._app, name)
 
     def ticks(self, name: str, low: int, high: int, most: int) -> list[TickRow]:
-        return self._read(timetable.ticks, self._namespace, self._app, name, low, high, most)
+        return self._read(schedule_reader.ticks, self._namespace, self._app, name, low, high, most)
 
     def put_schedule(self, name: str, spec: Spec) -> None:
         self._connection.store().transact(schedule.put, self._namespace, self._app, name, spec, ACTOR)

@@ -35,5 +35,5 @@ class DeployRow(msgspec.Struct, array_like=True, dict=True):
 
 
 def all_deploys(view: View, namespace: str) -> list[DeployRow]:
-    """By app, the one with the highest precedence first."""
+    """Sorted by app; the deploy with the highest precedence first."""
     return view.records("deploys", DeployRow, namespace=namespace)

@@ -1,6 +1,6 @@
-"""Wake-ups: what happened, told after the commit to whoever may be waiting.
+"""Wake-ups that are sent after a commit to the processes that may be waiting for it.
 
-A hint may be lost, doubled or late and nothing breaks: every loop also polls. Hints only make the wait short.
+A hint may be lost, doubled or late and nothing breaks, because every loop also polls. Hints only shorten the wait.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Id = Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """Something in these lanes may be claimed; for each lane, the lowest rank that is new in it."""
+    """These lanes have executions to claim; for each lane, the lowest new rank."""
 
     lanes: dict[Number, Number]
     is_look: bool = False
-    """Whether this is what a supervisor found when it looked, as it does again and again."""
+    """Whether a supervisor found this in its periodic check."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]]) -> Ready:
-        """From lanes and ranks."""
+        """From pairs of lane and rank."""
         lowest: dict[int, int] = {}
         for lane, rank in places:
             lowest[lane] = min(rank, lowest.get(lane, rank))
@@ -39,25 +39,25 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class Due(msgspec.Struct, frozen=True, tag="due"):
-    """Something is scheduled for this instant."""
+    """An execution is scheduled for this instant."""
 
     at: Number
 
 
 class CancelAsked(msgspec.Struct, frozen=True, tag="cancel"):
-    """This worker holds something that was asked to stop."""
+    """This worker runs an execution that is to be cancelled."""
 
     worker: Number
 
 
 class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
-    """Somebody waits for the end of these executions. Where hints are dear, only such ends are told."""
+    """A process waits for the end of these executions. On PostgreSQL, only such ends are sent."""
 
     ids: tuple[Id, ...]
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """These executions reached their end."""
+    """These executions have ended."""
 
     ids: tuple[Id, ...]
 
@@ -87,7 +87,7 @@ class Bus(Protocol):
 
 
 class HintDecoder:
-    """Decodes payloads that any local process, or any role of the database, may have sent.
+    """Decodes payloads, which any local process or any role of the database may have sent.
 
     A payload that is not a list of hints is ignored and counted. The count is logged at most once a minute.
     """
@@ -111,7 +111,7 @@ class HintDecoder:
 
 
 def merged(hints: Iterable[Hint]) -> list[Hint]:
-    """The same news in as few hints as possible."""
+    """The same hints, combined into as few as possible."""
     lanes: dict[int, int] = {}
     ended: list[str] = []
     wanted: list[str] = []

@@ -1,4 +1,4 @@
-"""How long history is kept, how old it is, and what is left of what went: everything about it that is only read."""
+"""Reads how long history is kept, how old it is, and the statistics of deleted executions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NEWEST = 200
 
 
 class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
-    """What is left of executions that were pruned; `hour` is when the hour of their ends began."""
+    """The statistics of deleted executions; `hour` is the beginning of the hour in which they ended."""
 
     app: str
     job: str
@@ -26,17 +26,17 @@ class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """How old the history is, and whether what should have gone is gone. `oldest_at` is None if there is none."""
+    """How old the history is, and how much of it is overdue. `oldest_at` is None if there is none."""
 
     oldest_at: int | None
     overdue: int
-    """Of the oldest executions, those that should have gone two days ago or earlier."""
+    """How many of the oldest executions should have been deleted two days ago or earlier."""
     last: Record
     now: int
 
 
 def retentions(view: View) -> dict[str, int | None]:
-    """Every namespace, and how many seconds it keeps its history if it has a say of its own."""
+    """The namespaces, and how many seconds each keeps its history; None if the setting decides."""
     return dict(view.rows("retentions"))
 
 
@@ -55,9 +55,9 @@ def history(view: View, default_s: int, chore: str, slack: int) -> History:
 
 
 def enqueuers(view: View, namespace: str) -> dict[str, int]:
-    """How far ahead of the database's clock those were who enqueued lately, by the times in their ids.
+    """How far the clock of each recent enqueuer is ahead of the database's clock, by the times in the ids.
 
-    Negative is behind. An id may wait for its commit, so the one that waited least counts.
+    Negative means behind. An id may wait for its commit, so the id that waited least counts.
     """
     ahead: dict[str, int] = {}
     for id, created_at, actor in view.rows("newest_ids", namespace=namespace, most=MOST_NEWEST):

@@ -1,4 +1,4 @@
-"""Reading how much there is to do and who is there to do it; what follows from that is in `domain/load.py`."""
+"""Reads the load of each lane and the capacity of the workers; `domain/load.py` decides what follows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.store.port import View
 
 MOST_ARRIVALS = 10_000
 MOST_ENDS = 5_000
-"""So many of the newest are looked at. If they do not reach back over the whole window, rates are of a shorter one."""
+"""So many of the newest rows are read. If they do not cover the whole window, the rates are of a shorter one."""
 _NEVER_STOPPED = 2**62
 
 
@@ -33,7 +33,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Ends(msgspec.Struct):
-    """Attempts that have ended, of one lane."""
+    """The ended attempts of one lane."""
 
     count: int = 0
     took: int = 0
@@ -41,7 +41,7 @@ class _Ends(msgspec.Struct):
 
 
 def needs_of_ready(view: View, served: Served) -> list[str]:
-    """What a worker must have for the work that waits and may start."""
+    """The requirements of ready executions that may start now."""
     found = view.rows("needs_of_ready", jobs=served.jobs, **served.where())
     relying = {namespace for namespace, needs in found if requirement.breakers(needs)}
     circuits = {namespace: _open_circuits(view, namespace) for namespace in relying}
@@ -49,7 +49,7 @@ def needs_of_ready(view: View, served: Served) -> list[str]:
 
 
 def measure(view: View, namespace: str) -> Measured:
-    """Everything about the work of a namespace and its live workers."""
+    """The load of a namespace and its live workers."""
     now, circuits = view.now, _open_circuits(view, namespace)
     running = {lane: (count, total) for lane, count, total in view.rows("running_in_lanes")}
     due: dict[int, int] = dict(view.rows("due_in_lanes", until=now + round(SOON_S * MICROSECONDS)))
@@ -87,9 +87,9 @@ def _may_start(requirements: str, circuits: Mapping[str, Circuit], now: int) -> 
 
 
 def _arrivals(view: View, now: int) -> dict[int, float]:
-    """How many came per second, by lane."""
+    """The arrivals per second of each lane."""
     since = now - round(WINDOW_S * MICROSECONDS)
-    # Whoever made an id may have a clock that is behind: an id of before may belong to what came since.
+    # The clock of an enqueuer may be behind, so an older id may belong to a recent arrival.
     lowest = first_at(since - round(WINDOW_S * MICROSECONDS))
     rows = view.rows("arrivals_in_lanes", lowest=lowest, since=since, most=MOST_ARRIVALS)
     is_short = sum(count for _, count, _ in rows) >= MOST_ARRIVALS
@@ -98,7 +98,7 @@ def _arrivals(view: View, now: int) -> dict[int, float]:
 
 
 def _ends(view: View, now: int) -> tuple[dict[int, _Ends], float]:
-    """Of each lane, and the seconds to which the latest of them belong."""
+    """The recent ends of each lane, and the length in seconds of the time in which the latest of them fall."""
     since = now - round(WINDOW_S * MICROSECONDS)
     rows = view.rows("newest_ends", most=MOST_ENDS)
     if not rows:

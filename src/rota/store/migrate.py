@@ -30,14 +30,14 @@ class Migration(msgspec.Struct, frozen=True):
 
 @cache
 def known(dialect: str) -> tuple[Migration, ...]:
-    """Every migration that this version of Rota brings, in order."""
+    """The migrations of this version of Rota, in order."""
     folder = resources.files("rota.store") / "migrations" / dialect
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return tuple(Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text()) for file in files)
 
 
 def pending(applied: dict[int, str], dialect: str) -> list[Migration]:
-    """What is still to be applied; refuses a history that is not ours."""
+    """The migrations to apply; refuses a database with migrations of another version or build."""
     ours = {migration.number: migration for migration in known(dialect)}
     for number, checksum in applied.items():
         if number not in ours:
@@ -53,7 +53,7 @@ def pending(applied: dict[int, str], dialect: str) -> list[Migration]:
 
 
 def applied_sqlite(connection: sqlite3.Connection) -> dict[int, str]:
-    """Number and checksum of every migration that the database has seen."""
+    """Number and checksum of every applied migration."""
     table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migration'"
     if connection.execute(table).fetchone() is None:
         return {}
@@ -79,7 +79,7 @@ def apply_sqlite(connection: sqlite3.Connection, now: int) -> list[Migration]:
             done.append(migration)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # A full disk has undone it already.
+        if connection.in_transaction:  # On a full disk SQLite has rolled back already.
             connection.execute("ROLLBACK")
         raise
     return done

@@ -1,22 +1,21 @@
-"""What attempts told while they ran, as it is read. Of an execution of another namespace there is nothing to read."""
+"""Reads the logs, the progress and the usage of attempts. Executions of other namespaces are not found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rota.domain.errors import UnknownExecution
 from rota.domain.note import Line, Piece, State, expanded
 from rota.domain.status import Status
 from rota.ids import is_id
 from rota.store.port import View
-from rota.store.reader import known
+from rota.store.reader import known, unknown
 
 START = (0, 0)
 """Before the first line: fence and number count from 1."""
 END = (2**31 - 1, 2**31 - 1)
 FIRST_PAGE, LARGEST_PAGE = 4, 64
-"""How many pieces are read at once: more and more, because they may be long or of one line each."""
+"""How many pieces are read at once: few at first, because a piece may be long or have one line."""
 
 
 def lines(
@@ -28,7 +27,7 @@ def lines(
     attempt: int | None = None,
     stream: str | None = None,
 ) -> list[Line]:
-    """Up to `most` lines behind `after`, which is the fence and the number of a line, in their order."""
+    """Up to `most` lines after `after`, which is the fence and the number of a line, in their order."""
     found: list[Line] = []
     for piece in _pieces(view, "pieces_after", after, namespace=namespace, id=id, attempt=attempt):
         behind = after[1] if piece.fence == after[0] else 0
@@ -42,7 +41,7 @@ def lines(
 def before_last(
     view: View, namespace: str, id: str, count: int, attempt: int | None = None, stream: str | None = None
 ) -> tuple[int, int]:
-    """The place behind which the last `count` lines come."""
+    """The position after which the last `count` lines follow."""
     which = {"namespace": namespace, "attempt": attempt, "texts": 0 if stream is None else 1}
     for piece in _pieces(view, "pieces_before", END, id=id, **which):
         numbers: Sequence[int] = range(piece.first, piece.last + 1)
@@ -55,7 +54,7 @@ def before_last(
 
 
 def state(view: View, namespace: str, id: str) -> State | None:
-    """What was last told of how it stands; None if nothing was."""
+    """The last reported progress; None if there is none."""
     found = view.records("state_told", State, namespace=namespace, id=id) if is_id(id) else []
     return found[0] if found else None
 
@@ -64,17 +63,17 @@ def progress(view: View, namespace: str, id: str) -> tuple[Status, int]:
     """The status, and the fence of the last attempt: whether there can be more lines."""
     found = view.one("progress", namespace=namespace, id=known(id))
     if found is None:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return Status(found[0]), found[1]
 
 
 def usages(view: View, namespace: str, id: str) -> dict[int, str]:
-    """What the attempts cost, as JSON by fence; only of those of which that is known."""
+    """The measured usage of attempts, as JSON by fence."""
     return dict(view.rows("usages", namespace=namespace, id=id)) if is_id(id) else {}
 
 
 def _pieces(view: View, name: str, place: tuple[int, int], *, id: str, **which: Any) -> Iterator[Piece]:
-    """All from a place on, in the order of the statement, of which only a few are in memory at a time."""
+    """All pieces from a position on, in the order of the statement, read page by page."""
     most = FIRST_PAGE
     while is_id(id):
         page = view.records(name, Piece, id=id, **which, fence=place[0], number=place[1], most=most)

@@ -1,8 +1,8 @@
-"""What the rest of Rota knows of a database.
+"""The interface of a database to the rest of Rota.
 
-An operation is a plain function `op(tx, *args)` that runs inside one transaction. `Store.transact` ships the whole
-function to the database, retries what is worth retrying, and sends the operation's hints after the commit. Reading
-needs no operation: `Store.read` runs a function over a consistent `View`.
+An operation is a plain function `op(tx, *args)` that runs inside one transaction. `Store.transact` runs the whole
+function, repeats it after transient errors, and sends its hints after the commit. Reading needs no operation:
+`Store.read` runs a function over a consistent `View`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Row = tuple[Any, ...]
 WRITER = "rota-writer"
-"""The name, as the kernel shows it, of the thread that holds the write lock of a database that has one for all."""
+"""The name, as the kernel shows it, of the thread that holds the write lock of an SQLite file."""
 
 
 class View(Protocol):
@@ -39,7 +39,7 @@ class View(Protocol):
 
 
 class NotNow(Exception):
-    """Somebody's open transaction holds what an operation needs. The store undoes what it did, and tries again."""
+    """Another transaction holds a lock that an operation needs. The store rolls back and runs the operation again."""
 
 
 class Tx(View, Protocol):
@@ -47,7 +47,7 @@ class Tx(View, Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether to wait for what somebody else holds. Otherwise the operation is to raise `NotNow`."""
+        """Whether an operation waits for a lock of another transaction. Otherwise it raises `NotNow`."""
 
     def run(self, name: str, /, **params: Any) -> int:
         """Executes a statement and returns how many rows it changed."""
@@ -56,41 +56,40 @@ class Tx(View, Protocol):
         """Sends `hint` once the transaction is committed."""
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
-        """The first row, possibly as it was up to `max_age_s` ago; the caller may adjust the remembered list."""
+        """The first row, cached for up to `max_age_s`; the caller may change the cached list."""
 
 
 Together = Callable[[Tx, Sequence[tuple[Any, ...]]], Sequence[Any]]
-"""Many waiting calls of one operation as one: the argument tuples come in, one result each comes out.
+"""Runs many waiting calls of one operation as one: takes their argument tuples, returns one result for each.
 
 If it raises, every call is run by itself and gets its own answer.
 """
 
 
 class OneStatement(msgspec.Struct, frozen=True):
-    """The form of an operation that is one statement, and so a transaction by itself.
+    """The form of an operation that is one statement, and so its own transaction.
 
-    What it inserts has new ids: if it is carried out twice, the second time is refused as a double, and all of it has
-    landed.
+    Its rows have new ids: if it is run twice, a unique violation shows that the first run was committed as a whole.
     """
 
     run: Callable[..., bool]
-    """False if it did nothing, and the whole operation must be run."""
+    """False if it did nothing, and the full operation must run."""
     answer: Callable[..., Any]
-    """The result of a call that `run` has carried out; by the call's own arguments."""
+    """The result of a call that `run` has executed, from the call's arguments."""
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
-    """The arguments for several calls in one; None if they do not go together, or need the whole operation."""
+    """The arguments for several calls in one; None if they cannot be joined, or need the full operation."""
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What a store may do with an operation, or with a query, besides running it in a transaction of its own."""
+    """How a store may run an operation or a query, besides in a transaction of its own."""
 
     is_large: bool = False
-    """A call may have many thousands of rows. Where there is one write lock for all processes, one such call at a time
-    waits for it, so that a heartbeat never waits for more than one."""
+    """A call may have many thousands of rows. On SQLite, one such call at a time waits for the write lock, so that a
+    heartbeat never waits for more than one."""
     is_urgent: bool = False
-    """It must not wait for others: where there are several connections, it has one of its own."""
+    """It must not wait for other operations: on PostgreSQL it has a connection of its own."""
     is_repeatable: bool = False
-    """It is one statement and may be carried out twice without harm: it needs no BEGIN and COMMIT."""
+    """It is one idempotent statement: it needs no BEGIN and COMMIT."""
     together: Together | None = None
     one_statement: OneStatement | None = None
 
@@ -122,7 +121,7 @@ def declared(op: Callable[..., Any]) -> Operation:
 
 
 class Submitted(Future[T]):
-    """The answer to an operation that was submitted, and for how long it waited until the store began it.
+    """The answer to a submitted operation, and how long it waited until the store began it.
 
     The store reads the database's clock for an operation after it has begun it.
     """
@@ -135,8 +134,8 @@ class Store(Protocol):
 
     bus: Bus
     patience_s: float | None
-    """How long an operation that was submitted may wait to begin before its caller should take it back; None if the
-    store itself gives up."""
+    """How long a submitted operation may wait to begin before its caller should take it back; None if the store itself
+    gives up."""
 
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         """Runs `op` in a transaction; the future is done once that is durable."""
@@ -151,13 +150,12 @@ class Store(Protocol):
         """The error for a caller that took its operation back after `patience_s`."""
 
     def blocker(self) -> int | None:
-        """The process of this machine that holds the write lock, if the database has one for all."""
+        """The process that holds the write lock of an SQLite file, if any."""
 
     def commits(self) -> int | None:
-        """A number that changes with every commit of any process, if the database has one write lock for all of them;
-        None if it has not. Never waits for that lock."""
+        """On SQLite, a number that changes with every commit of any process; else None. Never waits for a lock."""
 
     def trouble(self) -> str | None:
-        """Why this store can no longer be worked with, if that is so; a cheap look."""
+        """Why this store can no longer be used, if so; a cheap check."""
 
     def close(self) -> None: ...

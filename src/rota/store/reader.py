@@ -1,9 +1,8 @@
-"""Everything that is only read: executions, attempts, dead letters, queues, workers."""
+"""Reads executions, attempts, dead letters, queues, workers and jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,14 +11,14 @@ from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id, range_of
-from rota.store.port import View, operation
+from rota.store.port import Row, View, operation
 
 MOST_COUNTED = 10_000
-"""Executions ahead of another are counted up to here."""
+"""Executions ahead of another one are counted up to this number."""
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
-    """An execution and where it stands."""
+    """An execution and its state."""
 
     id: str
     namespace: str
@@ -50,7 +49,7 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     worker_id: int | None
     heartbeat_at: int | None
     error: str | None
-    """Of the last attempt that has ended, as JSON."""
+    """The error of the last ended attempt, as JSON."""
     job_id: str | None
     schedule: str | None
     tick: int | None
@@ -136,14 +135,14 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     least: int = 1
     most: int = 1
     trouble: str | None = None
-    """Why it cannot start processes, as JSON: the reasons by what they are for."""
+    """Why it cannot start processes, as JSON: the reasons by purpose."""
     deploy: int | None = None
     jobs: str = "[]"
     """The jobs that it can run, as JSON."""
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):
-    """A job as it is registered; the definition is JSON."""
+    """A registered job; the definition is JSON."""
 
     app: str
     name: str
@@ -156,7 +155,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stranded(msgspec.Struct, frozen=True, array_like=True):
-    """Work of an app that no live worker would claim. `queued` counts up to a bound for each job."""
+    """Ready executions of an app that no live worker would claim. `queued` is counted up to a bound for each job."""
 
     app: str
     queue: str
@@ -169,8 +168,8 @@ class Stranded(msgspec.Struct, frozen=True, array_like=True):
 class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
     """The values that the conditions of a claim depend on, for one execution.
 
-    `ahead` counts up to `MOST_COUNTED` in the queue, of all jobs with the same needs. `live_workers` serve the queue;
-    `offers` and `troubles` are of those that have the job.
+    `ahead` is counted up to `MOST_COUNTED` in the queue, over all jobs with the same requirements. `live_workers` serve
+    the queue; `offers` and `troubles` are those of the workers that have the job.
     """
 
     status: Status
@@ -188,15 +187,15 @@ class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
     cancel_at: int | None
     lease_until: int | None
     circuits: str | None = None
-    """Open breakers of the namespace, as JSON: the name, and when one may try."""
+    """Open breakers of the namespace, as JSON: the name, and when the next probe may start."""
     job: str = ""
     job_paused_at: int | None = None
     job_paused_by: str | None = None
     job_paused_note: str | None = None
     troubles: str | None = None
-    """What live workers offer, as JSON, each with the reasons why it cannot start processes, by what they are for."""
+    """The offers of live workers, as JSON, each with the reasons why the worker cannot start processes."""
     blockers: str | None = None
-    """Of a waiting execution, as JSON: kinds and keys."""
+    """The blockers of a waiting execution, as JSON: kinds and keys."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,35 +212,36 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def known(id: str) -> str:
-    """`id`, unless no execution can have it."""
+    """Refuses a text that cannot be an id."""
     if not is_id(id):
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return id
+
+
+def unknown(id: str) -> UnknownExecution:
+    return UnknownExecution(f"there is no execution {id}")
 
 
 def execution(view: View, namespace: str, id: str) -> ExecutionRow:
     found = view.records("execution", ExecutionRow, namespace=namespace, ids=[known(id)])
     if not found:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return found[0]
 
 
 def _position(before: str) -> str:
     if not is_id(before):
-        raise UsageError(f"{before!r} is no id: a page goes on before the last id of the page before it")
+        raise UsageError(f"{before!r} is no id: give the last id of the page before")
     return before
 
 
 def resolve(view: View, namespace: str, prefix: str) -> str:
     """The id that starts with `prefix`, if there is exactly one."""
     bounds = range_of(prefix.lower())
-    found = (
-        [row[0] for row in view.rows("ids_like", namespace=namespace, lowest=bounds[0], highest=bounds[1])]
-        if bounds
-        else []
-    )
+    rows = view.rows("ids_like", namespace=namespace, lowest=bounds[0], highest=bounds[1]) if bounds else []
+    found = [str(row[0]) for row in rows]
     if len(found) == 1:
-        return str(found[0])
+        return found[0]
     if not found:
         raise UnknownExecution(f"there is no execution {prefix}; `rota executions` lists them")
     raise UsageError(f"{prefix} could be {found[0]} or {found[1]}: give more of the id")
@@ -250,7 +250,7 @@ def resolve(view: View, namespace: str, prefix: str) -> str:
 def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
     found = view.records("attempts", AttemptRow, namespace=namespace, id=known(id))
     if not found and view.one("exists", namespace=namespace, id=id) is None:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return found
 
 
@@ -258,19 +258,24 @@ def ending(view: View, namespace: str, id: str) -> Ending | None:
     """How the execution ended; None if it has not."""
     found = view.records("ending", Ending, namespace=namespace, id=known(id))
     if not found and view.one("exists", namespace=namespace, id=id) is None:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return found[0] if found else None
 
 
 def status(view: View, namespace: str, id: str) -> Status:
     found = view.one("standings", namespace=namespace, ids=[known(id)])
     if found is None:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     return Status(found[1])
 
 
 def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
-    """A page of executions; the page after it starts `before` the last id of this one."""
+    """A page of executions; for the next page, set `before` to the last id of this one."""
+    ids = [row[0] for row in _page(view, namespace, wanted)]
+    return view.records("execution", ExecutionRow, namespace=namespace, ids=ids)
+
+
+def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
     common = {
         "namespace": namespace,
         "app": wanted.app,
@@ -279,11 +284,6 @@ def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]
         "before": _position(wanted.before),
         "most": wanted.limit,
     }
-    ids = [row[0] for row in _page(view, wanted, common)]
-    return view.records("execution", ExecutionRow, namespace=namespace, ids=ids)
-
-
-def _page(view: View, wanted: Filter, common: dict[str, Any]) -> list[tuple[Any, ...]]:
     status = wanted.status or (Status.FAILED if wanted.error else None)
     if status in TERMINAL:
         if status is Status.SUCCESS:
@@ -313,19 +313,19 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
 
 @operation(is_repeatable=True)
 def has_ready(view: View, served: Served) -> bool:
-    """Whether a claim would find anything: a look without a transaction, so that an idle worker writes nothing."""
+    """Whether a claim would find an execution: an idle worker checks this with a plain read, without a transaction."""
     return view.one("has_ready", jobs=served.jobs, **served.where()) is not None
 
 
 @operation(is_repeatable=True)
 def cancels(view: View, worker: int) -> list[str]:
-    """What this worker holds and was asked to stop."""
+    """The executions of this worker that are to be cancelled."""
     return [row[0] for row in view.rows("cancels_of_worker", worker=worker)]
 
 
 @operation(is_repeatable=True)
 def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
-    """Whether the store says that the worker holds anything that it did not name."""
+    """Whether the worker has executions in the store besides the named ones."""
     return view.one("unnamed_of_worker", worker=worker, named=list(named)) is not None
 
 
@@ -354,23 +354,23 @@ def definition(view: View, namespace: str, app: str, job: str) -> str | None:
 
 
 def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
-    """What a claim of this execution would look at."""
+    """Reads the values that a claim of this execution depends on."""
     found = view.records("claim_facts", ClaimFacts, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
     if not found:
-        raise UnknownExecution(f"there is no execution {id}")
+        raise unknown(id)
     facts = found[0]
-    # Databases order aggregates differently.
+    # The databases order aggregates differently.
     listed = {name: _in_order(getattr(facts, name)) for name in ("offers", "circuits", "troubles", "blockers")}
     return msgspec.structs.replace(facts, **listed)
 
 
 def stranded(view: View, namespace: str) -> list[Stranded]:
-    """Waiting work that no live worker would take, by app, queue and needs; paused queues are not counted."""
+    """Ready executions that no live worker would claim, by app, queue and requirements, without paused queues."""
     found: dict[tuple[str, str, str, str], int] = {}
     for app, queue, requirements, job, queued, live, listed in view.rows(
         "stranded", namespace=namespace, most=MOST_COUNTED + 1
     ):
-        offers = _offers(listed)
+        offers = msgspec.json.decode(listed or "[]", type=list[str])
         if not any(requirement.fits(requirements, one) for one in offers):
             key = (app, queue, requirements, job if live and not offers else "")
             found[key] = found.get(key, 0) + queued
@@ -383,12 +383,8 @@ def _in_order(listed: str | None) -> str:
     return msgspec.json.encode(sorted(msgspec.json.decode(listed or "[]"))).decode()
 
 
-def _offers(listed: str | None) -> list[str]:
-    return msgspec.json.decode(listed, type=list[str]) if listed else []
-
-
 def clock(view: View) -> tuple[int, int]:
-    """The database's time, and the newest instant that it holds; the second is not after the first."""
+    """The database's time, and the newest time in its rows, which is later only if a clock was set back."""
     (now,), (newest,) = view.rows("clock")[0], view.rows("newest")[0]
     return now, newest
 

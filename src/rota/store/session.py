@@ -1,18 +1,24 @@
-"""What every connection does alike when it runs named statements as a `View` or a `Tx`."""
+"""The part of a `View` or a `Tx` that is the same on every connection, and the decoders for its records."""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import Any, TypeVar
+
+import msgspec
 
 from rota.domain.instant import MICROSECONDS
 from rota.store.hints import Hint
 from rota.store.port import Row
 
+T = TypeVar("T")
 MOST_REMEMBERED = 1000
+_lock = threading.Lock()
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
 class Session:
-    """The part that does not depend on the database. The owner opens and ends the transactions."""
+    """Runs named statements. The owner of the connection begins and ends the transactions."""
 
     waits = True
 
@@ -28,6 +34,10 @@ class Session:
         found = self.rows(name, **params)
         return found[0] if found else None
 
+    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
+        decoder(kind)  # Prepares the type under the lock.
+        return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
+
     def tell(self, hint: Hint) -> None:
         self.hints.append(hint)
 
@@ -41,5 +51,17 @@ class Session:
         return known[1]
 
     def forget(self) -> None:
-        """An operation was undone: what it adjusted in remembered rows did not happen."""
+        """Drops the remembered rows, which an operation that was rolled back may have adjusted."""
         self._remembered.clear()
+
+
+def decoder(kind: type[T]) -> msgspec.json.Decoder[list[T]]:
+    """Decodes a JSON array of rows.
+
+    Threads name their kinds of records at run time, so decoders are made under a lock: `domain/decoding.py` says why.
+    """
+    known = _decoders.get(kind)
+    if known is None:
+        with _lock:
+            known = _decoders[kind] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+    return known

@@ -1,28 +1,30 @@
-"""Named statements from `queries/*.sql`, in the words of one dialect.
+"""Named statements from `queries/*.sql`, translated to the SQL of one database.
 
 A block starts with `-- name: some_name`, optionally followed by `@sqlite` or `@postgres` for a variant that only
-this dialect uses. A block may hold several statements; they run in order, as one step of an operation.
+this database uses. A block may hold several statements; they run in order, as one step of an operation.
 
-One text serves both databases, because a batch has a notation of its own:
+These notations let one text serve both databases:
 
-    EACH(:rows, id uuid, fence bigint)   a table made from a list of tuples, with these columns
+    EACH(:rows, id uuid, fence bigint)   a table with these columns, made from a list of tuples
     PAIRS(:texts, id uuid, name text)    the same with two columns, made from a dictionary: SQLite reads that faster
+    KEYS(:texts, id uuid)                a table of the keys of a dictionary
     x.id AMONG(:ids, uuid)               whether a value is in a list
-    :now, :clock                         when the transaction began; while the statement runs, where that can be told
+    :now, :clock                         the time when the transaction began; the time when the statement runs
     :returned                            SQLite, from the second statement on: the first column that the first returned
-    LIVE(w)                              whether a worker may claim: it has not stopped, does not drain, and has a lease
-    KEYS(:texts, id uuid)                the keys of a dictionary alone
+    LIVE(w)                              whether a worker may claim: not stopped, not draining, lease not expired
     PLACED                               the columns of `execution` that `ops/place.py` fills
     PLACED(e.id, r.version AS number)    the same as values: these, and the parameter `:column` for all others
+    PRUNED(x, f)                         whether an execution x (with its end f) is one of `:ids`. PostgreSQL also has
+                                         a statement `…_of_day`: all from `:low` to `:high` except `:kept`
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
-    FOUND(text, part)                    where a part of a text begins, from 1; 0 if nowhere
-    LISTING(x), PAIR(x, y)               a JSON array of all rows' values, and of two values
-    … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, who need not lock a row
+    FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
+    LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
+    … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
 
 SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column. A dictionary goes to SQLite as one
-object, whose keys and values `json_each` gives, and to PostgreSQL as two arrays, or one of its values.
+object, whose keys and values `json_each` returns, and to PostgreSQL as two arrays, or one of its values.
 
-On PostgreSQL every table is named with its schema, so that no statement depends on a search path: it may run in a
+On PostgreSQL every table is qualified with its schema, so that no statement depends on the search path: it may run in a
 caller's own transaction or behind a pooler.
 """
 
@@ -32,6 +34,7 @@ import re
 from functools import cache
 from importlib import resources
 
+_FOLDER = resources.files("rota.store")
 _HEADER = re.compile(r"^-- name: (\w+)(?: @(\w+))?[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _EACH = re.compile(r"EACH\(:(\w+), ([^()]+)\)")
@@ -43,12 +46,13 @@ _PLACED = re.compile(r"PLACED\(([^()]+)\)")
 _LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
 _LIVE = re.compile(r"LIVE\((\w+)\)")
 _LOCK = re.compile(r"\s+FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
-_TABLES = (
-    "namespace|queue|lane|job|job_version|execution|scheduled|waiting|blocker|lifted_blocker|ready|running|finished|dead"
-    "|unique_key|expiry"
-    "|worker|audit|state|migration|summary|chore|execution_default|schedule|hand|tick|calendar|log|note|breaker|affinity|app|deploy"
+_PRUNED = re.compile(r"PRUNED\((\w+), (\w+)\)")
+_BY_IDS = r"\1.id >= :lowest AND \1.id <= :highest AND \1.id AMONG(:ids, uuid)"
+_OF_DAY = (
+    r"\1.id >= :low AND \1.id < :high AND \2.id >= :low AND \2.id < :high"
+    r" AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = \1.id)"
 )
-_TABLE = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE)\s+({_TABLES})\b")
+_CREATED = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
 
 PLACED = (
     "id",
@@ -82,13 +86,16 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
     """Every statement that `dialect` uses, by name. `schema` is where PostgreSQL has the tables."""
     general: dict[str, tuple[str, ...]] = {}
     special: dict[str, tuple[str, ...]] = {}
-    for file in sorted((resources.files("rota.store") / "queries").iterdir(), key=lambda file: file.name):
+    for file in sorted((_FOLDER / "queries").iterdir(), key=lambda file: file.name):
         pieces = _HEADER.split(file.read_text())
         for name, variant, body in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
             if variant in (None, dialect):
                 target = special if variant else general
                 assert name not in target, f"statement {name} is defined twice"
-                target[name] = tuple(_expand(text, dialect, schema) for text in _texts(body))
+                target[name] = tuple(_expand(text, dialect, schema) for text in _texts(_PRUNED.sub(_BY_IDS, body)))
+                if dialect == "postgres" and _PRUNED.search(body):
+                    of_day = _texts(_PRUNED.sub(_OF_DAY, body))
+                    target[f"{name}_of_day"] = tuple(_expand(text, dialect, schema) for text in of_day)
     return general | special
 
 
@@ -118,8 +125,16 @@ def _expand(text: str, dialect: str, schema: str) -> str:
 
 
 def qualified(text: str, schema: str) -> str:
-    """`text` with the schema before every one of Rota's tables."""
-    return _TABLE.sub(lambda found: "".join((found[1], ' "', schema, '".', found[2])), text)
+    """`text` with the schema before each of Rota's tables."""
+    return _table_reference().sub(lambda found: "".join((found[1], ' "', schema, '".', found[2])), text)
+
+
+@cache
+def _table_reference() -> re.Pattern[str]:
+    """Matches the name of one of Rota's tables where a statement refers to it."""
+    schema = "\n".join(file.read_text() for file in (_FOLDER / "migrations" / "postgres").iterdir())
+    tables = _CREATED.findall(schema)
+    return re.compile(rf"\b(FROM|JOIN|INTO|UPDATE)\s+({'|'.join((*tables, 'migration'))})\b")
 
 
 def _placed_values(given: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
-from rota.store import reader, timetable
+from rota.store import reader, schedule_reader
 from rota.store.port import View
-from rota.store.timetable import ScheduleRow
+from rota.store.schedule_reader import ScheduleRow
 
 MOST_NAMED = 5
 FOREVER = 2**62
@@ -60,12 +60,12 @@ def schedule_of_job(view: View, namespace: str, job: str, name: str | None, app:
 
 def schedules_called(view: View, namespace: str, name: str, app: str | None) -> list[ScheduleRow]:
     """Those of that name and those of the job of that name, or else of `app.name`."""
-    rows = timetable.schedules(view, namespace, app, name)
+    rows = schedule_reader.schedules(view, namespace, app, name)
     if rows or app is not None:
         return rows
     # An app's name may have dots, too.
     for at in [place for place, char in enumerate(name) if char == "."]:
-        rows = timetable.schedules(view, namespace, name[:at], name[at + 1 :])
+        rows = schedule_reader.schedules(view, namespace, name[:at], name[at + 1 :])
         if rows:
             return [row for row in rows if row.name == name[at + 1 :]] or rows
     return []
@@ -77,7 +77,7 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
         row = schedule(view, namespace, name, app)
     except UnknownSchedule:
         apps = [app] if app else sorted({job.app for job in reader.jobs(view, namespace)})
-        found = [one for one in apps if timetable.ticks(view, namespace, one, name, 0, FOREVER, 1)]
+        found = [one for one in apps if schedule_reader.ticks(view, namespace, one, name, 0, FOREVER, 1)]
         if not found:
             raise
         if len(found) > 1:

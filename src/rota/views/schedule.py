@@ -14,9 +14,9 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import CatchUp, Spec
 from rota.domain.ticks import Gap, Overlap
 from rota.domain.trigger import After, At, Cron, Every
-from rota.store import reader, timetable
+from rota.store import reader, schedule_reader
 from rota.store.port import View
-from rota.store.timetable import ScheduleRow
+from rota.store.schedule_reader import ScheduleRow
 from rota.views.shape import Page, Paused, Shape, moment, moment_or_none, page, paused, rfc3339, seconds, shaped
 from rota.views.stored_json import decoded
 
@@ -80,7 +80,7 @@ class Schedule(Shape, frozen=True):
 
 def schedules(view: View, namespace: str, app: str | None, limit: int) -> Page[Schedule]:
     """By app and name."""
-    rows = timetable.schedules(view, namespace, app, None, limit + 1)
+    rows = schedule_reader.schedules(view, namespace, app, None, limit + 1)
     return page([_schedule(view, row) for row in rows], limit)
 
 
@@ -92,8 +92,8 @@ class LintResult(Shape, frozen=True):
 
 
 def lint(view: View, namespace: str, app: str | None) -> LintResult:
-    rows = [row for row in timetable.schedules(view, namespace, app) if row.paused_at is None]
-    took = timetable.run_times(view, namespace, sorted({(row.app, row.job) for row in rows}))
+    rows = [row for row in schedule_reader.schedules(view, namespace, app) if row.paused_at is None]
+    took = schedule_reader.run_times(view, namespace, sorted({(row.app, row.job) for row in rows}))
     specs = {f"{row.app}.{row.name}": row.spec for row in rows}
     times = {f"{row.app}.{row.name}": took[row.app, row.job] for row in rows if (row.app, row.job) in took}
     return LintResult(schedules=len(rows), findings=schedule_lint.lint(specs, view.now, times))

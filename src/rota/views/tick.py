@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from rota.store import timetable
+from rota.store import schedule_reader
 from rota.store.port import View
-from rota.store.timetable import TickRow
+from rota.store.schedule_reader import TickRow
 from rota.views.shape import Shape, moment, shaped
 
 PAGE, MOST_ROWS = 10_000, 1_000_000
@@ -69,7 +69,7 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
 def _rows(view: View, namespace: str, app: str, name: str, low: int, high: int) -> Iterator[TickRow]:
     seen: set[int] = set()
     for _ in range(MOST_ROWS // PAGE):
-        page = timetable.ticks(view, namespace, app, name, low, high, PAGE)
+        page = schedule_reader.ticks(view, namespace, app, name, low, high, PAGE)
         yield from (tick for tick in page if tick.at < high or tick.schedule not in seen)
         if len(page) < PAGE:
             return

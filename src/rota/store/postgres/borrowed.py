@@ -1,14 +1,13 @@
-"""A `Tx` over a connection that is not ours: an operation in the middle of somebody else's transaction.
+"""A `Tx` over the caller's own connection: an operation inside a transaction that the caller began and will end.
 
-Nothing of the caller's session is changed. Statements go through the interface of the caller's own library, so its
-transaction is begun as the library begins it; there is no commit and no rollback here, and errors of the database are
-raised as that library raises them. What may be refused half-way runs in a savepoint.
+The caller's session is not changed. Statements go through the interface of the caller's own library, so the library
+begins the transaction in its usual way and raises its usual errors. There is no commit and no rollback here. An
+operation that may be refused after its first write runs in a savepoint.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -22,21 +21,22 @@ from psycopg.types.numeric import Int8Dumper
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import ArgumentsError, DefinitionError, StoreMismatch, StoreUnavailable
-from rota.store import migrate, records, statements
+from rota.store import migrate, statements
 from rota.store.hints import Hint, merged
 from rota.store.port import Row, Tx, View
 from rota.store.postgres.bus import MOST_BYTES
-from rota.store.postgres.session import literal
+from rota.store.postgres.link import CLOCK
+from rota.store.postgres.session import PARAMETER, Statement, bind, load
 from rota.store.postgres.url import Address
 from rota.store.session import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW = " ".join(("SELECT", CLOCK))
 _NOTIFY = "SELECT pg_notify(%(channel)s, %(payload)s)"
 _SAVE, _KEEP, _UNDO = "SAVEPOINT rota", "RELEASE SAVEPOINT rota", "ROLLBACK TO SAVEPOINT rota"
-# From the catalogue: whoever asks for a table that is not there, or may not be seen, has lost the transaction.
+# From the catalogue, because a query of a missing or forbidden table would abort the caller's transaction.
 _RIGHTS = """
 SELECT current_database(), current_user, has_schema_privilege(n.oid, 'USAGE'), m.oid IS NOT NULL, (
     SELECT string_agg(may || ' on ' || c.relname, ', ' ORDER BY c.relname, may)
@@ -53,32 +53,30 @@ LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'
 _HISTORY = "SELECT number, checksum, applied_at FROM migration ORDER BY number"
 _LIMIT = "SELECT set_config('idle_in_transaction_session_timeout', '20s', true)"
 RESET_SETTINGS = b"RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL"
-"""What a job set. Behind a pooler the rest of a session may be somebody else's by now."""
+"""Resets settings only. Behind a pooler, the rest of the session may belong to another client."""
 RESET = b"; ".join(
     (
         RESET_SETTINGS,
         b"CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *; DISCARD TEMP; DISCARD SEQUENCES",
     )
 )
-"""Everything of a session, but for the statements that were prepared in it: psycopg knows of those."""
+"""Resets the session except its prepared statements, which psycopg keeps track of."""
 BACKEND = b"SELECT pg_backend_pid()"
-_PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
-_COLUMN = re.compile(r":(\w+)_(\d+) AS")
 _UNKNOWN = pq.TransactionStatus.UNKNOWN
 
 
 class Voice(Protocol):
-    """How statements are said on somebody's connection."""
+    """Executes statements on a connection of the caller's library."""
 
     def say(self, text: str, params: Mapping[str, Any] | None = None) -> tuple[list[Row], int]:
-        """The rows, if there are any, and how many were touched."""
+        """The rows, if the statement returns any, and the number of rows that it changed."""
 
     def driver(self) -> Any:
-        """The driver's own connection underneath, which lives as long as the session on the server."""
+        """The driver's connection below the library, which lives as long as the session on the server."""
 
 
 class PsycopgVoice:
-    """A connection of psycopg. The cursor is ours, and so are its rows and its numbers."""
+    """A psycopg connection, with a cursor of our own row and number format."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -94,7 +92,7 @@ class PsycopgVoice:
 
 
 class CursorVoice:
-    """Cursors as the DB-API has them: Django's, and psycopg2's."""
+    """A DB-API cursor: Django's or psycopg2's."""
 
     def __init__(self, cursor: Any, driver: Any) -> None:
         self._cursor = cursor
@@ -110,7 +108,7 @@ class CursorVoice:
 
 
 class AlchemyVoice:
-    """A Connection of SQLAlchemy, which begins its transaction when it is first used."""
+    """A SQLAlchemy Connection, which begins its transaction when it is first used."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -126,7 +124,7 @@ class AlchemyVoice:
 
 @contextlib.contextmanager
 def _unprepared(driver: Any) -> Iterator[None]:
-    """For one statement nothing is prepared: the session is the caller's, and behind a pooler maybe another one."""
+    """Switches prepared statements off for one statement: behind a pooler the next one may run in another session."""
     before = getattr(driver, "prepare_threshold", None)
     if before is None:
         yield
@@ -139,82 +137,54 @@ def _unprepared(driver: Any) -> Iterator[None]:
 
 
 class BorrowedSession(Session):
-    """Named statements through a `Voice`. Parameters have names here, as all these libraries understand them."""
+    """Named statements through a `Voice`, with named parameters, which all these libraries understand."""
 
     def __init__(self, voice: Voice, schema: str, clock: Clock) -> None:
         super().__init__()
         self._voice = voice
         self._statements = _load(schema)
-        # Production goes by the database's clock; a test goes by its own.
+        # Production uses the database's clock, a test its own.
         self.now = voice.say(_NOW)[0][0][0] if isinstance(clock, SystemClock) else clock.now()
 
     def run(self, name: str, /, **params: Any) -> int:
-        texts, columns = self._statements[name]
-        bound, touched = self._bound(params, columns), 0
-        for text in texts:
-            _, touched = self._voice.say(text, bound)
-        return touched
+        return self._say(name, params)[-1][1]
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
-        texts, columns = self._statements[name]
-        bound = self._bound(params, columns)
-        found, _ = self._voice.say(texts[0], bound)
-        for text in texts[1:]:
-            self._voice.say(text, bound)
-        return [_plain(row) for row in found]
+        return [_plain(row) for row in self._say(name, params)[0][0]]
 
-    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
-        return records.converted(self.rows(name, **params), kind)
-
-    def _bound(self, params: dict[str, Any], columns: dict[str, int]) -> dict[str, Any]:
+    def _say(self, name: str, params: dict[str, Any]) -> list[tuple[list[Row], int]]:
+        texts, statement = self._statements[name]
         bound: dict[str, Any] = {"now": self.now}
-        for name, value in params.items():
-            if type(value) is dict:
-                value = list(value.items() if name in columns else value.values())
-            if type(value) is not list:
-                bound[name] = value
-            elif name not in columns:
-                bound[name] = _array(value)
-            else:
-                rows = [row if isinstance(row, tuple) else msgspec.structs.astuple(row) for row in value]
-                for index in range(columns[name]):
-                    bound[f"{name}_{index}"] = _array([row[index] for row in rows])
-        return bound
+        bind(bound, params, statement, lambda value: value)
+        values = {name: value.decode() if isinstance(value, bytes) else value for name, value in bound.items()}
+        return [self._voice.say(text, values) for text in texts]
 
 
 def _plain(row: Row) -> Row:
-    """Ids are text. So is text, where psycopg gives bytes because the database says nothing of its encoding."""
+    """Ids as text; and text as text, where psycopg returns bytes because the database has the encoding SQL_ASCII."""
     return tuple(
         str(value) if isinstance(value, UUID) else value.decode(errors="replace") if isinstance(value, bytes) else value
         for value in row
     )
 
 
-def _array(values: list[Any]) -> str:
-    return literal([None if value is None else str(value) for value in values], "text").decode()
-
-
 @cache
-def _load(schema: str) -> dict[str, tuple[tuple[str, ...], dict[str, int]]]:
-    """The texts of every name, and how many columns each of its batches has."""
-    loaded = {}
-    for name, texts in statements.load("postgres", schema).items():
-        columns: dict[str, int] = {}
-        for batch, index in _COLUMN.findall(" ".join(texts)):
-            columns[batch] = max(columns.get(batch, 0), int(index) + 1)
-        loaded[name] = tuple(_PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")) for text in texts), columns
-    return loaded
+def _load(schema: str) -> dict[str, tuple[tuple[str, ...], Statement]]:
+    return {
+        name: (tuple(PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")) for text in statement.texts), statement)
+        for name, statement in load(schema).items()
+    }
 
 
 class History(msgspec.Struct, frozen=True):
-    """What tells one database from another: its name, and when each migration was applied to it."""
+    """Identifies a database: its name, and when each migration was applied to it."""
 
     database: str
     migrations: tuple[tuple[Any, ...], ...]
 
 
 def history(view: View) -> History:
-    """Of the database behind a view."""
+    """The history of the database behind a view."""
     (name,) = view.rows("database_name")[0]
     return History(name, tuple(view.rows("migrations")))
 
@@ -246,7 +216,7 @@ def check(voice: Voice, address: Address, ours: History) -> None:
 
 
 def check_transaction(voice: Voice) -> None:
-    """Refuses a connection where every statement would be committed at once, or none can be, or answers come later."""
+    """Refuses a connection in autocommit mode, in a failed transaction, or in pipeline mode."""
     _check_transaction(voice.driver())
 
 
@@ -259,13 +229,13 @@ def run(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> tuple[T, list[Hint]]:
-    """The operation's answer, and the hints to send when the caller has committed."""
+    """Runs the operation; returns its result and the hints to send after the caller's commit."""
     session = BorrowedSession(voice, address.schema, clock)
     return op(session, *args, **kwargs), session.hints
 
 
 def unwritable(error: UnicodeEncodeError) -> ArgumentsError:
-    """What a connection cannot say is found before it is sent, so the transaction goes on."""
+    """The encoder found the character before anything was sent, so the caller's transaction is still usable."""
     return ArgumentsError(
         f"{error.object[error.start]!r} cannot be written on this connection, whose encoding is {error.encoding}: "
         "nothing was accepted. Use a database and a connection in UTF8, or leave the character out"
@@ -274,12 +244,12 @@ def unwritable(error: UnicodeEncodeError) -> ArgumentsError:
 
 @contextlib.contextmanager
 def savepoint(voice: Voice) -> Iterator[None]:
-    """What is refused inside has not happened, and the caller's transaction goes on."""
+    """Rolls back what was done inside if it raises, so that the caller's transaction stays usable."""
     voice.say(_SAVE)
     try:
         yield
     except BaseException:
-        with contextlib.suppress(Exception):  # A broken connection has no savepoints; the first error is the news.
+        with contextlib.suppress(Exception):  # On a broken connection this fails too; the first error is raised.
             voice.say(_UNDO)
             voice.say(_KEEP)
         raise
@@ -287,14 +257,14 @@ def savepoint(voice: Voice) -> Iterator[None]:
 
 
 def limit_idling(voice: Voice) -> None:
-    """Until its end the transaction may not stand still for long: others wait for the rows that it holds."""
+    """Limits how long the transaction may be idle, because other transactions wait for the rows that it has locked."""
     voice.say(_LIMIT)
 
 
 def notify(voice: Voice, address: Address, hints: list[Hint]) -> None:
     """Sends the hints with the caller's commit."""
     payload = msgspec.json.encode(merged(hints)).decode()
-    if hints and len(payload) <= MOST_BYTES:  # Hints may be lost: what does not fit is left to polling.
+    if hints and len(payload) <= MOST_BYTES:  # Hints may be lost: workers also poll.
         voice.say(_NOTIFY, {"channel": f"{address.schema}_hints", "payload": payload})
 
 
@@ -302,8 +272,8 @@ def _check_transaction(driver: Any, *, begun: bool = False) -> None:
     raw = getattr(driver, "pgconn", None)
     if raw is not None and raw.pipeline_status != pq.PipelineStatus.OFF:
         raise DefinitionError(
-            "the connection is in pipeline mode, where answers come later, and Rota needs them at once: do this before "
-            "`with connection.pipeline():` or after it"
+            "the connection is in pipeline mode, where results arrive later, and Rota needs them at once: do this "
+            "before or after the block `with connection.pipeline():`"
         )
     info = getattr(driver, "info", None)
     status = pq.TransactionStatus(getattr(info, "transaction_status", _UNKNOWN))

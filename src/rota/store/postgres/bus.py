@@ -1,9 +1,9 @@
 """Hints through PostgreSQL: LISTEN and NOTIFY, on one connection for each process.
 
-A hint is sent after the commit, by a thread of its own that gathers what came meanwhile: NOTIFY in every transaction
-would cost a quarter of the speed, and a listener in every worker process nearly all of it. Ends are only told to those
-who said that they wait for them. Behind a pooler nobody can listen; then hints are sent and everybody polls, unless a
-direct URL is given for listening.
+A thread sends the hints after the commit, many in one NOTIFY: a NOTIFY in every transaction would cost a quarter of the
+throughput, and a listener in every worker process nearly all of it. The ends of executions are sent only if a process
+has announced (`Wanted`) that it waits for them. LISTEN does not work behind a pooler: there hints are sent and every
+process polls, unless a direct URL is given for listening.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import os
 import select
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import psycopg
 
 from rota.clock import MACHINE
 from rota.store.hints import Ended, Hint, HintDecoder, Listener, Wanted, merged
-from rota.store.postgres import watch
 from rota.store.postgres.errors import translated
 from rota.store.postgres.link import Link, checked
 from rota.store.postgres.url import Address
@@ -40,15 +39,15 @@ LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
 ANSWER_S = 5.0
 PATIENCE = 5
-"""After so many vain tries in a row it is worth a word."""
+"""After so many failed connections in a row a warning is logged."""
 _encode = msgspec.json.Encoder().encode
 
 
 class PostgresBus:
-    """One thread and one connection, from the first use on."""
+    """One thread and one connection, opened at the first use."""
 
     def __init__(self, address: Address, *, is_apart: bool = False) -> None:
-        """`is_apart` if this is not where the store is: then nobody else would say that it is away."""
+        """`is_apart` if the store uses another URL: then only the bus notices that this one cannot be reached."""
         self._address = address
         self._is_apart = is_apart
         self._channel = f"{address.schema}_hints"
@@ -66,7 +65,7 @@ class PostgresBus:
         self._link: Link | None = None
         self._is_closed = False
         self.is_live = False
-        """Whether hints of others reach us now."""
+        """Whether hints of other processes arrive now."""
 
     def send(self, hints: Sequence[Hint]) -> None:
         if hints:
@@ -96,7 +95,7 @@ class PostgresBus:
         os.close(self._wake_out)
 
     def abandon(self) -> None:
-        """This is a copy that came through a fork."""
+        """In the child of a fork: the thread and the connection belong to the parent."""
         self._is_closed = True
 
     def _forget(self, listener: _PipeListener) -> None:
@@ -121,15 +120,15 @@ class PostgresBus:
             try:
                 self._work()
                 pause_s, failures = FIRST_PAUSE_S, 0
-            except BaseException as error:  # Without this thread a process gets no wake-ups until it is restarted.
+            except BaseException as error:  # If this thread ended, the process would get no more wake-ups.
                 failures += 1
                 self._complain(error, failures)
                 self._drop()
-                # Whoever missed hints meanwhile polls; what waits to be sent is sent when the server is back.
+                # Meanwhile processes poll. The outbox is sent when the server is back.
                 select.select([], [], [], pause_s)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
         if pause_s == FIRST_PAUSE_S:
-            # The last words, also of a program that was over before there was a connection.
+            # The last hints, also of a program that ended before it had a connection.
             with contextlib.suppress(psycopg.Error):
                 self._flush()
         self._drop()
@@ -137,7 +136,7 @@ class PostgresBus:
     def _complain(self, error: BaseException, failures: int) -> None:
         if not isinstance(error, psycopg.Error):
             if failures == 1:
-                log.error("the thread for wake-ups failed and connects again", exc_info=error)
+                log.error("the thread for wake-ups failed and reconnects", exc_info=error)
             return
         if self._is_apart and failures == PATIENCE:
             shown = translated(error, self._address.shown)
@@ -149,7 +148,7 @@ class PostgresBus:
         now = MACHINE.monotonic()
         if now >= self._send_at:
             self._flush()
-            self._receive(link)  # What came with the answer does not make the socket readable.
+            self._receive(link)  # Notifications that arrived with the answer do not make the socket readable.
         wait_s = max(0.0, self._send_at - now) if self._outbox else LONGEST_WAIT_S
         # Not select.select, which refuses descriptors from 1024 on.
         poll = select.poll()
@@ -159,28 +158,23 @@ class PostgresBus:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
         if not readable and wait_s == LONGEST_WAIT_S:
-            # Silence may mean that nothing happens, or that nothing reaches us any more.
+            # No notification for long: check that the connection still works.
             self._ask(link, b"SELECT 1")
         self._receive(link)
 
     def _ask(self, link: Link, query: bytes, *parameters: str) -> None:
-        """Hints are for now or never: a server that does not answer soon is left.
-
-        Through libpq, because a cursor would take the notifications that come along with the answer for itself.
-        """
-        link.give_up_at = watch.in_seconds(ANSWER_S)
-        checked(link.connection.pgconn.exec_params(query, [value.encode() for value in parameters]))
-        link.give_up_at = None
+        """Runs a query through libpq: a cursor would consume the notifications that arrive with the answer."""
+        with link.within(ANSWER_S):
+            checked(link.connection.pgconn.exec_params(query, [value.encode() for value in parameters]))
 
     def _open(self) -> Link:
         if self._link is None:
             self._link = Link(self._address, "hints", planner=False)
             if not self._link.is_pooled:
-                self._link.give_up_at = watch.in_seconds(ANSWER_S)
-                self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')).encode(), prepare=False)
-                # To send a hint is a commit, but nothing would be lost with it.
-                self._link.connection.execute("SET synchronous_commit = off", prepare=False)
-                self._link.give_up_at = None
+                with self._link.within(ANSWER_S):
+                    self._link.connection.execute("".join(("LISTEN ", '"', self._channel, '"')).encode(), prepare=False)
+                    # A NOTIFY is a commit, but a lost one does no harm.
+                    self._link.connection.execute("SET synchronous_commit = off", prepare=False)
                 self.is_live = True
         return self._link
 
@@ -202,7 +196,7 @@ class PostgresBus:
             self._deliver(merged(heard))
 
     def _deliver(self, hints: Sequence[Hint]) -> None:
-        """To those who listen in this process."""
+        """Passes hints to the listeners in this process."""
         with self._lock:
             listeners = list(self._listeners)
             for hint in hints:
@@ -218,13 +212,13 @@ class PostgresBus:
             if len(self._wanted) > MOST_WANTED:
                 return  # Callers that wait for an end also poll.
         self._wanted.update(dict.fromkeys(ids, now + WANTED_S))
-        # Some may have ended while the wish was on its way.
+        # Some may have ended before the announcement arrived.
         lately = set(ids).intersection(id for _, hint in self._ended for id in hint.ids)
         if lately:
             self._outbox.append(Ended(tuple(lately)))
 
     def _flush(self) -> None:
-        """Sends what has gathered, then nothing for a moment: one NOTIFY costs the same for all that comes then."""
+        """Sends the outbox, and then nothing for a moment: one NOTIFY can carry all the hints of that time."""
         with self._lock:
             hints, self._outbox = self._outbox, []
         hints = self._worth_telling(hints)
@@ -241,6 +235,7 @@ class PostgresBus:
         self._send_at = MACHINE.monotonic() + GATHER_S
 
     def _worth_telling(self, hints: list[Hint]) -> list[Hint]:
+        """Leaves out the ends that no process waits for."""
         wanted, now = self._wanted, MACHINE.monotonic()
         while self._ended and self._ended[0][0] < now - LATELY_S:
             self._ended.popleft()
@@ -259,7 +254,7 @@ class PostgresBus:
 class _PipeListener:
     """A receiver in this process: hints in a list, and a pipe that becomes readable."""
 
-    def __init__(self, kinds: Sequence[type[Hint]], forget: object) -> None:
+    def __init__(self, kinds: Sequence[type[Hint]], forget: Callable[[_PipeListener], None]) -> None:
         self._kinds = tuple(kinds)
         self._forget = forget
         self._lock = threading.Lock()
@@ -298,11 +293,11 @@ class _PipeListener:
             self._is_closed = True
             os.close(self._out)
             os.close(self._in)
-        self._forget(self)  # type: ignore[operator]
+        self._forget(self)
 
 
 def _payloads(hints: Sequence[Hint]) -> list[str]:
-    """Texts that NOTIFY can carry. Only lists of ids and of lanes grow, and what does not fit is left to polling."""
+    """Payloads for NOTIFY. A hint for too many lanes is dropped: the workers also poll."""
     pieces: list[list[Hint]] = [[hint for hint in hints if not isinstance(hint, Ended | Wanted)]]
     for kind in (Wanted, Ended):
         ids = [id for hint in hints if isinstance(hint, kind) for id in hint.ids]

@@ -1,4 +1,4 @@
-"""Every error of PostgreSQL, classified once: what is worth trying again, and how."""
+"""Classifies the errors of PostgreSQL: which are worth a retry, and on which connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.domain.errors import StoreError, StoreFull, StoreMismatch, StoreUnavai
 
 
 class Remedy(Enum):
-    """What may help against an error."""
+    """What may help after an error."""
 
     AGAIN = "the same again, on the same connection"
     RECONNECT = "the same again, on a new connection"
@@ -21,7 +21,7 @@ class Remedy(Enum):
 _AGAIN = {
     "40001",  # serialization_failure
     "40P01",  # deadlock_detected
-    "55P03",  # lock_not_available: our own lock_timeout, behind somebody's ALTER
+    "55P03",  # lock_not_available: our own lock_timeout, behind an ALTER TABLE
     _CANCELLED := "57014",  # query_canceled: our own statement_timeout, or an operator
 }
 _RECONNECT = {
@@ -37,13 +37,13 @@ _RECONNECT = {
 }
 _LOST = "08"  # connection_exception
 _OVERTAKEN = {"40001", "40P01"}
-_CACHED = ("0A000", "cached plan")  # A newer node has changed a table under a statement that we had prepared.
+_CACHED = ("0A000", "cached plan")  # A migration has changed a table that a prepared statement uses.
 _FULL = {"53100", "53200", "53400"}
 _NO_GRANT = "42501"
 _NO_RIGHT = {"28000", "28P01", "3D000"}
 _NO_SCHEMA = {"3F000", "42P01", "42703", "42883"}
-# Classes that speak of the server's state and not of what was asked of it: the same call may succeed another day.
-# Resources, operators, its disk, its settings, its own mistakes.
+# Classes about the state of the server and not about the statement, so the same call may succeed later: resources,
+# operator intervention, the disk, settings, bugs of the server.
 _OF_THE_SERVER = {"25", "40", "53", "55", "57", "58", "F0", "XX"}
 _REFUSALS = (
     "authentication failed",
@@ -78,20 +78,20 @@ def remedy(error: BaseException) -> Remedy:
 def _is_lost(error: psycopg.Error) -> bool:
     """Whether an error without a code says that the connection could not be made, or broke.
 
-    Such errors are libpq's own. Where we ask libpq ourselves they are of no particular kind; those that say that a
-    call was wrong always are.
+    Such errors come from libpq. Where Rota calls libpq directly they are plain `DatabaseError`s; wrong calls raise
+    subclasses.
     """
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or type(error) is psycopg.DatabaseError
 
 
 def is_refusal(error: psycopg.Error) -> bool:
-    """Whether the server will not have us, however often we try: libpq gives such errors no code while connecting."""
+    """Whether the server refuses the connection for good: while connecting, libpq gives such errors no code."""
     text = str(error)
     return any(part in text for part in _REFUSALS) or bool(_BAD_OPTION.search(text))
 
 
 def translated(error: psycopg.Error, shown: str) -> StoreError:
-    """An error of PostgreSQL as one of ours, in words that say what to do."""
+    """A PostgreSQL error as a StoreError with a message that says what to do."""
     state, text = error.sqlstate, first_line(error)
     if state in _FULL:
         return StoreFull(f"{shown} has no room left ({text}); nothing was accepted. Free some and try again")
@@ -126,7 +126,7 @@ def _words_for_passing(error: psycopg.Error, shown: str, text: str) -> str:
             "for the URL's user or database"
         )
     if error.sqlstate is None and _HUNG_UP in text:
-        # We hang up as well, when an answer takes longer than the caller waits: nobody can tell from the error.
+        # The watchdog also closes the connection when an answer takes too long; the error is the same.
         return f"{shown} cannot be reached: {text}, or gave no answer in time. If it is up, {_SLOW}"
     return f"{shown} cannot be reached: {text}"
 

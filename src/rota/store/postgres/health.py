@@ -1,7 +1,6 @@
-"""How a PostgreSQL server is doing: what `rota doctor` asks of it. An ordinary role may ask all of it.
+"""Reads the health of a PostgreSQL server for `rota doctor`. An ordinary role may run all of these queries.
 
-A role sees only its own sessions in full. What others do is shown as far as the server lets us; `sees_all` says whether
-that is everything.
+A role sees only its own sessions in full; `sees_all` says whether it may see all of them.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ import msgspec
 import psycopg
 
 from rota.clock import Clock
+from rota.domain.errors import StoreError
 from rota.domain.retention import day_of
 from rota.ids import made_at
 from rota.store.postgres import partitions
 from rota.store.postgres import url as postgres_url
-from rota.store.postgres.errors import first_line, translated
-from rota.store.postgres.link import Link
+from rota.store.postgres.errors import first_line
+from rota.store.postgres.link import Link, connected
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 MOST_COUNTED = 100_000
@@ -40,7 +40,7 @@ SETTINGS = [
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Somebody who is connected. `query` is the last one, shortened."""
+    """A session in a transaction. `query` is the last one, shortened."""
 
     pid: int
     application: str
@@ -49,7 +49,7 @@ class Session(msgspec.Struct, frozen=True):
     transaction_s: float
     query: str
     holds_back: int
-    """How many transactions ago the oldest one began that it still must see; nothing younger can be cleaned up."""
+    """The age of its oldest snapshot in transactions; vacuum cannot remove rows that died later."""
 
     @property
     def who(self) -> str:
@@ -58,7 +58,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Something that is no session and keeps old rows from being cleaned up."""
+    """A prepared transaction, a replication slot or a standby that keeps vacuum from removing dead rows."""
 
     kind: str
     name: str
@@ -77,7 +77,7 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """One of the tables that change all the time."""
+    """One of the tables with frequent changes."""
 
     name: str
     live: int
@@ -88,7 +88,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Partitions(msgspec.Struct, frozen=True):
-    """The days that there are, and what is in none of them."""
+    """The days that have partitions, and the executions in the default partition."""
 
     days: list[int]
     strays: int
@@ -96,7 +96,7 @@ class Partitions(msgspec.Struct, frozen=True):
 
 
 class PostgresHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found."""
+    """The findings."""
 
     shown: str
     version: str
@@ -108,7 +108,7 @@ class PostgresHealth(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     role: str
     lacking: list[str]
-    """What the role may not do."""
+    """The privileges that the role lacks."""
     owns: bool
     sees_all: bool
     sessions: list[Session]
@@ -120,29 +120,19 @@ class PostgresHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine(url: str, clock: Clock) -> PostgresHealth:
-    """Looks at a server that can be reached, and commits one write that changes nothing."""
+    """Examines a server and commits one write that changes nothing."""
     address = postgres_url.parse(url)
-    try:
-        link = Link(address, "doctor", planner=False)
-    except psycopg.Error as error:
-        raise translated(error, address.shown) from error
-    try:
+    with connected(address, "doctor") as link:
         return _examined(link, address, clock)
-    except psycopg.Error as error:
-        raise translated(error, address.shown) from error
-    finally:
-        link.close()
 
 
 def unheard(listen_url: str) -> str:
-    """Why hints cannot come by this URL; empty if they can."""
-    address = postgres_url.parse(listen_url)
+    """Why no hints can arrive through this URL; empty if they can."""
     try:
-        link = Link(address, "doctor", planner=False)
-    except psycopg.Error as error:
-        return str(translated(error, address.shown))
-    link.close()
-    return "it leads through a pooler" if link.is_pooled else ""
+        with connected(postgres_url.parse(listen_url), "doctor") as link:
+            return "it leads through a pooler" if link.is_pooled else ""
+    except StoreError as error:
+        return str(error)
 
 
 def _examined(link: Link, address: postgres_url.Address, clock: Clock) -> PostgresHealth:
@@ -150,7 +140,7 @@ def _examined(link: Link, address: postgres_url.Address, clock: Clock) -> Postgr
     write_s, write_error = _write(connection, clock)
     settings = dict(_rows(connection, _SETTINGS, SETTINGS))
     with connection.transaction():
-        # Where somebody holds a lock that nobody gets past, the doctor must not be the next one to wait for it.
+        # The doctor must not wait for a lock that another session holds.
         for name, value in (("lock_timeout", "1s"), ("statement_timeout", "10s")):
             connection.execute("SELECT set_config(%s, %s, true)", (name, value), prepare=False)
         version, number, role, sees_all, connections, size = _one(connection, _SERVER)
@@ -188,13 +178,13 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int,
        pg_database_size(current_database())
 """
-# How transactions begin is set by us as well: what counts is what the role or the database would have.
+# Rota sets the default_transaction_* settings for its own sessions; the doctor shows those of the role or database.
 _SETTINGS = """
 SELECT name, CASE WHEN name = 'shared_buffers' THEN (setting::bigint * 8192)::text
                   WHEN name LIKE 'default_transaction_%%' THEN reset_val ELSE setting END
 FROM pg_settings WHERE name = ANY(%s)
 """
-# Of our own database, and not this look itself. What is idle and in no transaction holds nothing.
+# The sessions of this database that are in a transaction, except this one.
 _SESSIONS = """
 SELECT pid, coalesce(application_name, ''), coalesce(usename::text, ''), coalesce(state, 'unknown'),
        coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8, left(coalesce(query, ''), 100),
@@ -217,7 +207,7 @@ CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS p (pid)
 JOIN pg_stat_activity b ON b.pid = p.pid
 ORDER BY 3 DESC
 """
-# Sizes as they were last counted: to measure a table is to wait for its lock.
+# Sizes from the statistics: measuring a table would wait for its lock.
 _TABLES = """
 SELECT s.relname::text, s.n_live_tup, s.n_dead_tup,
        extract(epoch FROM now() - greatest(s.last_autovacuum, s.last_vacuum))::float8,
@@ -244,7 +234,7 @@ FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
 
 
 def _write(connection: Connection, clock: Clock) -> tuple[float | None, str]:
-    """Seconds that a durable commit takes: a message for nobody, which the log must have before we are told."""
+    """Times a durable commit: a WAL message without a reader, which changes nothing."""
     try:
         started_at = clock.monotonic()
         connection.execute("SELECT pg_logical_emit_message(true, 'rota', 'doctor')", prepare=False)
@@ -276,7 +266,7 @@ ORDER BY 1
 
 
 def _rights(connection: Connection, schema: str) -> tuple[list[str], bool]:
-    """What the role may not do, and whether it may change the tables, as making days needs."""
+    """The privileges that the role lacks, and whether it owns the tables, as creating partitions needs."""
     (usage,) = _one(connection, "SELECT has_schema_privilege(%s, 'USAGE')", schema)
     if not usage:
         return [f"schema {schema} (USAGE)"], False
@@ -287,7 +277,7 @@ def _rights(connection: Connection, schema: str) -> tuple[list[str], bool]:
 def _partitions(connection: Connection, schema: str) -> Partitions:
     days = partitions.days(connection, schema)
     count, ids = 0, list[str]()
-    # Whoever holds the lock is among those that block.
+    # A session that holds the lock is among `blocked`.
     with contextlib.suppress(psycopg.errors.LockNotAvailable), connection.transaction():
         count, ids = partitions.strays(connection, schema, MOST_COUNTED)
     return Partitions(days, count, sorted({day_of(made_at(id)) for id in ids}))

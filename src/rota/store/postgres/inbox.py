@@ -1,7 +1,7 @@
-"""Operations that wait for a connection.
+"""Calls that wait for a connection.
 
-Calls that can run together leave together. While as many groups of one operation as make sense are on their way, more
-of its calls gather here instead of each taking a connection: a commit costs the same for one as for all of them.
+Calls that can run together are taken together. While `MOST_GROUPS` groups of one operation are running, its further
+calls wait here instead of taking another connection: a commit costs the same for one call as for many.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.clock import MACHINE
+from rota.store.pending_call import MOST_ROWS, PendingCall
 from rota.store.port import declared
-from rota.store.work import MOST_ROWS, Work
 
 MOST_IN_GROUP = 256
 MOST_GROUPS = 2
 
 
 class Inbox:
-    """A queue for several takers. `hire()` is called, outside the lock, when work comes and nobody is free."""
+    """A queue for several writer threads. `start_writer()` is called, outside the lock, when no thread is free."""
 
-    def __init__(self, hire: Callable[[], None]) -> None:
-        self._hire = hire
-        self._works: deque[Work] = deque()
+    def __init__(self, start_writer: Callable[[], None]) -> None:
+        self._start_writer = start_writer
+        self._calls: deque[PendingCall] = deque()
         self._changed = threading.Condition()
         self._free = 0
         self._groups: Counter[Callable[..., Any]] = Counter()
@@ -32,24 +32,24 @@ class Inbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits; a look without the lock."""
-        return not self._works
+        """Whether no call waits; checked without the lock."""
+        return not self._calls
 
-    def put(self, work: Work) -> bool:
-        """False if nothing is taken any more."""
+    def put(self, call: PendingCall) -> bool:
+        """False if the inbox is closed."""
         with self._changed:
             if self._is_closed:
                 return False
-            self._works.append(work)
-            has_taker = self._free > 0
-            if has_taker:
+            self._calls.append(call)
+            is_taken = self._free > 0
+            if is_taken:
                 self._changed.notify()
-        if not has_taker:
-            self._hire()
+        if not is_taken:
+            self._start_writer()
         return True
 
-    def take(self) -> list[Work]:
-        """The next call, or group of calls; empty at the end."""
+    def take(self) -> list[PendingCall]:
+        """Waits for the next call, or group of calls; empty if the inbox is closed."""
         with self._changed:
             while True:
                 if group := self._next():
@@ -60,48 +60,48 @@ class Inbox:
                 self._changed.wait(self._pause_s())
                 self._free -= 1
 
-    def done(self, group: list[Work]) -> None:
-        """To be called by the taker when a group has been dealt with."""
+    def done(self, group: list[PendingCall]) -> None:
+        """Called by the writer thread after a group."""
         with self._changed:
             self._groups[group[0].op] -= 1
-            if self._works and self._free:
+            if self._calls and self._free:
                 self._changed.notify()
 
-    def close(self) -> list[Work]:
-        """Nothing is taken any more; returns what nobody will take."""
+    def close(self) -> list[PendingCall]:
+        """Refuses further calls; returns those that no thread has taken."""
         with self._changed:
             self._is_closed = True
-            rest = list(self._works)
-            self._works.clear()
+            rest = list(self._calls)
+            self._calls.clear()
             self._changed.notify_all()
         return rest
 
     def _pause_s(self) -> float | None:
-        """Until the first of those that were postponed may try again."""
-        first = min((work.not_before for work in self._works if work.not_before), default=None)
+        """The time until the first postponed call may be tried again."""
+        first = min((call.not_before for call in self._calls if call.not_before), default=None)
         return None if first is None else max(0.001, first - MACHINE.monotonic())
 
-    def _next(self) -> list[Work]:
+    def _next(self) -> list[PendingCall]:
         now = MACHINE.monotonic()
-        for index, work in enumerate(self._works):
-            if work.not_before > now:
+        for index, call in enumerate(self._calls):
+            if call.not_before > now:
                 continue
-            if declared(work.op).together is None:
-                del self._works[index]
-                self._groups[work.op] += 1
-                return [work]
-            if self._groups[work.op] < MOST_GROUPS:
-                self._groups[work.op] += 1
-                return self._gathered(work.op, now)
+            if declared(call.op).together is None:
+                del self._calls[index]
+                self._groups[call.op] += 1
+                return [call]
+            if self._groups[call.op] < MOST_GROUPS:
+                self._groups[call.op] += 1
+                return self._gathered(call.op, now)
         return []
 
-    def _gathered(self, op: Callable[..., Any], now: float) -> list[Work]:
-        group: list[Work] = []
-        others: deque[Work] = deque()
+    def _gathered(self, op: Callable[..., Any], now: float) -> list[PendingCall]:
+        group: list[PendingCall] = []
+        others: deque[PendingCall] = deque()
         rows = 0
-        for work in self._works:
-            fits = work.op is op and work.not_before <= now and len(group) < MOST_IN_GROUP and rows < MOST_ROWS
-            (group if fits else others).append(work)
-            rows += work.rows if fits else 0
-        self._works = others
+        for call in self._calls:
+            fits = call.op is op and call.not_before <= now and len(group) < MOST_IN_GROUP and rows < MOST_ROWS
+            (group if fits else others).append(call)
+            rows += call.rows if fits else 0
+        self._calls = others
         return group

@@ -1,9 +1,13 @@
 """One connection to PostgreSQL, set up for a queue.
 
-The planner sees `ready` empty when statistics are taken and then sorts everything when it is full, so here it may only
-walk indexes. Behind a pooler a session's settings would be somebody else's: there they are set for each
-transaction, and nothing is prepared on the server. A pooler gives itself away, because the process number that it
-announces is not the one of the server's process.
+The planner sees `ready` empty when statistics are taken, and would then sort the whole table when it is full. So it may
+only use index scans here. Behind a pooler, session settings would reach other clients: there the settings are made for
+each transaction, and no statement is prepared on the server. A pooler is recognised by the backend's process id: the
+one that the pooler announces differs from the one that the server reports.
+
+A server or a network that accepts a query and never answers is noticed by no TCP timeout, as long as the bytes are
+acknowledged. So every wait for an answer has a deadline, and a watchdog thread shuts the connection down after it: the
+waiting thread then gets the error of a broken connection.
 """
 
 from __future__ import annotations
@@ -11,13 +15,17 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
+import weakref
+from collections.abc import Iterator
 
 import psycopg
 from psycopg import pq
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8Dumper
 
-from rota.store.postgres import watch
+from rota.clock import MACHINE
+from rota.store.postgres.errors import translated
 from rota.store.postgres.url import Address
 
 STATEMENT_TIMEOUT_S = 60
@@ -25,49 +33,51 @@ LOCK_TIMEOUT_S = 10
 IDLE_TIMEOUT_S = 5
 SET_UP_S = 5.0
 ASK_S = 5.0
+LOOK_S = 0.5
 _PLANNER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit")
 SETTINGS: dict[str, str] = {
     **dict.fromkeys(_PLANNER, "off"),
-    # Fixed plans: the tables are as small or as large as they happen to be, the right plan is always the same.
+    # The right plan is the same for every size of the tables.
     "plan_cache_mode": "force_generic_plan",
     "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "lock_timeout": f"{LOCK_TIMEOUT_S}s",
-    # A process that was stopped in the middle of a transaction must not hold its locks for ever.
+    # A process that is stopped inside a transaction must not keep its locks.
     "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_S}s",
     "timezone": "UTC",
     "default_transaction_isolation": "read committed",
 }
 _ALWAYS = ("idle_in_transaction_session_timeout", "default_transaction_isolation")
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_TEXT_OID, _UUID_OID = 25, 2950
+CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_NOW = " ".join(("SELECT", CLOCK))
+_TEXT_OID = 25
 
 
-# Transactions have numbers, which a server gives out anew if it crashed before the first use was on the disk. So
-# a number tells something only as long as the server has not been started again and no other has taken its place. After
-# the crash of one of its processes a server starts the others again and keeps its own start; that resets statistics.
+# Identifies the run of a server within which a transaction id has one meaning: a server that crashes before an id is on
+# the disk assigns it again. When one backend crashes, the server restarts the others without changing its own start
+# time, but it resets the statistics.
 _LIFE = """concat_ws(' ',
     CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END,
     pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())"""
 
 
 class Link:
-    """A connection in autocommit mode; transactions are opened and ended in words.
+    """A connection in autocommit mode; transactions are begun and ended by explicit statements.
 
-    Whoever waits for an answer sets `give_up_at` before, and clears it afterwards.
+    While `give_up_at`, a monotonic time, is set, the watchdog shuts the connection down at that time.
     """
 
     def __init__(self, address: Address, purpose: str, *, planner: bool = True) -> None:
+        """`planner` restricts the planner to index scans."""
         self.give_up_at: float | None = None
         self.connection = psycopg.connect(
             address.conninfo, autocommit=True, row_factory=tuple_row, application_name=f"rota {purpose}"
         )
-        # A copy of the descriptor: libpq closes its own when it likes, and the number may then be somebody else's.
+        # A copy of the descriptor: libpq may close its own at any time, and another file may get the number.
         self._plug = socket.socket(fileno=os.dup(self.connection.fileno()))
-        watch.watch(self)
+        _watchdog.add(self)
         try:
-            self.give_up_at = watch.in_seconds(SET_UP_S)
-            self._set_up(planner)
-            self.give_up_at = None
+            with self.within(SET_UP_S):
+                self._set_up(planner)
         except BaseException:
             self.close()
             raise
@@ -75,8 +85,11 @@ class Link:
     def _set_up(self, planner: bool) -> None:
         connection = self.connection
         settings = SETTINGS if planner else {name: SETTINGS[name] for name in _ALWAYS}
-        connection.adapters.register_loader("uuid", _text_loader(connection))
-        # Always the same type, or every magnitude of a number would have a plan of its own.
+        # Ids are text everywhere else.
+        text_loader = connection.adapters.get_loader(_TEXT_OID, pq.Format.TEXT)
+        assert text_loader is not None
+        connection.adapters.register_loader("uuid", text_loader)
+        # One type for all numbers: otherwise numbers of different size would get different plans.
         connection.adapters.register_dumper(int, Int8Dumper)
         query = " ".join(("SELECT pg_backend_pid(),", _LIFE))
         pid, self.life = connection.execute(query.encode(), prepare=False).fetchone() or (0, "")
@@ -109,69 +122,128 @@ class Link:
             pq.TransactionStatus.INERROR,
         )
 
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Shuts the connection down if the block takes longer."""
+        self.give_up_at = MACHINE.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.give_up_at = None
+
     def begin(self) -> tuple[int, int]:
-        """Opens a transaction; returns the database's time and the transaction's number."""
+        """Begins a transaction; returns the database's time and the transaction's id."""
         result = self._say(self._begin)
         return int(result.get_value(0, 0) or b"0"), int(result.get_value(0, 1) or b"0")
 
     def begin_reading(self) -> int:
-        """Opens a transaction that sees one state and changes nothing; returns the database's time."""
+        """Begins a read-only transaction with one snapshot; returns the database's time."""
         return int(self._say(self._begin_reading).get_value(0, 0) or b"0")
 
     def commit(self) -> None:
         result = self._say(b"COMMIT")
-        if (
-            result.command_status != b"COMMIT"
-        ):  # A transaction that had failed answers with ROLLBACK, not with an error.
+        # PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, not with an error.
+        if result.command_status != b"COMMIT":
             raise psycopg.errors.InFailedSqlTransaction("the transaction had failed and was rolled back")
 
     def rollback(self) -> None:
         self._say(b"ROLLBACK")
 
     def status_of(self, xid: int) -> str:
-        """What became of a transaction: committed, aborted, in progress, or that the server cannot tell.
+        """How a transaction ended: committed, aborted, in progress, or unknown to the server.
 
-        One whose connection is gone may stay in progress for as long as the server does not notice; it is ended.
+        A transaction stays in progress until the server notices that its connection is gone, so its backend is ended.
         """
         query = "SELECT coalesce(pg_xact_status(%s::text::xid8), 'unknown')"
         orphan = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = %s::text::xid8::xid"
-        self.give_up_at = watch.in_seconds(ASK_S)
         try:
-            (status,) = self.connection.execute(query, (str(xid),), prepare=False).fetchone() or ("unknown",)
-            if status == "in progress":
-                with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
-                    self.connection.execute(orphan, (str(xid),), prepare=False)
+            with self.within(ASK_S):
+                (status,) = self.connection.execute(query, (str(xid),), prepare=False).fetchone() or ("unknown",)
+                if status == "in progress":
+                    with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+                        self.connection.execute(orphan, (str(xid),), prepare=False)
         except psycopg.errors.InvalidParameterValue:
-            return "aborted"  # A number that the server has not given out yet: it came back without that transaction.
-        finally:
-            self.give_up_at = None
+            return "aborted"  # The server has not assigned this id yet: it restarted without that transaction.
         return str(status)
 
     def cut(self) -> None:
-        """From another thread: whoever waits for an answer on this connection gets an error instead."""
+        """From another thread: shuts the connection down, so that a thread that waits for an answer gets an error."""
         with contextlib.suppress(OSError):
             self._plug.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        watch.forget(self)
+        _watchdog.remove(self)
         with contextlib.suppress(psycopg.Error):
             self.connection.close()
         self._plug.close()
 
     def _say(self, words: bytes) -> pq.abc.PGresult:
-        """Several statements in one round trip; the result of the last one."""
+        """Sends several statements in one round trip; returns the result of the last one."""
         return checked(self.connection.pgconn.exec_(words))
 
 
+@contextlib.contextmanager
+def connected(address: Address, purpose: str) -> Iterator[Link]:
+    """A connection for one task, with the usual planner. Database errors are raised as StoreErrors."""
+    try:
+        link = Link(address, purpose, planner=False)
+        try:
+            yield link
+        finally:
+            link.close()
+    except psycopg.Error as error:
+        raise translated(error, address.shown) from error
+
+
 def checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
-    """`result`, unless it is an error."""
+    """Raises if the result is an error."""
     if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result, encoding="utf-8")
     return result
 
 
-def _text_loader(connection: psycopg.Connection[tuple[object, ...]]) -> type[psycopg.abc.Loader]:
-    """The fast loader for text, which serves for ids as well: they are text everywhere else."""
-    loader = connection.adapters.get_loader(_TEXT_OID, pq.Format.TEXT)
-    assert loader is not None
-    return loader
+class _Watchdog:
+    """Shuts down connections after their deadline. Its thread runs as long as there are connections."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._links: weakref.WeakSet[Link] = weakref.WeakSet()
+        self._thread: threading.Thread | None = None
+
+    def add(self, link: Link) -> None:
+        with self._lock:
+            self._links.add(link)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rota-watch", daemon=True)
+                self._thread.start()
+
+    def remove(self, link: Link) -> None:
+        with self._lock:
+            self._links.discard(link)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while True:
+            with self._lock:
+                links = list(self._links)
+                if not links:
+                    self._thread = None
+                    return
+            now = MACHINE.monotonic()
+            for link in links:
+                if link.give_up_at is not None and now >= link.give_up_at:
+                    link.cut()
+            del links  # A connection that is used no more can go.
+            pause.wait(LOOK_S)
+
+
+_watchdog = _Watchdog()
+
+
+def _start_anew() -> None:
+    """After a fork: the child has no watchdog thread, and the connections belong to the parent."""
+    global _watchdog
+    _watchdog = _Watchdog()
+
+
+os.register_at_fork(after_in_child=_start_anew)

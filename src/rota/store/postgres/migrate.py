@@ -1,10 +1,12 @@
-"""Migrations on PostgreSQL: the same rules as everywhere, in one transaction under one lock.
+"""Migrations on PostgreSQL, in one transaction under one advisory lock.
 
-Ten nodes that start at once take turns; the first does the work. PostgreSQL undoes a half-done change of the schema, so
-a process that is killed on the way leaves nothing behind.
+Nodes that start at the same time take turns, and the first one migrates. If its process is killed, PostgreSQL rolls the
+migration back.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import psycopg
 
@@ -17,7 +19,7 @@ from rota.store.postgres.errors import first_line
 from rota.store.postgres.link import Link
 
 FIRST = 1
-"""The migration that makes the database."""
+"""The migration that creates the tables."""
 ENCODING = "UTF8"
 _TAKEN = (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject, psycopg.errors.DuplicateFunction)
 
@@ -26,23 +28,19 @@ def _lock(schema: str) -> str:
     return f"rota migrations of {schema}"
 
 
-def applied(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> dict[int, str]:
-    """Number and checksum of every migration that the database has seen; refuses a table that is not ours."""
+def applied(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> dict[int, str]:
+    """Number and checksum of every applied migration; refuses another program's table of that name."""
     if not connection.execute(_HAS_TABLE, (schema,), prepare=False).fetchall():
         return {}
     query = "".join(('SELECT number, checksum FROM "', schema, '".migration ORDER BY number'))
     try:
-        rows = connection.execute(query.encode(), prepare=False).fetchall()
+        return dict(connection.execute(query.encode(), prepare=False).fetchall())
     except (psycopg.errors.UndefinedColumn, psycopg.errors.WrongObjectType) as error:
         raise _foreign(connection, schema, first_line(error)) from error
-    found = {number: checksum for number, checksum in rows if isinstance(number, int) and isinstance(checksum, str)}
-    if len(found) < len(rows):
-        raise _foreign(connection, schema, "a table migration with other contents")
-    return found
 
 
-def check_encoding(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Refuses a database that cannot hold every text. Which encoding it has is decided when it is made."""
+def check_encoding(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Refuses a database that cannot store every text. The encoding is fixed when the database is created."""
     (encoding,) = connection.execute("SHOW server_encoding", prepare=False).fetchone() or ("",)
     if encoding != ENCODING:
         raise StoreUnavailable(
@@ -52,25 +50,23 @@ def check_encoding(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
-    """Brings the database up to date, with the days ahead; does not write if it already is."""
-    done = _apply(link, schema, clock) if migrate.pending(applied(link.connection, schema), "postgres") else []
+    """Brings the database up to date and creates missing partitions; does not write if there is nothing to do."""
+    done: list[Migration] = []
+    if migrate.pending(applied(link.connection, schema), "postgres"):
+        try:
+            done = _apply_in_turn(link, schema, clock)
+        except _TAKEN as error:
+            raise _foreign(link.connection, schema, first_line(error)) from error
     if FIRST not in {migration.number for migration in done}:
-        partitions.prepare(link, schema, clock, is_new=False)
+        partitions.prepare(link, schema, clock)
     return done
-
-
-def _apply(link: Link, schema: str, clock: Clock) -> list[Migration]:
-    try:
-        return _apply_in_turn(link, schema, clock)
-    except _TAKEN as error:
-        raise _foreign(link.connection, schema, first_line(error)) from error
 
 
 def _apply_in_turn(link: Link, schema: str, clock: Clock) -> list[Migration]:
     connection = link.connection
     done = []
     with connection.transaction():
-        # Whoever has waited for the lock must see what the one before did, whatever the role's settings are.
+        # After the wait for the lock the node must see what the node before it committed, whatever the role's default.
         connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (_lock(schema),), prepare=False)
         _create_schema(connection, schema)
@@ -81,12 +77,12 @@ def _apply_in_turn(link: Link, schema: str, clock: Clock) -> list[Migration]:
             connection.execute("INSERT INTO migration VALUES (%s, %s, %s, %s)", row, prepare=False)
             done.append(migration)
         if FIRST in {migration.number for migration in done}:
-            # Before anybody can put a row of today where no day's partition has it.
-            partitions.prepare(link, schema, clock, is_new=True)
+            # In the same transaction: with a row of today in the default partition, today could not be attached.
+            partitions.prepare_new(link, schema, clock)
     return done
 
 
-def _create_schema(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> None:
+def _create_schema(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> None:
     if applied(connection, schema):
         return
     check_encoding(connection)
@@ -100,7 +96,7 @@ def _create_schema(connection: psycopg.Connection[tuple[object, ...]], schema: s
     connection.execute("".join(('CREATE TABLE "', schema, '".migration ', _TABLE)).encode(), prepare=False)
 
 
-def _foreign(connection: psycopg.Connection[tuple[object, ...]], schema: str, found: str) -> StoreMismatch:
+def _foreign(connection: psycopg.Connection[tuple[Any, ...]], schema: str, found: str) -> StoreMismatch:
     return StoreMismatch(
         f"the schema {schema} of the database {connection.info.dbname} holds something that is not Rota's ({found}): "
         "choose another schema with `?schema=name` in the URL, or move it away"
@@ -108,7 +104,7 @@ def _foreign(connection: psycopg.Connection[tuple[object, ...]], schema: str, fo
 
 
 _TABLE = "(number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)"
-# Not `to_regclass`: within a transaction it may answer from a cache that is older than the wait for our lock.
+# Not `to_regclass`: within a transaction it may answer from a cache from before the wait for the lock.
 _HAS_TABLE = (
     "SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
     " WHERE nspname = %s AND relname = 'migration'"

@@ -1,4 +1,4 @@
-"""Looking into a PostgreSQL database without opening it for work; see `rota.store.readonly`."""
+"""Reads a PostgreSQL database without creating, migrating or writing; see `rota.store.opening.ReadOnly`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from rota.store.migrate import Migration
 from rota.store.port import View
 from rota.store.postgres import migrate as postgres_migrate
 from rota.store.postgres import url as postgres_url
-from rota.store.postgres import watch
 from rota.store.postgres.errors import translated
-from rota.store.postgres.link import Link
+from rota.store.postgres.link import Link, connected
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.url import Address
 
@@ -26,7 +25,7 @@ READ_S = 60.0
 
 
 class PostgresReadOnly:
-    """Implements `rota.store.readonly.ReadOnly`."""
+    """Implements `rota.store.opening.ReadOnly`."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._address = address = postgres_url.parse(url)
@@ -43,13 +42,12 @@ class PostgresReadOnly:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            self._link.give_up_at = watch.in_seconds(READ_S)
-            self._session.begin(self._link.begin_reading())
-            try:
-                return query(self._session, *args, **kwargs)
-            finally:
-                self._link.rollback()
-                self._link.give_up_at = None
+            with self._link.within(READ_S):
+                self._session.begin(self._link.begin_reading())
+                try:
+                    return query(self._session, *args, **kwargs)
+                finally:
+                    self._link.rollback()
         except psycopg.Error as error:
             raise translated(error, self._address.shown) from error
 
@@ -58,23 +56,17 @@ class PostgresReadOnly:
 
 
 def pending(url: str) -> list[Migration]:
-    """The migrations that the database has not seen; all of them if it knows nothing of Rota yet, and could."""
+    """The migrations that the database lacks; all of them if it has no schema of Rota yet."""
     address = postgres_url.parse(url)
-    try:
-        link = Link(address, "cli", planner=False)
-        try:
-            applied = postgres_migrate.applied(link.connection, address.schema)
-            if not applied:
-                postgres_migrate.check_encoding(link.connection)
-            return migrate.pending(applied, "postgres")
-        finally:
-            link.close()
-    except psycopg.Error as error:
-        raise translated(error, address.shown) from error
+    with connected(address, "cli") as link:
+        applied = postgres_migrate.applied(link.connection, address.schema)
+        if not applied:
+            postgres_migrate.check_encoding(link.connection)
+        return migrate.pending(applied, "postgres")
 
 
 def _check(link: Link, address: Address) -> None:
-    """Refuses a database that is not Rota's, or not as new as this version."""
+    """Refuses a database without Rota's schema, or with an older one than this version needs."""
     applied = postgres_migrate.applied(link.connection, address.schema)
     if not applied:
         raise StoreUnavailable(

@@ -1,8 +1,8 @@
 """One PostgreSQL connection as a `View` or a `Tx`.
 
-Speaks to libpq directly: a statement is prepared once for each connection, its parameters go as text, and a batch goes
-as one array literal for each column. That costs a third of what a cursor costs, and most of what a queue does is small
-statements.
+Calls libpq directly: a statement is prepared once for each connection, its parameters are sent as text, and a batch is
+sent as one array literal for each column. That costs a third of what a psycopg cursor costs, and a queue runs mostly
+small statements.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import select
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any, TypeVar
 
@@ -20,19 +20,18 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 
 from rota.clock import Clock, SystemClock
-from rota.store import records, statements
+from rota.store import statements
 from rota.store.port import Row
-from rota.store.postgres.link import Link, checked
+from rota.store.postgres.link import CLOCK, Link, checked
 from rota.store.session import Session
 
 T = TypeVar("T")
 PIECE = 1000
-"""So many rows of a large batch are sent while the server works on those before."""
-_PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
+"""A large batch is sent in pieces of this many rows: the next one is encoded while the server works on the last."""
+PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
 _LIST = re.compile(r":(\w+) AS (\w+)\[\]")
 _NOW = re.compile(r":now\b")
-_CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -41,13 +40,14 @@ class Text(msgspec.Struct, frozen=True):
     name: bytes
     words: bytes
     parameters: tuple[str, ...]
-    alone: Text | None = None
-    """The same by the database's clock, for when no transaction has asked for the time."""
+    autocommit: Text | None = None
+    """The same statement with the database's clock for `:now`, for use outside a transaction."""
 
 
 class Statement(msgspec.Struct, frozen=True):
     """The texts of one name; the types of the columns of each batch, and of the values of each list."""
 
+    texts: tuple[str, ...]
     first: Text
     rest: tuple[Text, ...]
     columns: dict[str, tuple[str, ...]]
@@ -56,8 +56,8 @@ class Statement(msgspec.Struct, frozen=True):
 
 @cache
 def load(schema: str, *, is_live: bool = True) -> dict[str, Statement]:
-    """By name. `:clock` is the database's clock while the statement runs; a test's time stands still meanwhile."""
-    clock = _CLOCK if is_live else ":now"
+    """The statements by name. With `is_live`, `:clock` reads the database's clock; else it is the time of a test."""
+    clock = CLOCK if is_live else ":now"
     return {
         name: _statement(name, tuple(text.replace(":clock", clock) for text in texts))
         for name, texts in statements.load("postgres", schema).items()
@@ -72,24 +72,24 @@ def _statement(name: str, texts: tuple[str, ...]) -> Statement:
             kinds.setdefault(batch, {})[int(index)] = kind
         lists.update(_LIST.findall(text))
     columns = {batch: tuple(kind for _, kind in sorted(indices.items())) for batch, indices in kinds.items()}
-    first, *rest = (_with_alone(f"rota_{name}_{index}", text) for index, text in enumerate(texts))
-    return Statement(first, tuple(rest), columns, lists)
+    first, *rest = (
+        _numbered(f"rota_{name}_{index}", text, _numbered(f"rota_{name}_{index}_autocommit", _NOW.sub(CLOCK, text)))
+        for index, text in enumerate(texts)
+    )
+    return Statement(texts, first, tuple(rest), columns, lists)
 
 
-def _with_alone(name: str, text: str) -> Text:
-    return msgspec.structs.replace(_numbered(name, text), alone=_numbered(f"{name}_alone", _NOW.sub(_CLOCK, text)))
-
-
-def _numbered(name: str, text: str) -> Text:
-    parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+def _numbered(name: str, text: str, autocommit: Text | None = None) -> Text:
+    parameters = tuple(dict.fromkeys(PARAMETER.findall(text)))
     numbers = {parameter: f"${index}" for index, parameter in enumerate(parameters, start=1)}
-    return Text(name.encode(), _PARAMETER.sub(lambda found: numbers[found[1]], text).encode(), parameters)
+    words = PARAMETER.sub(lambda found: numbers[found[1]], text)
+    return Text(name.encode(), words.encode(), parameters, autocommit)
 
 
 class PostgresSession(Session):
-    """Runs named statements on one connection; the owner opens and ends the transactions."""
+    """Runs named statements on one connection; its owner begins and ends the transactions."""
 
-    waits = False  # There are few connections, and many who would wait for them.
+    waits = False  # A wait for a lock would block one of the few connections.
 
     def __init__(self, link: Link, schema: str, clock: Clock) -> None:
         super().__init__()
@@ -97,21 +97,21 @@ class PostgresSession(Session):
         self._is_pooled = link.is_pooled
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(link.connection)
-        self._is_alone = False
-        # Production goes by the database's clock; a test goes by its own.
+        self._is_autocommit = False
+        # Production uses the database's clock, a test its own.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._statements = load(schema, is_live=self._clock is None)
 
     def begin(self, now: int) -> None:
-        """To be called once per operation: `now` is what the database said when the transaction began."""
+        """Called once for each operation, with the database's time when the transaction began."""
         self.now = now if self._clock is None else self._clock.now()
         self.hints = []
-        self._is_alone = False
+        self._is_autocommit = False
 
-    def begin_alone(self) -> None:
-        """Instead: the one statement to come is a transaction by itself."""
+    def begin_autocommit(self) -> None:
+        """Called instead of `begin` if the operation is one statement, which is its own transaction."""
         self.begin(0)
-        self._is_alone = self._clock is None
+        self._is_autocommit = self._clock is None
 
     def run(self, name: str, /, **params: Any) -> int:
         statement = self._statements[name]
@@ -123,32 +123,28 @@ class PostgresSession(Session):
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
-        if self._is_alone and (large := _large(statement, params)) is not None:
+        if self._is_autocommit and (large := _large(statement, params)) is not None:
             return self._in_pieces(statement, large, params)
         bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
-        self._transformer.set_pgresult(result)
-        found = self._transformer.load_rows(0, result.ntuples, tuple)
+        found = self._loaded(result)
         for text in statement.rest:
             self._execute(text, bound)
         return found
 
-    def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
-        return records.converted(self.rows(name, **params), kind)
-
     def _in_pieces(self, statement: Statement, large: str, params: dict[str, Any]) -> list[Row]:
-        """A large batch in one transaction: we write the next piece while the server works on the last.
+        """Runs a large batch piece by piece in one transaction.
 
-        No row, and nothing done, if the statement gives none for one of the pieces.
+        If the statement returns no row for one of the pieces, the transaction is rolled back and the result is empty.
         """
-        text = statement.first.alone
-        assert text is not None, "only a statement by the database's clock goes alone"
+        text = statement.first.autocommit
+        assert text is not None
         self._prepare(text)
         self._say(b"BEGIN")
         try:
             found = self._pieces(text, statement, large, params)
         except psycopg.Error:
-            with contextlib.suppress(psycopg.Error):  # The first error is what the caller must hear.
+            with contextlib.suppress(psycopg.Error):  # The caller needs the first error.
                 self._say(b"ROLLBACK")
             raise
         self._say(b"COMMIT" if found else b"ROLLBACK")
@@ -160,33 +156,30 @@ class PostgresSession(Session):
         fixed = self._bound({**params, large: []}, statement)
         for start in range(0, len(items), PIECE):
             bound = fixed | self._bound({large: items[start : start + PIECE]}, statement)
-            if start and not self._took(found):
+            if start and not self._receive(found):
                 return []
             self._pgconn.send_query_prepared(text.name, [bound[name] for name in text.parameters])
-        return found if self._took(found) else []
+        return found if self._receive(found) else []
 
-    def _took(self, found: list[Row]) -> bool:
-        """Adds the rows of the piece on its way; False if it has none."""
-        result = checked(self._awaited())
-        self._transformer.set_pgresult(result)
-        rows: list[Row] = self._transformer.load_rows(0, result.ntuples, tuple)
-        found += rows
-        return bool(rows)
-
-    def _awaited(self) -> pq.abc.PGresult:
-        """The answer to what was sent."""
+    def _receive(self, found: list[Row]) -> bool:
+        """Waits for the result of the piece that was sent and adds its rows; False if it has none."""
         poll = select.poll()
         poll.register(self._pgconn.socket, select.POLLIN)
-        result: pq.abc.PGresult | None = None
+        results: list[pq.abc.PGresult] = []
         while True:
             while self._pgconn.is_busy():
                 poll.poll()
                 self._pgconn.consume_input()
-            following = self._pgconn.get_result()
-            if following is None:
-                assert result is not None, "what was sent has an answer"
-                return result
-            result = following
+            if (result := self._pgconn.get_result()) is None:
+                break
+            results.append(result)
+        rows = self._loaded(checked(results[-1]))
+        found += rows
+        return bool(rows)
+
+    def _loaded(self, result: pq.abc.PGresult) -> list[Row]:
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
 
     def _say(self, words: bytes) -> None:
         checked(self._pgconn.exec_(words))
@@ -197,8 +190,8 @@ class PostgresSession(Session):
             self._prepared.add(text.name)
 
     def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
-        if self._is_alone and text.alone is not None:
-            text = text.alone
+        if self._is_autocommit and text.autocommit is not None:
+            text = text.autocommit
         values = [bound[name] for name in text.parameters]
         if self._is_pooled:
             return checked(self._pgconn.exec_params(text.words, values))
@@ -207,21 +200,26 @@ class PostgresSession(Session):
 
     def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
         bound: dict[str, bytes | None] = {"now": str(self.now).encode()}
-        for name, value in params.items():
-            if type(value) is dict:
-                value = list(value.items() if name in statement.columns else value.values())
-            if type(value) is not list:
-                bound[name] = _plain(value)
-            elif name in statement.lists:
-                bound[name] = literal(value, statement.lists[name])
-            else:
-                kinds = statement.columns[name]
-                rows = value if not value or type(value[0]) is tuple else map(msgspec.structs.astuple, value)
-                columns = zip(*rows, strict=True) if value else ((),) * len(kinds)
-                # A row may carry more than the statement uses.
-                for index, (column, kind) in enumerate(zip(columns, kinds, strict=False)):
-                    bound[f"{name}_{index}"] = literal(column, kind)
+        bind(bound, params, statement, _plain)
         return bound
+
+
+def bind(bound: dict[str, Any], params: dict[str, Any], statement: Statement, plain: Callable[[Any], Any]) -> None:
+    """Adds the parameters: lists and the columns of batches as array literals, other values as `plain` encodes them."""
+    for name, value in params.items():
+        if type(value) is dict:
+            value = list(value.items() if name in statement.columns else value.values())
+        if type(value) is not list:
+            bound[name] = plain(value)
+        elif name in statement.lists:
+            bound[name] = literal(value, statement.lists[name])
+        else:
+            kinds = statement.columns[name]
+            rows = value if not value or type(value[0]) is tuple else map(msgspec.structs.astuple, value)
+            columns = zip(*rows, strict=True) if value else ((),) * len(kinds)
+            # A row may have more values than the statement has columns.
+            for index, (column, kind) in enumerate(zip(columns, kinds, strict=False)):
+                bound[f"{name}_{index}"] = literal(column, kind)
 
 
 def _large(statement: Statement, params: dict[str, Any]) -> str | None:
@@ -243,7 +241,7 @@ def _plain(value: Any) -> bytes | None:
 
 
 def literal(values: Collection[Any], kind: str) -> bytes:
-    """Values as PostgreSQL writes an array. Most columns need no care at all, and care for each value is what costs."""
+    """Values as a PostgreSQL array literal. Quoting each value is slow, and most columns need no quotes."""
     if None in values:
         inside = ",".join("NULL" if value is None else _quoted(str(value)) for value in values)
     elif kind != "text":
@@ -254,7 +252,7 @@ def literal(values: Collection[Any], kind: str) -> bytes:
 
 
 def _all_quoted(values: Collection[str]) -> str:
-    """All at once, between marks that no text has. One that has it is refused by the server, but by itself."""
+    """Quotes all values at once, joined by NUL. The server refuses a value that contains one."""
     joined = "\0".join(values)
     if not values or joined.count("\0") >= len(values):
         return ",".join(map(_quoted, values))

@@ -1,10 +1,10 @@
 """The cluster store: a PostgreSQL database that any number of processes and machines share.
 
-Whole operations are shipped to a few threads, each with a connection of its own. Those of one kind that wait together
-share one transaction; heartbeats have a connection to themselves. A future is done only after the commit, so what
-a caller was told is durable.
+Whole operations are passed to a few threads, each with a connection of its own. Waiting calls of one operation share
+one transaction; heartbeats have a connection of their own. A future is done only after the commit, so an answer is
+durable.
 
-`inline=True` runs everything in the calling thread instead: for tests and the simulator, which want no threads.
+`inline=True` runs everything in the calling thread instead: for tests and the simulator, which need no threads.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import psycopg
 
-from rota.clock import Clock, SystemClock
+from rota.clock import MACHINE, Clock, SystemClock
 from rota.domain.errors import StoreUnavailable
-from rota.store.hints import Bus, Hint
+from rota.store.hints import Bus
+from rota.store.pending_call import FIRST_PAUSE_S, PendingCall
 from rota.store.port import Submitted, Tx, View, declared
 from rota.store.postgres import migrate as postgres_migrate
 from rota.store.postgres import url as postgres_url
-from rota.store.postgres import watch
 from rota.store.postgres.bus import PostgresBus
 from rota.store.postgres.errors import Remedy, remedy, translated
 from rota.store.postgres.inbox import Inbox
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.writer import Patience, Writer
-from rota.store.work import FIRST_PAUSE_S, Work
 
 log = logging.getLogger("rota.store")
 
@@ -42,7 +41,7 @@ T = TypeVar("T")
 MOST_WRITERS = 4
 MOST_IDLE_READERS = 2
 APART_S = 3.0
-"""How long one try of a heartbeat may take: one that hangs would cost the lease, and a new connection may do."""
+"""How long one try of a heartbeat may take. A hanging connection would cost the lease; a new one may work."""
 
 
 class PostgresStore:
@@ -66,33 +65,33 @@ class PostgresStore:
         self._purpose = purpose or f"pid {os.getpid()}"
         self._closing = threading.Event()
         self._lock = threading.RLock()
-        self._alone = threading.Lock()
+        self._calling = threading.Lock()
+        """Held by the caller that writes in its own thread."""
         self._direct: Writer | None = None
         self._writers: list[Writer] = []
         self._threads: list[threading.Thread] = []
         self._readers: queue.LifoQueue[tuple[Link, PostgresSession]] = queue.LifoQueue()
-        self._inbox = Inbox(lambda: self._hire(self._inbox, MOST_WRITERS))
-        self._apart = Inbox(lambda: self._hire(self._apart, 1))
-        self._staff: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
+        self._inbox = Inbox(lambda: self._start_writer(self._inbox, MOST_WRITERS))
+        self._apart = Inbox(lambda: self._start_writer(self._apart, 1))
+        self._counts: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
         listening = postgres_url.parse(listen_url) if listen_url else self._address
         self.bus: Bus = PostgresBus(listening, is_apart=listening != self._address)
         self._prepare()
         _open_stores.add(self)
 
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
-        work = Work(op, args, kwargs, Submitted())
-        self._send(work)
-        assert work.future is not None
-        return work.future
+        call = PendingCall(op, args, kwargs, Submitted())
+        self._send(call)
+        assert call.future is not None
+        return call.future
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        work = Work(op, args, kwargs)
-        if self._do_it_here(work):
-            return cast("T", work.answer())
-        self._send(work)
-        if not work.wait(self._busy_s):
-            raise self.too_busy()
-        return cast("T", work.answer())
+        call = PendingCall(op, args, kwargs)
+        if not self._write_here(call):
+            self._send(call)
+            if not call.wait(self._busy_s):
+                raise self.too_busy()
+        return cast("T", call.answer())
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closing.is_set():
@@ -127,15 +126,15 @@ class PostgresStore:
             return
         self._closing.set()
         rest = [*self._inbox.close(), *self._apart.close()]
-        for work in rest:
-            if work.is_begun or work.begin():
-                work.error = StoreUnavailable("the store is closed")
-                work.end()
+        for call in rest:
+            if call.is_begun or call.begin():
+                call.error = StoreUnavailable("the store is closed")
+                call.end()
         for writer in self._writers:
             writer.closing.set()
-        until = watch.in_seconds(self._busy_s)
+        until = MACHINE.monotonic() + self._busy_s
         for thread in self._threads:
-            thread.join(max(0.0, until - watch.in_seconds(0)))
+            thread.join(max(0.0, until - MACHINE.monotonic()))
         for writer in self._writers:
             writer.let_go()
         with contextlib.suppress(queue.Empty):
@@ -145,37 +144,41 @@ class PostgresStore:
         _open_stores.discard(self)
 
     def abandon(self) -> None:
-        """This is a copy that came through a fork: threads and connections belong to the parent."""
+        """In the child of a fork: the threads and connections belong to the parent."""
         self._closing.set()
         cast("PostgresBus", self.bus).abandon()
 
-    def _do_it_here(self, work: Work) -> bool:
-        """In the caller's own thread, if nobody else wants anything: two hops between threads are a third of the way.
+    def _write_here(self, call: PendingCall) -> bool:
+        """Runs the call in the caller's thread if no other call waits: two thread switches cost a third of the time.
 
-        Several callers at once are better served together.
+        Several callers at once are served faster together, by the writer threads.
         """
-        if self._inline or not self._inbox.is_empty or not self._alone.acquire(blocking=False):
+        if self._inline or not self._inbox.is_empty or not self._calling.acquire(blocking=False):
             return False
         try:
             if self._closing.is_set():
                 raise StoreUnavailable("the store is closed")
-            if self._direct is None:
-                self._direct = self._new_writer()
-                with self._lock:
-                    self._writers.append(self._direct)
-            return not self._direct.perform([work])
+            return not self._direct_writer().perform([call])
         finally:
-            self._alone.release()
+            self._calling.release()
 
-    def _send(self, work: Work) -> None:
+    def _send(self, call: PendingCall) -> None:
         if self._closing.is_set():
             raise StoreUnavailable("the store is closed")
         if self._inline:
             with self._lock:
-                while self._writer().perform([work]):
+                while self._direct_writer().perform([call]):
                     self._closing.wait(FIRST_PAUSE_S)
-        elif not (self._apart if declared(work.op).is_urgent else self._inbox).put(work):
+        elif not (self._apart if declared(call.op).is_urgent else self._inbox).put(call):
             raise StoreUnavailable("the store is closed")
+
+    def _direct_writer(self) -> Writer:
+        """The writer for calls that run in the thread of their caller."""
+        if self._direct is None:
+            with self._lock:
+                self._direct = self._new_writer()
+                self._writers.append(self._direct)
+        return self._direct
 
     def _prepare(self) -> None:
         patience = Patience(self._busy_s, self._closing)
@@ -197,39 +200,28 @@ class PostgresStore:
             else:
                 return
 
-    def _writer(self) -> Writer:
-        """The only one, for `inline`."""
-        if not self._writers:
-            self._writers.append(self._new_writer())
-        return self._writers[0]
-
     def _new_writer(self, cut_s: float | None = None) -> Writer:
-        return Writer(self._address, self.clock, self._purpose, self._busy_s, self._tell, cut_s)
+        return Writer(self._address, self.clock, self._purpose, self._busy_s, lambda hints: self.bus.send(hints), cut_s)
 
-    def _tell(self, hints: Sequence[Hint]) -> None:
-        self.bus.send(hints)
-
-    def _hire(self, inbox: Inbox, most: int) -> None:
+    def _start_writer(self, inbox: Inbox, most: int) -> None:
+        """Starts another writer thread for an inbox, up to a number."""
         with self._lock:
-            if self._staff[inbox] >= most or self._closing.is_set():
+            if self._counts[inbox] >= most or self._closing.is_set():
                 return
-            self._staff[inbox] += 1
+            self._counts[inbox] += 1
             writer = self._new_writer(cut_s=APART_S if inbox is self._apart else None)
             self._writers.append(writer)
-            self._start(lambda: _serve(inbox, writer), "rota-writer")
-
-    def _start(self, target: Callable[[], None], name: str) -> None:
-        thread = threading.Thread(target=target, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+            thread = threading.Thread(target=_serve, args=(inbox, writer), name="rota-writer", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     @contextlib.contextmanager
-    def _reader(self, until: float, is_alone: bool) -> Iterator[View]:
+    def _reader(self, until: float, is_repeatable: bool) -> Iterator[View]:
         link, session = self._idle_reader()
         try:
             link.give_up_at = until
-            if is_alone and not link.is_pooled:
-                session.begin_alone()
+            if is_repeatable and not link.is_pooled:
+                session.begin_autocommit()
                 yield session
             else:
                 session.begin(link.begin_reading())
@@ -257,10 +249,10 @@ def _serve(inbox: Inbox, writer: Writer) -> None:
             postponed = writer.perform(group)
         finally:
             inbox.done(group)
-        for work in postponed:
-            if not inbox.put(work):
-                work.error = StoreUnavailable("the store is closed")
-                work.end()
+        for call in postponed:
+            if not inbox.put(call):
+                call.error = StoreUnavailable("the store is closed")
+                call.end()
 
 
 _open_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()

@@ -1,4 +1,4 @@
-"""From `postgresql://user:secret@host:5432/database?schema=rota` to what psycopg needs."""
+"""Translates `postgresql://user:secret@host:5432/database?schema=rota` for psycopg."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULTS = {
     "tcp_user_timeout": "10000",
     "target_session_attrs": "read-write",
 }
-# What we send is UTF-8, whatever the URL or the environment says.
+# Rota always sends UTF-8, whatever the URL or the environment says.
 _ALWAYS = {"client_encoding": "utf8"}
 
 
@@ -45,10 +45,10 @@ def is_postgres(url: str) -> bool:
 
 
 def parse(url: str) -> Address:
-    """Everything libpq understands may be in the URL, and reaches it as it was written; `schema` is ours.
+    """Passes every option that libpq understands on as it was written; `schema` is an option of Rota.
 
-    The rules for other URLs do not fit: there may be several hosts or none, and a plus sign is a plus sign. A URL that
-    could be read in two ways, because something in it should have been encoded, is refused.
+    The general URL rules do not apply: there may be several hosts or none, and a plus sign is a plus sign. A URL is
+    refused if it is ambiguous because a special character was not encoded.
     """
     parts = _split(url)
     pairs = dict(parts.pairs)
@@ -62,13 +62,13 @@ def parse(url: str) -> Address:
     always = {name: f"{name}={value}" for name, value in _ALWAYS.items()}
     options = "&".join((defaults | pairs | always).values())
     conninfo = f"postgresql://{parts.credentials}{parts.place}?{options}"
-    # A name that stands before an @ may be half of a password.
+    # A name before an @ may be part of a password.
     _check(conninfo, [name for name, pair in pairs.items() if "@" not in pair])
     return Address(conninfo, schema, masked(url))
 
 
 def _split(url: str) -> Parts:
-    """Refuses without a word of the URL: any of it may be a password that should have been encoded."""
+    """The error quotes no part of the URL: it may be a password with characters that should have been encoded."""
     parts = split(url)
     if parts is not None and parts.scheme in SCHEMES:
         return parts
@@ -83,13 +83,13 @@ def _check_encoding(pair: str) -> None:
 
 
 def _check(conninfo: str, names: Sequence[str]) -> None:
-    from psycopg import ProgrammingError  # lazy: whoever only asks whether a URL is PostgreSQL's does not need it
+    from psycopg import ProgrammingError  # lazy: `is_postgres` does not need psycopg
     from psycopg.conninfo import conninfo_to_dict  # lazy: as above
 
     try:
         conninfo_to_dict(conninfo)
     except ProgrammingError as error:
-        # libpq quotes what it could not read, and that may be a password that should have been encoded.
+        # libpq quotes what it could not parse, and that may be a password.
         said = re.sub(r'(?s)"(.*)"', lambda found: found[0] if found[1] in names else "…", str(error).strip())
         raise DefinitionError(f"the PostgreSQL URL cannot be read ({said.rstrip(': …')}): {_EXAMPLE}") from None
 

@@ -1,10 +1,9 @@
-"""Carries out operations on one connection to PostgreSQL, whatever happens to that connection.
+"""Runs operations on one connection to PostgreSQL, and repeats them when the connection or the transaction fails.
 
-A transaction that failed for a passing reason is run again, on a new connection if need be, until those who wait for
-it have waited long enough. If the connection breaks during the COMMIT nobody told us how it ended, so we ask: a
-transaction has a number, and the server knows what became of it. A server that crashed or was replaced meanwhile does
-not: then the transaction is run again, and ids that are there already give away that it had landed. Only when neither
-helps does the caller hear that we do not know.
+A transaction that failed for a transient reason is run again, on a new connection if necessary, until its callers have
+waited for `busy_s`. If the connection breaks during the COMMIT, the outcome is looked up by the transaction's id. A
+server that crashed or was replaced meanwhile cannot tell: then the transaction is run again, and a unique violation of
+its ids shows that the first run was committed. Only if neither helps does the caller get `CommitUnknown`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ import psycopg
 from rota.clock import MACHINE, Clock
 from rota.domain.errors import CommitUnknown, StoreError, StoreFull, StoreUnavailable
 from rota.store.hints import Hint
+from rota.store.pending_call import PendingCall
 from rota.store.port import NotNow, declared
 from rota.store.postgres.errors import Remedy, first_line, remedy, translated
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.url import Address
-from rota.store.work import Work
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
@@ -32,7 +31,7 @@ LAST_LOOK_S = 5.0
 
 
 class Patience:
-    """How long to go on trying, with pauses that grow. Ends at once when the store is closed."""
+    """A time limit for retries, with an exponential back-off between them. It ends at once when the store is closed."""
 
     def __init__(self, seconds: float, closing: threading.Event) -> None:
         self._closing = closing
@@ -47,12 +46,12 @@ class Patience:
         self._pause_s = min(LONGEST_PAUSE_S, 2 * self._pause_s)
 
 
-class _LandedBefore(Exception):
-    """What is being repeated, because its commit was in doubt, turns out to be there already."""
+class _AlreadyCommitted(Exception):
+    """The repeat of a transaction in doubt found the rows of the first run."""
 
 
 class Writer:
-    """One connection, made when it is needed and again when it broke."""
+    """One connection, opened when it is needed and again after it broke."""
 
     def __init__(
         self,
@@ -73,23 +72,23 @@ class Writer:
         self._link: Link | None = None
         self._session: PostgresSession | None = None
         self._in_doubt = False
-        self._postponed: list[Work] = []
+        self._postponed: list[PendingCall] = []
         self.closing = threading.Event()
 
-    def perform(self, group: list[Work]) -> list[Work]:
-        """Runs the group in one transaction and tells every caller how its operation ended.
+    def perform(self, group: list[PendingCall]) -> list[PendingCall]:
+        """Runs the group in one transaction and answers every caller.
 
-        Returns those that must be tried again, because somebody holds what they need.
+        Returns the calls that must be tried again later, because another transaction holds a lock that they need.
         """
         patience = Patience(self._busy_s, self.closing)
         self._in_doubt, self._postponed = False, []
         try:
-            if not self._carry_out(group, patience):
-                # One of them was refused. Each is run by itself and gets its own answer.
-                for work in group:
-                    if work.is_begun and not work.is_ended:
-                        self._carry_out([work], patience)
-        except BaseException as error:  # Not even an error of our own may leave a caller without an answer.
+            if not self._repeat(group, patience):
+                # One of the calls was refused: each is run by itself and gets its own answer.
+                for call in group:
+                    if call.is_begun and not call.is_ended:
+                        self._repeat([call], patience)
+        except BaseException as error:  # A caller gets an answer even after a bug in this class.
             self.let_go()
             self._fail(group, error)
             raise
@@ -101,13 +100,13 @@ class Writer:
             self._link.close()
         self._link = self._session = None
 
-    def _carry_out(self, group: list[Work], patience: Patience) -> bool:
-        """Until it is done, refused or hopeless. False if a group must be run one by one; nothing was done then."""
+    def _repeat(self, group: list[PendingCall], patience: Patience) -> bool:
+        """Tries until every call has its answer. False if the calls must be run one by one; nothing was done then."""
         while True:
             try:
                 return self._try(group, patience)
             except psycopg.Error as error:
-                group = self._those_who_wait(group, error, can_pass=self._mend(error))
+                group = self._still_waiting(group, error, can_retry=self._recover(error))
                 if not group:
                     return True
             except CommitUnknown as error:
@@ -115,97 +114,87 @@ class Writer:
                 return True
             except NotNow as error:
                 self._undo()
-                self._put_off(group[0], error)
+                self._postpone(group[0], error)
                 return True
             finally:
                 if self._link is not None:
                     self._link.give_up_at = None
             patience.pause()
 
-    def _try(self, group: list[Work], patience: Patience) -> bool:
-        link, session = self._timed(min(work.asked_at for work in group))
+    def _try(self, group: list[PendingCall], patience: Patience) -> bool:
+        link, session = self._open()
+        now = MACHINE.monotonic()
+        asked_at = min(call.asked_at for call in group)
+        link.give_up_at = min(now + self._cut_s, max(now + LEAST_S, asked_at + self._busy_s))
         if declared(group[0].op).is_repeatable and not link.is_pooled:
-            return self._try_alone(session, group)
-        if not link.is_pooled and self._try_at_once(session, group):
+            return self._try_repeatable(session, group)
+        if not link.is_pooled and self._try_one_statement(session, group):
             return True
         begun_at = MACHINE.monotonic()
-        xid = self._begin(link, session)
-        works = [work for work in group if work.is_begun or work.begin(begun_at)]
+        time, xid = link.begin()
+        session.begin(time)
+        calls = [call for call in group if call.is_begun or call.begin(begun_at)]
         hints: list[Hint] = []
         try:
-            if works and not self._run(session, works):
+            if calls and not self._run(session, calls):
                 self._undo()
-                if len(works) > 1:
+                if len(calls) > 1:
                     return False
-                works[0].end()
+                calls[0].end()
                 return True
             hints = session.hints
             self._commit(xid, patience)
-        except _LandedBefore:
+        except _AlreadyCommitted:
             self._undo()
-            if len(works) > 1:
+            if len(calls) > 1:
                 return False
-            # If it was one statement, nobody has kept its answer; else that of the first try stands.
-            if (known := declared(works[0].op).one_statement) is not None:
-                works[0].result = known.answer(*works[0].args)
-        with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
-            self._send(hints)
-        for work in works:
-            work.end()
+            # The first run left a result, unless it was one statement: then the result follows from the arguments.
+            if (known := declared(calls[0].op).one_statement) is not None:
+                calls[0].result = known.answer(*calls[0].args)
+        self._answer(calls, hints)
         return True
 
-    def _try_alone(self, session: PostgresSession, group: list[Work]) -> bool:
-        """One statement, which is its own transaction and does no harm if it is carried out twice."""
-        (work,) = group
-        if work.is_begun or work.begin():
-            session.begin_alone()
+    def _try_repeatable(self, session: PostgresSession, group: list[PendingCall]) -> bool:
+        """Runs one idempotent statement, which is its own transaction."""
+        (call,) = group
+        if call.is_begun or call.begin():
+            session.begin_autocommit()
             self._run(session, group)
-            work.end()
+            call.end()
         return True
 
-    def _try_at_once(self, session: PostgresSession, group: list[Work]) -> bool:
-        """The whole group as one statement, if there is such a form; False if it must be run in full."""
+    def _try_one_statement(self, session: PostgresSession, group: list[PendingCall]) -> bool:
+        """Runs the whole group as one statement, if the operation has such a form; False if it must run in full."""
         known = declared(group[0].op).one_statement
         if known is None:
             return False
-        works = [work for work in group if work.is_begun or work.begin()]
-        args = known.joined([work.args for work in works]) if works else None
+        calls = [call for call in group if call.is_begun or call.begin()]
+        args = known.joined([call.args for call in calls]) if calls else None
         if args is None:
-            return not works
-        session.begin_alone()
+            return not calls
+        session.begin_autocommit()
         try:
             if not known.run(session, *args):
                 return False
         except psycopg.Error as error:
             is_double = isinstance(error, psycopg.errors.UniqueViolation)
             if not (is_double and self._in_doubt):
-                if remedy(error) is Remedy.NONE and not self._has_lost_link():
-                    return False  # The long way tells whose fault it is.
-                # It may have been carried out; the repeat will show.
-                self._in_doubt = self._in_doubt or self._has_lost_link()
+                is_lost = self._link is not None and self._link.is_broken
+                if remedy(error) is Remedy.NONE and not is_lost:
+                    return False  # The full operation finds out which call is to be refused.
+                # The statement may have been committed: a repeat finds its ids.
+                self._in_doubt = self._in_doubt or is_lost
                 raise
-        with contextlib.suppress(Exception):
-            self._send(session.hints)
-        for work in works:
-            work.result = known.answer(*work.args)
-            work.end()
+        for call in calls:
+            call.result = known.answer(*call.args)
+        self._answer(calls, session.hints)
         return True
 
-    def _has_lost_link(self) -> bool:
-        return self._link is not None and self._link.is_broken
-
-    def _timed(self, asked_at: float) -> tuple[Link, PostgresSession]:
-        """The connection, which is cut if it takes longer than whoever asked can wait."""
-        link, session = self._open()
-        now = MACHINE.monotonic()
-        link.give_up_at = min(now + self._cut_s, max(now + LEAST_S, asked_at + self._busy_s))
-        return link, session
-
-    @staticmethod
-    def _begin(link: Link, session: PostgresSession) -> int:
-        time, xid = link.begin()
-        session.begin(time)
-        return xid
+    def _answer(self, calls: list[PendingCall], hints: list[Hint]) -> None:
+        with contextlib.suppress(Exception):  # Hints may be lost, and no call may fail because of one.
+            self._send(hints)
+        for call in calls:
+            call.end()
 
     def _open(self) -> tuple[Link, PostgresSession]:
         if self._link is None or self._session is None:
@@ -213,45 +202,46 @@ class Writer:
             self._session = PostgresSession(self._link, self._address.schema, self._clock)
         return self._link, self._session
 
-    def _run(self, session: PostgresSession, works: list[Work]) -> bool:
-        """False if the operation refused; the error is with the work then, unless there were several."""
-        together = declared(works[0].op).together if len(works) > 1 else None
+    def _run(self, session: PostgresSession, calls: list[PendingCall]) -> bool:
+        """False if the operation raised; a single call then has the error."""
+        together = declared(calls[0].op).together if len(calls) > 1 else None
         try:
             if together is None:
-                (work,) = works
-                work.result = work.op(session, *work.args, **work.kwargs)
+                (call,) = calls
+                call.result = call.op(session, *call.args, **call.kwargs)
             else:
-                for work, result in zip(works, together(session, [work.args for work in works]), strict=True):
-                    work.result = result
+                for call, result in zip(calls, together(session, [call.args for call in calls]), strict=True):
+                    call.result = result
         except psycopg.Error as error:
             if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
-                raise _LandedBefore from error
+                raise _AlreadyCommitted from error
             if remedy(error) is not Remedy.NONE:
                 raise
-            return self._refused(works, translated(error, self._address.shown))
+            return self._refused(calls, translated(error, self._address.shown))
         except NotNow:
-            if len(works) > 1:
+            if len(calls) > 1:
                 return False
             raise
         except BaseException as error:
-            return self._refused(works, error)
+            return self._refused(calls, error)
         return True
 
-    def _put_off(self, work: Work, error: NotNow) -> None:
-        if MACHINE.monotonic() - work.asked_at < self._busy_s and not self.closing.is_set():
-            work.postpone()
-            self._postponed.append(work)
-        else:
-            self._fail([work], self._tried(error))
-
-    def _refused(self, works: list[Work], error: BaseException) -> bool:
-        if len(works) == 1:
-            # What is being repeated may be refused because of itself: it took the key, or the last place in the queue.
-            works[0].error = self._unknown(f"the repeat was refused: {error}") if self._in_doubt else error
+    def _refused(self, calls: list[PendingCall], error: BaseException) -> bool:
+        if len(calls) == 1:
+            # The repeat of a transaction in doubt may be refused because of its own first run, which took the key or
+            # the last place in the queue.
+            calls[0].error = self._unknown(f"the repeat was refused: {error}") if self._in_doubt else error
         return False
 
+    def _postpone(self, call: PendingCall, error: NotNow) -> None:
+        if MACHINE.monotonic() - call.asked_at < self._busy_s and not self.closing.is_set():
+            call.postpone()
+            self._postponed.append(call)
+        else:
+            self._fail([call], self._tried(error))
+
     def _commit(self, xid: int, patience: Patience) -> None:
-        """Returns if it is committed. Raises a database error if it is certainly not, CommitUnknown if nobody knows."""
+        """Returns if the transaction is committed; raises a database error if it is not, CommitUnknown if in doubt."""
         link, _ = self._open()
         try:
             link.commit()
@@ -259,17 +249,17 @@ class Writer:
             if not link.is_broken and remedy(error) is not Remedy.RECONNECT:
                 raise
             self.let_go()
-            if not self._has_landed(xid, link.life, patience):
+            if not self._is_committed(xid, link.life, patience):
                 raise
 
-    def _has_landed(self, xid: int, life: str, patience: Patience) -> bool:
-        """What became of a transaction whose COMMIT got no answer. To know is worth some more patience."""
+    def _is_committed(self, xid: int, life: str, patience: Patience) -> bool:
+        """Looks up a transaction whose COMMIT got no answer, for a little longer than callers usually wait."""
         patience.until = max(patience.until, MACHINE.monotonic() + LAST_LOOK_S)
         while True:
             try:
                 link, _ = self._open()
                 if link.life != life:
-                    # It crashed, or another took over: its numbers mean other transactions. The repeat will show.
+                    # The server crashed or was replaced, so its ids mean other transactions. The repeat will show.
                     self._in_doubt = True
                     return False
                 status = link.status_of(xid)
@@ -282,8 +272,8 @@ class Writer:
                 raise self._unknown(status)
             patience.pause()
 
-    def _mend(self, error: psycopg.Error) -> bool:
-        """Makes ready for another try; False if there is none worth making."""
+    def _recover(self, error: psycopg.Error) -> bool:
+        """Rolls back, or drops a broken connection; False if a retry would fail again."""
         wanted = remedy(error)
         if self._link is not None and self._link.is_broken and wanted is Remedy.NONE:
             wanted = Remedy.RECONNECT
@@ -292,15 +282,14 @@ class Writer:
             self.let_go()
         return wanted is not Remedy.NONE and not self.closing.is_set()
 
-    def _those_who_wait(self, group: list[Work], error: psycopg.Error, *, can_pass: bool) -> list[Work]:
-        """The callers who have patience left. The others are told what went wrong: nothing was done for them."""
+    def _still_waiting(self, group: list[PendingCall], error: psycopg.Error, *, can_retry: bool) -> list[PendingCall]:
+        """The calls whose callers can wait longer. The others fail: nothing was done for them."""
         now = MACHINE.monotonic()
         patience_s = self._busy_s + (LAST_LOOK_S if self._in_doubt else 0.0)
-        left = [work for work in group if can_pass and now - work.asked_at < patience_s]
-        gone = [work for work in group if work not in left]
+        left = [call for call in group if can_retry and now - call.asked_at < patience_s]
+        gone = [call for call in group if call not in left]
         if gone:
-            known = self._unknown(first_line(error)) if self._in_doubt else self._explained(error)
-            self._fail(gone, known)
+            self._fail(gone, self._unknown(first_line(error)) if self._in_doubt else self._explained(error))
         return left
 
     def _undo(self) -> None:
@@ -312,11 +301,11 @@ class Writer:
             except psycopg.Error:
                 self.let_go()
 
-    def _fail(self, group: list[Work], error: BaseException) -> None:
-        for work in group:
-            if not work.is_ended and (work.is_begun or work.begin()):
-                work.error = error
-                work.end()
+    def _fail(self, group: list[PendingCall], error: BaseException) -> None:
+        for call in group:
+            if not call.is_ended and (call.is_begun or call.begin()):
+                call.error = error
+                call.end()
 
     def _explained(self, error: psycopg.Error) -> StoreError:
         known = translated(error, self._address.shown)

@@ -24,7 +24,7 @@ FROM EACH(:rows, name text, failures int, opened_at bigint, retry_at bigint, wai
 WHERE breaker.namespace = :namespace AND breaker.name = e.name
 
 -- name: probe
--- Never waits for whoever writes how the last one went.
+-- Skips a breaker that another transaction has locked to record the outcome of the last probe.
 UPDATE breaker SET probe_until = :now + wait WHERE namespace = :namespace AND name = (
     SELECT b.name FROM breaker b
     WHERE b.namespace = :namespace AND b.name = :name AND b.retry_at <= :now

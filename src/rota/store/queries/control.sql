@@ -7,7 +7,7 @@ UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
 -- name: pending @postgres
--- Locked, because a claim may be taking them. What moves to another table meanwhile is in none of the three here.
+-- Locked, because a claim may be moving them. A row that moves to another table meanwhile is in none of the three.
 WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
      w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', CAST(NULL AS bigint) FROM waiting
@@ -17,7 +17,7 @@ WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled
 SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r
 
 -- name: end_pending
--- What has ended already has only its place to lose.
+-- A finished execution may still have a stale row in one of these tables: only that row is deleted.
 INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, finished_at)
 SELECT id, fence, 1, :status, :reason, attempts, crashes, :now
 FROM EACH(:rows, id uuid, fence bigint, attempts int, crashes int) e

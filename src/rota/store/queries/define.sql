@@ -74,12 +74,12 @@ UPDATE job SET paused_at = :now, paused_by = :actor, paused_note = :note
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NULL
 
 -- name: resume_job
--- What has failed before counts no more.
+-- Also resets the count of failures.
 UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL, failures = 0
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NOT NULL
 
 -- name: held_jobs
--- Names of jobs that are paused in any namespace and app, and keys of jobs that were resumed and have executions waiting.
+-- Names of paused jobs of all namespaces and apps, and keys of resumed jobs that still have waiting executions.
 SELECT (SELECT CAST(LISTING(name) AS text) || '' FROM job WHERE paused_at IS NOT NULL) AS paused,
        (SELECT CAST(LISTING(key) AS text) || '' FROM lifted_blocker WHERE kind = :kind) AS lifted
 

@@ -1,12 +1,12 @@
 -- name: place
--- The executions of several batches: each row brings the columns of its batch, and the others are the same for all.
+-- Executions of several batches: each row has the columns of its batch; the other columns are the same for all.
 INSERT INTO execution (PLACED, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
               e.deadline, e.schedule, e.tick, e.catch_up), :now
 FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int) e
 
 -- name: place_alike_ready @sqlite
--- The executions of one batch share all columns but id and arguments.
+-- The executions of one batch differ only in id and arguments.
 INSERT INTO execution (PLACED, created_at)
 SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
@@ -25,7 +25,8 @@ INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e
 
 -- name: place_at_once @postgres
--- No row, and nothing done, if there is no such job or queue yet, the queue has a limit, or an id was made far from now.
+-- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, or if the
+-- time in an id is far from now.
 WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
 r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
@@ -64,12 +65,12 @@ SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, p
 INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
 
 -- name: lock_keys @sqlite
--- One writer at a time: there is nothing to wait for.
+-- SQLite has one writer at a time, so no lock is needed.
 SELECT 1, 'read committed'
 
 -- name: lock_keys @postgres
--- Until the commit, one caller at a time for each key, in an order that is the same for all of them. Whoever has too
--- many keys has the whole job, which the others share.
+-- One caller at a time for each key, until the commit; locked in the order of the hashes to avoid a deadlock. A caller
+-- with too many keys locks the whole job instead, which the other callers lock in share mode.
 SELECT min(CASE WHEN CAST(:waits AS boolean) AND is_shared THEN (pg_advisory_xact_lock_shared(h)::text IS NOT NULL)::int
                 WHEN CAST(:waits AS boolean) THEN (pg_advisory_xact_lock(h)::text IS NOT NULL)::int
                 WHEN is_shared THEN pg_try_advisory_xact_lock_shared(h)::int

@@ -1,5 +1,5 @@
 -- name: needs_of_ready
--- What a worker must have for the work that waits in these queues; nothing for queues that are paused.
+-- The requirements of ready executions in these queues, without paused queues.
 SELECT DISTINCT l.namespace, l.requirements FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND (:all_queues OR l.queue AMONG(:queues, text))
   AND l.job AMONG(:jobs, text) AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
@@ -16,12 +16,12 @@ WHERE l.namespace = :namespace ORDER BY l.app, l.queue, l.requirements, l.id
 SELECT s.lane, count(*) AS count FROM scheduled s WHERE s.run_at <= :until GROUP BY s.lane
 
 -- name: running_in_lanes
--- With the time that they have run so far, added up.
+-- With the sum of the time that they have run so far.
 SELECT r.lane, count(*) AS count, CAST(sum(CAST(:now AS bigint) - r.started_at) AS bigint) AS running_for
 FROM running r GROUP BY r.lane
 
 -- name: arrivals_in_lanes
--- Of the newest; ids begin with the time.
+-- Counts the newest executions. Ids start with the time.
 SELECT n.lane, count(*) AS count, min(n.created_at) AS first_at FROM (
     SELECT x.lane, x.created_at FROM execution x WHERE x.id >= :lowest ORDER BY x.id DESC LIMIT :most) n
 WHERE n.created_at > :since GROUP BY n.lane
@@ -30,5 +30,5 @@ WHERE n.created_at > :since GROUP BY n.lane
 SELECT id, started_at, finished_at FROM finished WHERE started_at IS NOT NULL ORDER BY id DESC LIMIT :most
 
 -- name: lanes_of
--- By itself and with bounds, so that only the partitions are opened that may have them: a join would open them all.
+-- Without a join and with bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT id, lane FROM execution WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest

@@ -1,5 +1,5 @@
 -- name: add_pieces
--- A piece that is there already comes from a write that was repeated.
+-- A piece that exists already comes from a repeated write.
 INSERT INTO log (id, fence, last, first, text)
 SELECT id, fence, last, first, text FROM EACH(:rows, id uuid, fence int, last int, first int, text text) e
 WHERE true
@@ -14,7 +14,7 @@ WHERE (SELECT count(*) FROM running r WHERE r.id = e.id AND r.fence = e.fence AN
 ON CONFLICT DO NOTHING
 
 -- name: write_states @sqlite
--- Returns the ids of the states that are stale. What is null stays as it was; another attempt starts its progress anew.
+-- Returns the ids of stale states. A null leaves the column as it is; a new attempt resets its progress.
 SELECT e.id
 FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) e
 WHERE NOT EXISTS (
@@ -32,8 +32,8 @@ ON CONFLICT (id) DO UPDATE SET
     checkpoint = coalesce(excluded.checkpoint, note.checkpoint)
 
 -- name: write_states @postgres
--- Locks nothing of `running`: whoever ends an attempt, maybe in a long transaction of a job, neither waits nor is waited
--- for. What a later attempt has written meanwhile is left as it is.
+-- Locks no row of `running`, because the transaction that ends the attempt may be a long one of the job itself. A row
+-- that a later attempt has written meanwhile is not changed.
 WITH e AS MATERIALIZED (
     SELECT * FROM EACH(:rows, id uuid, fence int, at bigint, done float8, total float8, note text, checkpoint text) t),
 written AS (
@@ -67,7 +67,7 @@ WHERE l.id = :id AND (l.fence, l.last) > (:fence, :number)
 ORDER BY l.fence, l.last LIMIT :most
 
 -- name: pieces_before
--- From the last to the first. Whoever only counts them need not have what is in them.
+-- From the last piece to the first; with :texts = 0 without their text, for counting lines.
 SELECT l.id, l.fence, l.last, l.first, CASE WHEN :texts = 1 THEN l.text ELSE '' END AS text FROM log l
 WHERE l.id = :id AND (l.fence, l.last) < (:fence, :number)
   AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)

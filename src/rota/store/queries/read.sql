@@ -95,14 +95,11 @@ SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.conc
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
--- name: migrations
-SELECT number, name, checksum, applied_at FROM migration ORDER BY number
-
 -- name: clock
 SELECT CAST(:now AS bigint)
 
 -- name: claim_facts
--- The same conditions as those of a claim.
+-- Reads the values that the conditions of a claim depend on.
 SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q.paused_note,
        (SELECT count(*) FROM worker w
         WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
@@ -132,7 +129,7 @@ LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.jo
 WHERE s.id = :id AND s.namespace = :namespace
 
 -- name: stranded
--- Lanes with waiting work, how many live workers serve their queue, and what those offer that have the job.
+-- Lanes with ready executions, how many live workers serve their queue, and the offers of those that have the job.
 SELECT l.app, l.queue, l.requirements, l.job,
        (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
        (SELECT count(*) FROM worker w

@@ -19,7 +19,7 @@ UPDATE chore SET begun_at = :begun_at, beat_at = :now, full_at = :full_at, remov
 WHERE name = :name
 
 -- name: beat_chore
--- Changes nothing if another node has taken the pass over meanwhile.
+-- Changes nothing if another node has taken over the pass.
 UPDATE chore SET beat_at = :now, removed = removed + :removed, mark = coalesce(:mark, mark)
 WHERE name = :name AND begun_at = :begun_at
 
@@ -27,7 +27,8 @@ WHERE name = :name AND begun_at = :begun_at
 UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at = :begun_at
 
 -- name: history_page
--- Executions in the order of their ids, and whether each may go: ended before the cutoff of its namespace, not dead.
+-- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace
+-- and is no dead letter.
 SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
@@ -37,7 +38,7 @@ LEFT JOIN dead d ON d.id = x.id
 ORDER BY x.id
 
 -- name: strays_page @postgres
--- The same for what is in no day's partition.
+-- The same for the default partition.
 SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
@@ -47,7 +48,7 @@ LEFT JOIN dead d ON d.id = x.id
 ORDER BY x.id
 
 -- name: lock_history
--- The bounds say the same as the list, in words from which PostgreSQL sees which partitions it can leave out.
+-- The bounds follow from the list; with them PostgreSQL opens only the partitions between them.
 SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
 ORDER BY id FOR UPDATE SKIP LOCKED
 
@@ -57,22 +58,22 @@ SELECT x.namespace, x.app, x.job, x.queue, f.finished_at - f.finished_at % 36000
        CAST(coalesce(sum(GREATEST(0, f.finished_at - f.started_at)), 0) AS bigint),
        coalesce(max(GREATEST(0, f.finished_at - f.started_at)), 0)
 FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
-WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid)
+WHERE PRUNED(x, f)
 GROUP BY 1, 2, 3, 4, 5, 6
 ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
     executions = summary.executions + excluded.executions, ran_us = summary.ran_us + excluded.ran_us,
     longest_us = GREATEST(summary.longest_us, excluded.longest_us)
 
 -- name: settle_ticks
--- The ledger keeps how an execution ended that is about to go.
+-- Copies the final status of executions that are about to be deleted into the ledger.
 UPDATE tick SET ended = f.status
 FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
 JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.namespace
-WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.schedule IS NOT NULL
+WHERE PRUNED(x, f) AND x.schedule IS NOT NULL
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
 -- name: lines_in_history
--- How many lines of its log each has, as far as `most` pieces of all reach; in the order of the ids.
+-- The number of log lines of each execution, in the order of the ids, within the first `most` pieces of all.
 SELECT l.id, sum(l.last - l.first + 1) FROM (
     SELECT id, first, last FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
     ORDER BY id LIMIT :most) l
@@ -84,12 +85,22 @@ DELETE FROM note WHERE id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
 
+-- name: forget_day @postgres
+-- The tables without partitions that have rows about the executions of a day.
+DELETE FROM note n WHERE n.id >= :low AND n.id < :high
+  AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = n.id);
+DELETE FROM expiry e WHERE e.id >= :low AND e.id < :high
+  AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = e.id)
+
+-- name: executions_between @postgres
+SELECT count(*) FROM execution WHERE id >= :low AND id < :high
+
 -- name: shorten_history
 DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
     SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
 
 -- name: shorten_log
--- The first pieces, until they have `most` lines.
+-- Deletes the first pieces, up to `most` lines.
 DELETE FROM log WHERE id = :id AND (fence, last) IN (
     SELECT l.fence, l.last FROM (
         SELECT fence, last, first, sum(last - first + 1) OVER (ORDER BY fence, last) AS lines FROM log
@@ -103,7 +114,7 @@ DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows,
 DELETE FROM expiry x USING EACH(:rows, deadline bigint, id uuid) e WHERE x.deadline = e.deadline AND x.id = e.id
 
 -- name: keys_page
--- Keys in the order in which they were taken, and whether each may go: after the history of whoever holds it.
+-- Keys in the order in which they were taken, and whether each may be deleted: its holder is deleted already.
 SELECT k.taken_at, k.holder, k.namespace, k.app, k.job, k.kind, k.key,
        CASE WHEN k.taken_at < c.cutoff AND k.kind <> :kept
              AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = k.holder) THEN 1 ELSE 0 END AS goes
@@ -124,7 +135,7 @@ WHERE k.namespace = e.namespace AND k.app = e.app AND k.job = e.job AND k.kind =
   AND k.holder = e.holder
 
 -- name: old_workers
--- Those that a dead letter names are kept with it.
+-- Workers that a dead letter refers to are kept.
 SELECT w.id FROM worker w
 WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
   AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)

@@ -1,14 +1,14 @@
 -- name: due_schedules @sqlite
--- Until when each shard is due, as the caller says: its own up to now, those of others only if these are late.
--- In the order of the shards, which is another one each time: to sort a million for each thousand would take for ever.
+-- The caller says until when each shard is due: its own until now, those of other nodes only if they are late. The
+-- order of the shards changes with each call, so no shard starves. Sorting all due rows for each batch is too slow.
 SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
 FROM EACH(:shards, shard int, until bigint) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at <= m.until
 CROSS JOIN schedule s ON s.id = h.schedule
 LIMIT :most
 
 -- name: due_schedules @postgres
--- A few of each shard, so that a crowd in one does not keep the others waiting. A hand is read as it is once it is
--- locked, its schedule as it was when the statement began: if that has changed meanwhile, the next look will find it.
+-- A few of each shard, so that a full shard does not delay the others. A `hand` row is read after it is locked, its
+-- schedule as of the start of the statement: if the revisions differ, the next call finds the schedule.
 SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
 FROM EACH(:shards, shard int, until bigint) m CROSS JOIN LATERAL (
     SELECT d.schedule, d.shard, d.revision, d.cursor, d.next_at, d.last_execution, d.held
@@ -22,7 +22,7 @@ WHERE EXISTS (SELECT 1 FROM running u WHERE u.id = e.id) OR EXISTS (SELECT 1 FRO
    OR EXISTS (SELECT 1 FROM scheduled s WHERE s.id = e.id) OR EXISTS (SELECT 1 FROM waiting w WHERE w.id = e.id)
 
 -- name: add_ticks
--- The key of a tick is what makes it happen once.
+-- The primary key (schedule, at) makes a tick happen once.
 INSERT INTO tick (schedule, at, until, count, decided_at, execution, outcome)
 SELECT schedule, at, at, 1, :now, execution, outcome
 FROM EACH(:rows, schedule bigint, at bigint, execution uuid, outcome text) e WHERE true
@@ -102,7 +102,8 @@ FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_
 ON CONFLICT DO NOTHING
 
 -- name: change_schedules
--- A new expression starts from now. A hand moves only with its schedule: that may have come between the two statements.
+-- A new expression starts from now. A `hand` row is changed only together with its schedule: another transaction may
+-- have added the schedule between the two statements.
 UPDATE schedule SET updated_at = :now, revision = revision + 1, job = e.job, spec = e.spec, origin = :origin
 FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
 WHERE schedule.namespace = :namespace AND schedule.app = :app AND schedule.name = e.name AND removed_at IS NULL;
@@ -151,7 +152,7 @@ WHERE s.namespace = :namespace AND s.removed_at IS NULL AND (:all_apps OR s.app 
 ORDER BY s.app, s.name LIMIT :most
 
 -- name: schedules_called
--- By their own name, or by that of their job.
+-- Schedules with this name, or of a job with this name.
 SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
        s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
        s.updated_at, s.removed_at
@@ -169,18 +170,18 @@ FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.name = :name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL
 
 -- name: schedules_ever
--- All of that name, also those that were removed: their ledgers are one.
+-- All schedules of that name, including removed ones: they share one ledger.
 SELECT id FROM schedule WHERE name = :name AND app = :app AND namespace = :namespace
 
 -- name: ticks_of
--- Newest first. What began earlier and reaches into that time is for `range_of`.
+-- Newest first. `range_of` finds the range that began before `low`.
 SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
        coalesce(f.status, t.ended) AS status, f.reason
 FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
 WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at DESC LIMIT :most
 
 -- name: range_of
--- No two ranges of a schedule overlap, so the first that ends later is the only one that may have begun before.
+-- Ranges of a schedule do not overlap, so only the first one that ends at or after `low` can have begun before it.
 SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome, t.ended AS status, NULL AS reason
 FROM (SELECT * FROM tick WHERE schedule = :schedule AND until > at AND until >= :low ORDER BY until LIMIT 1) t
 WHERE t.at < :low
@@ -196,7 +197,7 @@ FROM (SELECT * FROM tick WHERE schedule = :schedule AND until > at AND until >= 
 WHERE t.at < :low
 
 -- name: ticks_started
--- What is queued starts by itself.
+-- A queued tick will start without help, so it counts as started.
 SELECT at FROM tick
 WHERE schedule AMONG(:schedules, bigint) AND at >= :low AND at <= :high AND (execution IS NOT NULL OR outcome = 'queued')
 
@@ -210,7 +211,7 @@ SELECT avg(f.finished_at - f.started_at) FROM (
 CROSS JOIN finished f ON f.id = l.id AND f.final = 1 AND f.started_at IS NOT NULL
 
 -- name: old_ticks @sqlite
--- The ledger is kept by the schedule, so that old ticks are found without another index, and in their order.
+-- Reads the ledger schedule by schedule: its primary key then finds the old ticks in their order.
 SELECT s.id, s.removed_at, t.at
 FROM schedule s LEFT JOIN tick t ON t.schedule = s.id AND t.at < :bound AND t.until < :bound AND t.decided_at < :bound
 WHERE s.id > :after AND s.id <= (

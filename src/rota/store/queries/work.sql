@@ -5,8 +5,8 @@ WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.jo
 ORDER BY l.id
 
 -- name: claim_heads
--- Whether the worker may claim, and for each lane the first ranks behind the claimer's mark, as a JSON list; nothing if
--- there are none, or the queue is paused. One row without a lane if there are no lanes.
+-- Whether the worker may claim, and for each lane the first ranks behind the claimer's watermark, as a JSON list; null
+-- if there are none or the queue is paused. One row without a lane if there are no lanes.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid) e)
 SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, w.offers, l.id, l.namespace, l.app, l.requirements,
        CASE WHEN q.paused_at IS NULL THEN (
@@ -23,7 +23,7 @@ WHERE w.id = :worker AND w.stopped_at IS NULL FOR KEY SHARE OF w
 SELECT id, namespace, app, job FROM lane WHERE id AMONG(:lanes, int)
 
 -- name: lane_ranks
--- For each lane the first ranks behind a place in it, as a JSON list.
+-- For each lane the first ranks behind a position, as a JSON list.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid) e)
 SELECT m.lane, (
     SELECT CAST(LISTING(h.rank) AS text) || '' FROM (
@@ -43,9 +43,9 @@ WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.jo
 LIMIT 1
 
 -- name: claim @sqlite
--- Lane after lane, from behind a place in each up to its highest rank. SQLite has no data-changing CTE: the first rows
--- are read, then copied to running and deleted. The joins are the same, so both see the same rows: the lanes in the order
--- of the list, and the rows of a lane in the order of the primary key. RETURNING would cost a step for each row.
+-- Lane by lane, from behind a position up to the highest rank. SQLite has no data-changing CTE: the rows are read, then
+-- copied to running, then deleted. Both joins read the same rows: lanes in the order of the list, rows of a lane in the
+-- order of the primary key. RETURNING would cost a step for each row.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
        coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at
@@ -59,8 +59,8 @@ CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.
 DELETE FROM ready WHERE id AMONG(:returned, uuid)
 
 -- name: claim @postgres
--- Lane after lane, from behind a place in each up to its highest rank; no more rows are locked than are taken. The start
--- is the time now, not when the transaction began: what was enqueued since then may be among the rows.
+-- Lane by lane, from behind a position up to the highest rank; no more rows are locked than are taken. The start is the
+-- time now, not the begin of the transaction: some rows may have been enqueued since then.
 WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
@@ -76,8 +76,8 @@ SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_sta
 RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: claim_at_once @sqlite
--- `claim_heads` and `claim` in one: from each lane at most `depth` rows up to the highest rank. Takes nothing from a lane
--- with requirements or in a paused queue, and nothing at all if the worker may not claim, or has offers of its own.
+-- `claim_heads` and `claim` in one: at most `depth` rows from each lane, up to the highest rank. Skips lanes with
+-- requirements and paused queues; takes nothing if the worker may not claim or has offers of its own.
 WITH m AS MATERIALIZED (
     SELECT e.lane, e.rank, e.id, min(:highest, coalesce((
         SELECT r.rank FROM ready r WHERE r.lane = e.lane AND (r.rank, r.id) > (e.rank, e.id)
@@ -116,19 +116,19 @@ SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_sta
 RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
 
 -- name: claimed
--- By itself and with bounds, so that only the partitions are opened that may have them: a join would open them all.
+-- Without a join and with bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides FROM execution
 WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 
 -- name: unclaim
--- In the transaction of the claim: nobody has seen the fence that is taken back.
+-- In the transaction of the claim: no other transaction has seen the new fence, so it is taken back.
 INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
 SELECT id, lane, rank, fence - 1, attempts, crashes, CASE WHEN first_start_at < started_at THEN first_start_at END
 FROM running WHERE id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: rules_of
--- With bounds, so that only the partitions are opened that may have them.
+-- With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT e.id, v.definition, e.overrides FROM execution e
 CROSS JOIN job j ON j.namespace = e.namespace AND j.app = e.app AND j.name = e.job
 CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = j.version
@@ -152,7 +152,7 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
 -- name: finish_successes @sqlite
--- Returns the ids of the reports that are stale. SQLite reads an object several times faster than a list of rows.
+-- Returns the ids of stale reports. SQLite reads an object several times faster than a list of rows.
 SELECT f.key AS id FROM json_each(:fences) f
 WHERE NOT EXISTS (
     SELECT 1 FROM running r WHERE r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker));
@@ -177,7 +177,7 @@ ended AS (
 SELECT id FROM e WHERE id NOT IN (SELECT id FROM gone)
 
 -- name: finish
--- What has ended already has only its place to lose.
+-- A finished execution may still have a stale `running` row: only that row is deleted.
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, finished_at)
 SELECT id, fence, final, status, reason, attempts, crashes, worker, started_at, result, error, usage, :now

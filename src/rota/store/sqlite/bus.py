@@ -1,7 +1,7 @@
 """Hints between the processes that share one SQLite file: datagrams to Unix sockets in a folder beside it.
 
-A listener is a socket file whose name says what it wants to hear. A sender looks the folder up again only when it has
-changed. A socket nobody reads any more refuses the datagram and is removed; a full one drops it, which is allowed.
+A listener is a socket file whose name lists the kinds of hints that it wants. A sender lists the folder again only when
+it has changed. A socket without a reader refuses the datagram and is removed; a full one drops it, which is allowed.
 Other files in the folder are left alone.
 """
 
@@ -42,7 +42,7 @@ class SqliteBus:
     def send(self, hints: Sequence[Hint]) -> None:
         if not hints:
             return
-        # Callers that wait for results send hints beside the writer thread: both might close the folder.
+        # Threads that wait for results send hints too, at the same time as the writer thread.
         with self._guard, contextlib.suppress(OSError, StoreUnavailable):  # `listen` reports a bad folder.
             self._look()
             wanted = merged(hints)
@@ -83,7 +83,7 @@ class SqliteBus:
     def _send_to(self, name: str, news: list[Hint]) -> None:
         data = _encode(news)
         if len(data) > _LARGEST:
-            # Only the list of ended ids grows so large; its readers poll as well.
+            # Only a list of ended ids gets so large; its readers also poll.
             return
         try:
             self._sender().sendto(data, _address(self._folder, self._folder_fd, name))
@@ -91,7 +91,7 @@ class SqliteBus:
             self._names.pop(name, None)
             _remove(self._folder_fd, name)
         except OSError:
-            pass  # It is full, or another user's: that listener polls as well.
+            pass  # The socket is full, or belongs to another user: that listener also polls.
 
     def _sender(self) -> socket.socket:
         if self._socket is None:
@@ -101,7 +101,7 @@ class SqliteBus:
 
 
 class SilentBus:
-    """For a database that only this process can see, where nobody waits."""
+    """For a database in memory, which no other process uses."""
 
     def send(self, hints: Sequence[Hint]) -> None:
         pass
@@ -161,12 +161,12 @@ class _SilentListener:
 
 
 def _remove(folder_fd: int, name: str) -> None:
-    """Removes a socket from the folder, and nothing else."""
+    """Removes a file from the folder if it is a socket."""
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder_fd)
 
 
 def _address(folder: str, folder_fd: int, name: str) -> str:
-    """The socket's address through the open folder, which is also short enough however long the path is."""
+    """The socket's address through the descriptor of the folder: Unix limits the length of a socket's path."""
     return f"/proc/self/fd/{folder_fd}/{name}" if _HAS_PROC else f"{folder}/{name}"

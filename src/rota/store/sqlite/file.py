@@ -20,7 +20,7 @@ from rota.store.sqlite import side_files
 OLDEST = (3, 38, 0)
 MEMORY = ":memory:"
 HEAD_START_S = 0.25
-"""The kernel wakes all that wait for a lock at once, and a busy machine runs them in any order within this time."""
+"""The kernel wakes all processes that wait for a lock at once; a busy machine runs them in any order for this long."""
 
 
 def path_of(url: str) -> str:
@@ -36,6 +36,14 @@ def path_of(url: str) -> str:
     if not rest.startswith("/") or len(rest) < 2 or "\x00" in rest:
         raise DefinitionError("a SQLite URL is sqlite:///file.db (relative) or sqlite:////folder/file.db (absolute)")
     return os.path.abspath(rest[1:])
+
+
+def file_of(url: str) -> str:
+    """The file behind a URL; refuses a database in memory."""
+    path = path_of(url)
+    if path == MEMORY:
+        raise DefinitionError("a database in memory belongs to one process: use sqlite:///file.db (ROTA_URL or --url)")
+    return path
 
 
 def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Connection:
@@ -72,12 +80,12 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
 
 
 def switch_to_wal(connection: sqlite3.Connection) -> None:
-    """To be called in one's turn: SQLite does not wait while another process switches the same new file."""
+    """Called under the turn lock: SQLite does not wait while another process switches the same new file."""
     connection.execute("PRAGMA journal_mode = WAL")
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None if there is none."""
+    """Identifies a file even if another one takes its name; None if there is none."""
     try:
         file = Path(path).stat()
     except OSError:
@@ -88,8 +96,8 @@ def identity(path: str) -> tuple[int, int] | None:
 class TurnLock:
     """An advisory lock beside the file, taken before each write transaction.
 
-    SQLite's own waiting for the write lock is a back-off that starves the unlucky; the kernel's queue for this lock is
-    fair. A dead process holds no lock.
+    SQLite waits for its own write lock with a back-off, which can starve a process. The kernel's queue for this lock is
+    fair, and the kernel releases the lock of a dead process.
     """
 
     def __init__(self, path: str, *, create: bool = True) -> None:
@@ -103,7 +111,7 @@ class TurnLock:
     def take(self, patience_s: float) -> bool:
         """Takes the lock, waiting for at most `patience_s`; False if it was not free in time, and then it is closed.
 
-        The kernel has no wait with a limit, so a thread waits. When it gets the lock too late, it lets go of it.
+        The kernel has no lock with a timeout, so a thread waits. If it gets the lock too late, it releases it.
         """
         if self.take_now():
             return True
@@ -158,7 +166,7 @@ class TurnLock:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _range_lock(fcntl.F_WRLCK))
         except OSError:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW, _range_lock(fcntl.F_WRLCK))
-            # The processes that waited for the last large write were woken with us, and go first.
+            # The processes that waited for the last large write were woken at the same time: let them go first.
             threading.Event().wait(HEAD_START_S)
         try:
             with self:
@@ -167,13 +175,13 @@ class TurnLock:
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _range_lock(fcntl.F_UNLCK))
 
     def holder(self) -> int | None:
-        """The process whose turn it is, as the kernel tells; None if nobody's, or if it does not tell."""
+        """The process that holds the lock, from /proc/locks; None if there is none, or it is not known."""
         try:
             lines = Path("/proc/locks").read_text().splitlines()
         except OSError:
             return None
         for fields in map(str.split, lines):
-            # "1: FLOCK  ADVISORY  WRITE 4321 fe:00:131074 0 EOF"; those who only wait have an arrow after the number.
+            # "1: FLOCK  ADVISORY  WRITE 4321 fe:00:131074 0 EOF"; a waiting process has an arrow after the number.
             if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == self._inode:
                 return int(fields[4])
         return None
@@ -217,7 +225,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def translated(error: sqlite3.Error, path: str) -> StoreError:
-    """An error of SQLite as one of ours, in words that say what to do."""
+    """A SQLite error as a StoreError with a message that says what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
         return StoreUnavailable(f"{path} is locked by another program: {error}", may_pass=True)
@@ -234,7 +242,7 @@ def translated(error: sqlite3.Error, path: str) -> StoreError:
 
 
 def _advice(path: str) -> str:
-    """Names what is in the way, if that shows: the file, its folder, or one of those that SQLite keeps beside it."""
+    """Names the file or folder whose permissions are the cause, if one is found."""
     for each in (path, f"{path}-turn", f"{path}-wal", f"{path}-shm", os.path.dirname(path) or "."):  # noqa: PTH120
         if os.path.exists(each) and not os.access(each, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):  # noqa: PTH110
             return f"make {each} readable and writable for this user"

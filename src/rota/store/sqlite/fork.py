@@ -1,10 +1,10 @@
-"""SQLite and fork: a connection must not be open in the process that forks.
+"""SQLite and fork: a process must not fork while a connection is open.
 
-SQLite keeps the locks of a file in the memory of the process, and a child starts with a copy of it. A connection that
-the child opens then believes in locks that only the parent holds: it writes into a log that the parent may delete
-when it closes, which loses what was accepted, and if the parent was writing at the moment of the fork the child finds
-the file locked for ever. So before a fork every store waits until nobody is inside, closes its connections, and opens
-them again when they are next needed; the child's copy of a store is closed for good.
+SQLite keeps the locks of a file in the memory of the process, and the child of a fork gets a copy of it. A connection
+that the child opens relies on locks that only the parent holds: it writes into a WAL that the parent may delete when it
+closes, which loses committed data; and if the parent was writing during the fork, the child finds the file locked for
+ever. So before a fork every store waits until no thread uses its connections, closes them, and opens them again when
+they are next needed. The child's copy of a store stays closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 
 
 class Forkable(Protocol):
-    """What a store does about a fork."""
+    """A store that prepares for a fork."""
 
     gate: Gate
 
@@ -26,11 +26,11 @@ class Forkable(Protocol):
         """Closes every connection; the next use opens them again."""
 
     def abandon(self) -> None:
-        """This is the child's copy, which must not be used."""
+        """In the child: marks its copy of the store as closed."""
 
 
 class Gate:
-    """Counts who is inside, and can be shut until everybody has left."""
+    """Counts the threads that use the connections, and can be shut until they have left."""
 
     def __init__(self) -> None:
         self._change = threading.Condition()
@@ -52,7 +52,7 @@ class Gate:
                 self._change.notify_all()
 
     def shut(self) -> bool:
-        """Waits until nobody is inside; False, at once, if the caller itself is."""
+        """Waits until no thread is inside; False, at once, if the calling thread itself is."""
         with self._change:
             self._is_shut = True
             while self._inside:

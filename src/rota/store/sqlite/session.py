@@ -1,7 +1,7 @@
 """One SQLite connection as a `View` or a `Tx`.
 
-Python's sqlite3 gives up the interpreter lock at every step of a statement and must win it back from busy threads
-afterwards. So a batch goes in as one JSON value and comes out as one JSON value: a statement is one step, however many
+Python's sqlite3 releases the interpreter lock at every step of a statement and competes with busy threads to get it
+back. So a batch is passed as one JSON value and returned as one JSON value: a statement takes one step, however many
 rows it moves.
 """
 
@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.clock import Clock
-from rota.store import records, statements
+from rota.store import statements
 from rota.store.port import Row
-from rota.store.session import Session
+from rota.store.session import Session, decoder
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 
 
 class SqliteSession(Session):
-    """Runs named statements on one connection; the owner opens and ends the transactions."""
+    """Runs named statements on one connection; its owner begins and ends the transactions."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class SqliteSession(Session):
         self._gathering: dict[str, str] = {}
 
     def begin(self) -> None:
-        """To be called once per operation: fixes its `now`."""
+        """Called once for each operation: reads the clock for it."""
         self.now = self._clock.now()
         self.hints = []
 
@@ -56,7 +56,7 @@ class SqliteSession(Session):
         first, *rest = self._statements[name]
         text = self._gathering.get(name) or self._gather(name, first, bound)
         (gathered,) = self._connection.execute(text, bound).fetchone()
-        found = records.decoder(kind).decode(gathered)
+        found = decoder(kind).decode(gathered)
         if rest:
             bound["returned"] = _encode([row[0] for row in found]).decode()  # type: ignore[index]
         for text in rest:

@@ -1,11 +1,11 @@
 """The files beside a SQLite database: created for their owner only; links and files of other users are refused.
 
-A user who may write into the folder, or who came first in a shared one such as /tmp, could plant a link or a file of
-their own in the place of the lock, the log or the folder of sockets. Rota opens none of these through a symbolic link,
-and accepts only files of the effective user, of root, or of the owner of the database. If the database itself is
-writable by its group or by everybody, its owner has shared it on purpose, and files of other users are accepted too.
+Another user who may write into the folder (/tmp, for example) could plant a symbolic link or a file in place of the
+lock, the WAL or the folder of sockets. Rota opens none of these through a symbolic link, and accepts only files of the
+effective user, of root, or of the owner of the database. If the database itself is writable by its group or by
+everyone, its owner has shared it on purpose, and files of other users are accepted too.
 
-The database itself may be a link; its side files are beside the file that the link leads to.
+The database itself may be a link; its side files are beside the target of the link.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def real(path: str) -> str:
 
 
 def create_database(path: str) -> None:
-    """An empty file that only its owner can read, if there is none; SQLite gives `-wal` and `-shm` the same mode.
+    """Creates an empty file that only its owner can read; SQLite gives `-wal` and `-shm` the same mode.
 
-    An existing file is not even opened: closing it would end the locks that SQLite has on it in this process.
+    An existing file is not opened: closing it would release the locks that SQLite has on it in this process.
     """
     if not os.path.lexists(path):
         with contextlib.suppress(FileExistsError):
@@ -104,12 +104,12 @@ def exposed(path: str) -> list[str]:
 
 def _created(file: str) -> int:
     fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
-    os.fchmod(fd, PRIVATE_FILE)  # Whatever the umask took away.
+    os.fchmod(fd, PRIVATE_FILE)  # Whatever the umask is.
     return fd
 
 
 def _give_to_owner(path: str, fd: int) -> None:
-    """A file that root makes beside another user's database must be usable by that user."""
+    """A file that root creates beside another user's database must be usable by that user."""
     with contextlib.suppress(OSError):
         if os.geteuid() == 0:
             owner = Path(path).stat()

@@ -1,11 +1,11 @@
 """The embedded store: one SQLite file, one writer thread per process, group commit.
 
-Whole operations are shipped to the writer thread. Those that wait together share one transaction and one fsync, each in
-a savepoint of its own, so that one refused operation does not undo its neighbours. A future is done only after
-the commit, so what a caller was told is on the disk. A caller that waits for a small operation writes in its own
-thread, if no other operation waits and the write lock is free: two hops between threads cost as much as the operation.
+Whole operations are passed to the writer thread. Operations that wait at the same time share one transaction and one
+fsync, each in a savepoint of its own, so that one refused operation does not undo the others. A future is done only
+after the commit, so an answer is durable. A caller that waits for a small operation writes in its own thread, if no
+other operation waits and the write lock is free: two thread switches cost as much as the operation.
 
-`inline=True` runs everything in the calling thread instead: for tests and the simulator, which want no threads.
+`inline=True` runs everything in the calling thread instead: for tests and the simulator, which need no threads.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rota.clock import Clock, SystemClock
 from rota.domain.errors import StoreError, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus
+from rota.store.pending_call import MOST_ROWS, PendingCall
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
 from rota.store.sqlite.bus import SilentBus, SqliteBus
@@ -37,7 +38,6 @@ from rota.store.sqlite.file import (
     translated,
 )
 from rota.store.sqlite.session import SqliteSession
-from rota.store.work import MOST_ROWS, Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,12 +73,12 @@ class SqliteStore:
         self.gate = fork.Gate()
         self._open()
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
-        self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[PendingCall | None] = queue.SimpleQueue()
         self._company = 0
         self._patience_s = 0.0
         self._closed = False
         self._awaits_turn = False
-        self._set_aside: Work | None = None
+        self._set_aside: PendingCall | None = None
         self._probe: sqlite3.Connection | None = None
         self._probes = 0
         self.bus: Bus = SilentBus() if self.path == MEMORY else SqliteBus(self._file, self.clock)
@@ -92,54 +92,54 @@ class SqliteStore:
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        work = Work(op, args, kwargs, Submitted())
-        self._send(work)
-        assert work.future is not None
-        return work.future
+        call = PendingCall(op, args, kwargs, Submitted())
+        self._send(call)
+        assert call.future is not None
+        return call.future
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline:
             return self.submit(op, *args, **kwargs).result()
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        work = Work(op, args, kwargs)
-        if not self._write_here(work):
+        call = PendingCall(op, args, kwargs)
+        if not self._write_here(call):
             self._refuse_reentry()
-            self._send(work)
-            if not work.wait(self._busy_s):
+            self._send(call)
+            if not call.wait(self._busy_s):
                 raise self.too_busy()
-        return cast("T", work.answer())
+        return cast("T", call.answer())
 
-    def _write_here(self, work: Work) -> bool:
-        """Runs the operation in the calling thread; False if it must wait, or would keep others waiting."""
-        if not self._callers_write or self._writing.locked() or not self._inbox.empty() or work.is_large:
+    def _write_here(self, call: PendingCall) -> bool:
+        """Runs the operation in the calling thread; False if it must wait, or would make others wait."""
+        if not self._callers_write or self._writing.locked() or not self._inbox.empty() or call.is_large:
             return False
-        # A signal handler may raise in the main thread at any point: `with` lets go of this lock even then.
+        # A signal handler may raise in the main thread at any point: `with` releases the lock even then.
         with self._writing:
             try:
                 self._caller_that_writes = threading.get_ident()
                 if not self._turn.take_now():
                     return False
-                self._commit([work])
+                self._commit([call])
             finally:
                 self._turn.release()
                 self._caller_that_writes = None
         return True
 
     def _refuse_reentry(self) -> None:
-        """A call from a signal handler that has interrupted a write of its own thread would wait for itself."""
+        """Refuses a call from a signal handler that has interrupted a write of its own thread: it would deadlock."""
         if self._caller_that_writes == threading.get_ident():
             raise StoreUnavailable(
                 "a signal handler has interrupted an operation of the same thread, which must end first; nothing was "
                 "accepted. Set a flag in the handler, and enqueue when it has returned"
             )
 
-    def _send(self, work: Work) -> None:
+    def _send(self, call: PendingCall) -> None:
         if self._inline:
             with self._lock:
-                self._commit([work])
+                self._commit([call])
         else:
-            self._inbox.put(work)
+            self._inbox.put(call)
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline or self.path == MEMORY:
@@ -163,7 +163,7 @@ class SqliteStore:
                 version: int = self._probe.execute("PRAGMA data_version").fetchone()[0]
             except (sqlite3.Error, StoreError):
                 return None
-        # SQLite counts for each connection anew.
+        # SQLite counts separately for each connection.
         return self._probes << 32 | version
 
     def too_busy(self) -> StoreUnavailable:
@@ -194,7 +194,7 @@ class SqliteStore:
         if not self._awaits_turn:
             self._thread.join()
         self._refuse_the_rest()
-        self._inbox.put(None)  # For a writer that another process still keeps waiting for the lock.
+        self._inbox.put(None)  # For a writer thread that still waits for another process to release the lock.
 
     def let_go(self) -> None:
         """Closes every connection; the next use opens them again."""
@@ -209,16 +209,16 @@ class SqliteStore:
         self._is_open = False
 
     def _refuse_the_rest(self) -> None:
-        """Whoever submitted in the moment of the close gets an answer too."""
+        """Answers the calls that were submitted while the store was being closed."""
         with contextlib.suppress(queue.Empty):
             while True:
-                work = self._inbox.get_nowait()
-                if work is not None and work.begin():
-                    work.error = StoreUnavailable("the store is closed")
-                    work.end()
+                call = self._inbox.get_nowait()
+                if call is not None and call.begin():
+                    call.error = StoreUnavailable("the store is closed")
+                    call.end()
 
     def abandon(self) -> None:
-        """This is a copy that came through a fork: the store belongs to the parent."""
+        """In the child of a fork: the store belongs to the parent."""
         self._closed = True
 
     def _open(self) -> None:
@@ -242,90 +242,76 @@ class SqliteStore:
         except BaseException as error:
             self._connection.close()
             self._turn.close()
-            raise (translated(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
+            raise self._translated(error) from error
 
     def _serve(self) -> None:
         name_thread(WRITER)
-        while (first := self._next()) is not None:
+        while (first := self._set_aside or self._inbox.get()) is not None:
+            self._set_aside = None
             group = [first]
-            self._gather(group)
+            # A caller that was answered a moment ago is likely to call again at once. A commit costs the same for one
+            # call as for many, so it pays to wait for more calls for up to the time that a commit takes.
+            self._gather(group, self._patience_s if declared(first.op).together is not None else 0.0)
             started_at = self.clock.monotonic()
             with self._writing:
-                self._commit(group, self._gather_late)
+                self._commit(group, is_writer=True)
             self._patience_s = min(LONGEST_PATIENCE_S, self.clock.monotonic() - started_at)
 
-    def _next(self) -> Work | None:
-        work, self._set_aside = self._set_aside, None
-        return work or self._inbox.get()
+    def _gather(self, group: list[PendingCall], patience_s: float = 0.0, *, leaves_large: bool = False) -> None:
+        """Adds the calls in the inbox, and those that arrive within `patience_s` while fewer came than the last time.
 
-    def _gather(self, group: list[Work]) -> None:
-        """Adds the operations in the inbox, and for operations that run together also those about to be submitted.
-
-        A caller that was answered a moment ago is likely to call again at once. A commit costs the same for one call as
-        for all of them, so it pays to wait for them for up to the time that a commit takes.
+        With `leaves_large`, a large call is left for the next transaction.
         """
-        give_up_at = self.clock.monotonic() + self._patience_s if declared(group[0].op).together is not None else 0.0
-        rows = group[0].rows
-        while len(group) < MOST_IN_GROUP and rows < MOST_ROWS:
-            try:
-                work = self._inbox.get_nowait()
-            except queue.Empty:
-                left_s = give_up_at - self.clock.monotonic() if len(group) < self._company else 0.0
-                if left_s <= 0:
-                    return
-                try:
-                    work = self._inbox.get(timeout=left_s)
-                except queue.Empty:
-                    return
-            if work is None:
-                self._inbox.put(None)  # The end, after this group.
-                return
-            group.append(work)
-            rows += work.rows
-
-    def _gather_late(self, group: list[Work]) -> None:
-        """Adds the operations that were submitted while the group waited for the write lock, heartbeats for example.
-
-        A large submission is left for the next transaction, because it must not wait in the queue with others like it.
-        """
-        rows = sum(work.rows for work in group)
+        rows = sum(call.rows for call in group)
+        give_up_at = self.clock.monotonic() + patience_s
         while len(group) < MOST_IN_GROUP and rows < MOST_ROWS and self._set_aside is None:
-            try:
-                work = self._inbox.get_nowait()
-            except queue.Empty:
+            call = self._taken(give_up_at if patience_s and len(group) < self._company else None)
+            if call is None:
                 return
-            if work is None:
-                self._inbox.put(None)
-                return
-            if work.is_large:
-                self._set_aside = work
+            if leaves_large and call.is_large:
+                self._set_aside = call
             else:
-                group.append(work)
-                rows += work.rows
+                group.append(call)
+                rows += call.rows
 
-    def _commit(self, group: list[Work], gather: Callable[[list[Work]], None] = lambda group: None) -> None:
-        """Runs the group in one transaction and tells every caller how its operation ended.
+    def _taken(self, until: float | None) -> PendingCall | None:
+        """The next call in the inbox, waiting until a time if one is given; None if there is none."""
+        try:
+            call = self._inbox.get_nowait()
+        except queue.Empty:
+            left_s = 0.0 if until is None else until - self.clock.monotonic()
+            if left_s <= 0:
+                return None
+            try:
+                call = self._inbox.get(timeout=left_s)
+            except queue.Empty:
+                return None
+        if call is None:
+            self._inbox.put(None)  # The end mark of the inbox: the thread stops after this group.
+        return call
 
-        `gather` may add operations to the group when the write lock is taken.
-        """
+    def _commit(self, group: list[PendingCall], *, is_writer: bool = False) -> None:
+        """Runs the group in one transaction and answers every caller."""
         with self.gate.inside():
-            started = self._commit_inside(group, gather)
-        # Those who are answered now and those who wait already: as many may come together the next time.
+            started = self._commit_inside(group, is_writer)
+        # The answered callers and those that wait already: so many may arrive together the next time.
         self._company = len(started) + self._inbox.qsize()
-        for work in started:
-            work.end()
+        for call in started:
+            call.end()
 
-    def _commit_inside(self, group: list[Work], gather: Callable[[list[Work]], None]) -> list[Work]:
-        """Returns those that were begun; callers who lost their patience have taken the others back."""
-        started: list[Work] = []
+    def _commit_inside(self, group: list[PendingCall], is_writer: bool) -> list[PendingCall]:
+        """Returns the calls that were begun; callers who gave up have taken the others back."""
+        started: list[PendingCall] = []
         try:
             if not self._is_open:
                 self._open()
             self._awaits_turn = True
-            with self._turn.for_large() if any(work.is_large for work in group) else self._turn:
+            with self._turn.for_large() if any(call.is_large for call in group) else self._turn:
                 self._awaits_turn = False
-                gather(group)
-                started = [work for work in group if work.begin()]
+                if is_writer:
+                    # The calls that arrived while the group waited for the write lock, heartbeats for example.
+                    self._gather(group, leaves_large=True)
+                started = [call for call in group if call.begin()]
                 if not started:
                     return started
                 self._begin()
@@ -335,13 +321,12 @@ class SqliteStore:
         except BaseException as error:
             self._undo()
             self._awaits_turn = False
-            failure = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
-            started = started or [work for work in group if work.begin()]
-            for work in started:
-                work.error = failure
+            started = started or [call for call in group if call.begin()]
+            for call in started:
+                call.error = self._translated(error)
         else:
-            with contextlib.suppress(Exception):  # Hints may be lost, and no caller may pay for one.
-                self.bus.send([hint for work in started for hint in work.hints])
+            with contextlib.suppress(Exception):  # Hints may be lost, and no call may fail because of one.
+                self.bus.send([hint for call in started for hint in call.hints])
         return started
 
     def _begin(self) -> None:
@@ -350,66 +335,66 @@ class SqliteStore:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                # Another program, one that does not take turns, holds the file.
+                # A program that does not use the turn lock has locked the file.
                 if not is_busy(error) or self.clock.monotonic() >= give_up_at:
                     raise
             else:
                 return
 
-    def _perform_all(self, group: list[Work]) -> None:
-        if len(group) == 1:
-            self._perform(group[0], alone=True)
-            return
-        whole = declared(group[0].op).together
-        if whole is not None and all(work.op is group[0].op for work in group):
-            if self._perform_together(whole, group, alone=True):
-                return
-            self._begin()
-        for together, members in itertools.groupby(group, key=lambda work: declared(work.op).together):
-            works = list(members)
-            tried = whole is not None and len(works) == len(group)
-            if together is None or tried or len(works) == 1 or not self._perform_together(together, works, alone=False):
-                for work in works:
-                    self._perform(work, alone=False)
+    def _perform_all(self, group: list[PendingCall]) -> None:
+        for together, members in itertools.groupby(group, key=lambda call: declared(call.op).together):
+            calls = list(members)
+            is_whole = len(calls) == len(group)
+            if together is not None and len(calls) > 1 and self._perform_together(together, calls, alone=is_whole):
+                continue
+            if not self._connection.in_transaction:
+                self._begin()  # The whole group failed together, and the transaction was rolled back.
+            for call in calls:
+                self._perform(call, alone=len(group) == 1)
 
-    def _perform_together(self, together: Together, works: list[Work], *, alone: bool) -> bool:
-        """Runs many calls of one operation as one; False if that failed and nothing was done."""
-        self._session.begin()
-        if not alone:
-            self._connection.execute("SAVEPOINT operation")
-        try:
-            results = together(self._session, [work.args for work in works])
-        except Exception as error:
-            if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
-                raise
-            self._session.forget()
-            self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO operation")
-            if not alone:
-                self._connection.execute("RELEASE operation")
+    def _perform_together(self, together: Together, calls: list[PendingCall], *, alone: bool) -> bool:
+        """Runs many calls of one operation as one; False if that failed and was undone."""
+
+        def run() -> None:
+            results = together(self._session, [call.args for call in calls])
+            for call, result in zip(calls, results, strict=True):
+                call.result = result
+
+        if self._error_of(run, alone=alone) is not None:
             return False
-        if not alone:
-            self._connection.execute("RELEASE operation")
-        works[0].hints = self._session.hints
-        for work, result in zip(works, results, strict=True):
-            work.result = result
+        calls[0].hints = self._session.hints
         return True
 
-    def _perform(self, work: Work, *, alone: bool) -> None:
+    def _perform(self, call: PendingCall, *, alone: bool) -> None:
+        def run() -> None:
+            call.result = call.op(self._session, *call.args, **call.kwargs)
+
+        error = self._error_of(run, alone=alone)
+        if error is None:
+            call.hints = self._session.hints
+        else:
+            call.error = self._translated(error)
+
+    def _error_of(self, run: Callable[[], None], *, alone: bool) -> BaseException | None:
+        """Runs a function, in a savepoint unless it is `alone` in its transaction. If it raises, it is undone."""
         self._session.begin()
         if not alone:
             self._connection.execute("SAVEPOINT operation")
+        failure: BaseException | None = None
         try:
-            work.result = work.op(self._session, *work.args, **work.kwargs)
+            run()
         except BaseException as error:
             if isinstance(error, sqlite3.Error) and not self._connection.in_transaction:
-                raise  # SQLite has undone the whole transaction (disk full, I/O error): nobody was served.
-            work.error = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
+                raise  # SQLite has rolled back the whole transaction: the disk is full, or an I/O error.
+            failure = error
             self._session.forget()
             self._connection.execute("ROLLBACK" if alone else "ROLLBACK TO operation")
-        else:
-            work.hints = self._session.hints
         if not alone:
             self._connection.execute("RELEASE operation")
+        return failure
+
+    def _translated(self, error: BaseException) -> BaseException:
+        return translated(error, self.path) if isinstance(error, sqlite3.Error) else error
 
     def _undo(self) -> None:
         self._session.forget()

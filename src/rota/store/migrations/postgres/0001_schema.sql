@@ -1,5 +1,5 @@
--- Times are whole microseconds since 1970 UTC. An execution is in exactly one of scheduled, waiting, ready, running,
--- or has one row in finished with final = 1: being in the table is being in the state.
+-- Times are whole microseconds since 1970 UTC. The state of an execution is the table that has its row: scheduled,
+-- waiting, ready, running, or finished (the row with final = 1). It is in exactly one of them.
 --
 -- Runs with search_path set to Rota's schema alone, so every name below is in it.
 
@@ -22,7 +22,7 @@ CREATE TABLE queue (
     PRIMARY KEY (namespace, name)
 );
 
--- A lane is the interned (namespace, app, job, queue, requirements): what a claim scans.
+-- A lane is an integer for (namespace, app, job, queue, requirements). Claims scan `ready` lane by lane.
 CREATE TABLE lane (
     id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     namespace    text NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE job (
     PRIMARY KEY (namespace, app, name)
 );
 
--- Claims read the paused jobs again and again.
+-- Every claim reads the paused jobs.
 CREATE INDEX job_paused ON job (name) WHERE paused_at IS NOT NULL;
 
 -- A version is keyed by its content: registering known content adds nothing. Numbers count from 1 for each job.
@@ -88,9 +88,9 @@ CREATE TABLE deploy (
     UNIQUE (namespace, app, digest)
 );
 
--- Written once; only a debounce changes it, because it moves the start deadline. Partitioned by the time in the id:
--- history is dropped by the day, not deleted by the row. The default partition takes what no other covers, and what
--- outlives its day.
+-- Never updated, except that a debounce moves the start deadline. Partitioned by the time in the id, so
+-- that history is dropped by the day and not deleted row by row. The default partition has the rows of days without a
+-- partition, and the rows that outlive their day.
 CREATE TABLE execution (
     id           uuid NOT NULL,
     created_at   bigint NOT NULL,
@@ -130,9 +130,10 @@ CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
 CREATE TABLE execution_default PARTITION OF execution DEFAULT;
 
--- The tables below stay small and change all the time. They are vacuumed early, and in one go.
+-- The tables below stay small and change often. They are vacuumed early and without pauses.
 
--- What moves carries fence, counted attempts, crashes and first start. scheduled with attempts > 0 is `retrying`.
+-- A row keeps its fence, counted attempts, crashes and first start when it moves. scheduled with attempts > 0 is
+-- `retrying`.
 CREATE TABLE scheduled (
     id             uuid PRIMARY KEY,
     run_at         bigint NOT NULL,
@@ -146,7 +147,7 @@ CREATE TABLE scheduled (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX scheduled_due ON scheduled (run_at, id);
 
--- Executions behind at least one blocker. The rank is the one that they had, or will have, in ready.
+-- Executions with at least one blocker. The rank is the one that they had, or will have, in ready.
 CREATE TABLE waiting (
     id             uuid PRIMARY KEY,
     rank           bigint NOT NULL,
@@ -158,7 +159,7 @@ CREATE TABLE waiting (
     crashes        integer NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- What a waiting execution waits for; domain/blocker.py lists the kinds. The waiting row is the lock for its blockers.
+-- The reasons why an execution waits; domain/blocker.py lists the kinds. The waiting row is the lock for its blockers.
 CREATE TABLE blocker (
     execution uuid NOT NULL,
     rank      bigint NOT NULL,
@@ -168,7 +169,7 @@ CREATE TABLE blocker (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX blocker_rank ON blocker (kind, key, rank, execution);
 
--- Blockers that have ended while executions are still behind them: upkeep releases these in batches.
+-- Blockers that have ended and still have waiting executions, which upkeep releases in batches.
 CREATE TABLE lifted_blocker (
     released_at bigint NOT NULL,
     kind        text NOT NULL,
@@ -223,11 +224,11 @@ CREATE TABLE finished (
     usage text
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
--- Not for success: nearly all end so, and whoever looks for those finds them in the order of the ids.
+-- Without success: nearly all executions end so, and a query for them scans in the order of the ids.
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
 CREATE TABLE finished_default PARTITION OF finished DEFAULT;
 
--- Failed executions that nobody has replayed or discarded yet.
+-- Failed executions that were not replayed or discarded yet.
 CREATE TABLE dead (
     id        uuid PRIMARY KEY,
     failed_at bigint NOT NULL,
@@ -254,14 +255,14 @@ CREATE TABLE unique_key (
     PRIMARY KEY (namespace, app, job, kind, key)
 );
 
--- Start deadlines still to come; a row is only a reminder, the truth is in the state tables.
+-- Start deadlines. A row is only a reminder: upkeep checks the execution itself when the deadline has passed.
 CREATE TABLE expiry (
     deadline bigint NOT NULL,
     id       uuid NOT NULL,
     PRIMARY KEY (deadline, id)
 );
 
--- One row for every incarnation of a worker process; the lease is here. Ids are never used again.
+-- One row for every incarnation of a worker process, with its lease. Ids are never reused.
 CREATE TABLE worker (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pid          bigint NOT NULL,
@@ -280,15 +281,15 @@ CREATE TABLE worker (
     queues       text NOT NULL,
     jobs         text NOT NULL,
     state        text NOT NULL,
-    -- Which supervisor a worker process belongs to, and how few and how many of its kind that may have.
+    -- The supervisor of a worker process, and how many processes of this kind it runs at least and at most.
     supervisor text NOT NULL DEFAULT '',
     least bigint NOT NULL DEFAULT 1,
     most bigint NOT NULL DEFAULT 1,
-    -- Why a worker cannot start processes at present: a JSON object of reasons by what they are for; null if it can.
+    -- Why a worker cannot start processes: a JSON object of reasons by purpose; null if it can.
     trouble text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX worker_live ON worker (id) WHERE stopped_at IS NULL;
--- When the last worker of a deploy stopped.
+-- Finds when the last worker of a deploy stopped.
 CREATE INDEX worker_deploy ON worker (namespace, app, deploy, stopped_at);
 
 CREATE TABLE audit (
@@ -303,7 +304,7 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_namespace ON audit (namespace, id);
 
--- What is left of executions that were pruned: one row for every job, queue, status and hour of their ends.
+-- Statistics of deleted executions: one row for every job, queue, final status and hour in which they ended.
 CREATE TABLE summary (
     hour       bigint NOT NULL,
     executions bigint NOT NULL,
@@ -317,7 +318,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 );
 
--- Work that one node does for all: who comes next sees when it was done, and goes on where the last one stopped.
+-- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     text PRIMARY KEY,
     begun_at bigint NOT NULL,
@@ -328,12 +329,12 @@ CREATE TABLE chore (
     mark     text NOT NULL
 ) WITH (fillfactor = 50);
 
--- Keys go after the history of their holders, oldest first.
+-- Keys are deleted after the history of their holders, oldest first.
 CREATE INDEX unique_key_taken ON unique_key (taken_at, holder);
 
--- Schedules, what became of their ticks, and calendars.
+-- Schedules, their ledger of ticks, and calendars.
 
--- What its owner says. One that was removed stays as long as its ledger.
+-- The definition of a schedule. A removed schedule is kept as long as its ledger.
 CREATE TABLE schedule (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     revision       bigint NOT NULL DEFAULT 1,
@@ -351,14 +352,14 @@ CREATE TABLE schedule (
     paused_note    text
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Also of those that were removed: their ledger goes by that name as well.
+-- Includes removed schedules, whose ledger is found by the same name.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
 
--- Where the hand of its clock stands: what moves with every tick, and so is kept apart from what does not. All ticks
--- up to `cursor` have been decided. `next_at` is when to look again; null if paused, over, or waiting for the end of
--- `waits_for`, and then it comes `delay` after that. With another revision than its schedule it is not of now.
+-- The position of a schedule: the columns that change with every tick. All ticks up to `cursor` have been decided.
+-- `next_at` is the time of the next check; null if the schedule is paused, over, or waits for the end of `waits_for`:
+-- then it is set to that end plus `delay`. A row whose revision differs from that of its schedule is outdated.
 CREATE TABLE hand (
     schedule       bigint PRIMARY KEY,
     revision       bigint NOT NULL,
@@ -376,8 +377,8 @@ CREATE TABLE hand (
 CREATE INDEX hand_due ON hand (shard, next_at);
 CREATE INDEX hand_waits ON hand (waits_for) WHERE waits_for IS NOT NULL;
 
--- One row for each tick that was decided by itself, or for a range of `count` ticks with one outcome. The ledger is
--- kept for longer than history: when an execution goes, how it `ended` is written here.
+-- One row for each tick, or for a range of `count` ticks with the same outcome. The ledger is kept for longer than the
+-- history: before an execution is deleted, its final status is copied to `ended`.
 CREATE TABLE tick (
     schedule   bigint NOT NULL,
     at         bigint NOT NULL,
@@ -389,7 +390,7 @@ CREATE TABLE tick (
     ended      text,
     PRIMARY KEY (schedule, at)
 );
--- The ledger is read between two instants: a range that reaches into that time is found by its end.
+-- The ledger is read between two instants: a range that began earlier is found by its end.
 CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
 
 CREATE TABLE calendar (
@@ -399,8 +400,6 @@ CREATE TABLE calendar (
     updated_at bigint NOT NULL,
     PRIMARY KEY (namespace, name)
 );
-
--- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
 
 -- Pieces of the logs of all attempts: the lines from number `first` to number `last` of one attempt, as JSON.
 -- Partitioned like execution.
@@ -414,8 +413,8 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX log_id ON log (id, fence, last);
 CREATE TABLE log_default PARTITION OF log DEFAULT;
 
--- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
--- JSON, and stays when another attempt begins.
+-- The progress that the last attempt of an execution has reported, and its checkpoint. The checkpoint is JSON, and is
+-- kept when another attempt begins.
 CREATE TABLE note (
     id         uuid PRIMARY KEY,
     at         bigint NOT NULL,
@@ -427,7 +426,7 @@ CREATE TABLE note (
     checkpoint text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- How it stands with what jobs rely on. A breaker is open if opened_at is there; one may try at retry_at.
+-- Circuit breakers. A breaker with opened_at is open; from retry_at on, one probe may start.
 CREATE TABLE breaker (
     namespace   text NOT NULL,
     name        text NOT NULL,
@@ -449,7 +448,7 @@ CREATE TABLE affinity (
     PRIMARY KEY (namespace, app, key)
 ) WITH (fillfactor = 70);
 
--- Every execution and where it stands now.
+-- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
@@ -475,11 +474,11 @@ LEFT JOIN ready r ON r.id = x.id
 LEFT JOIN scheduled s ON s.id = x.id
 LEFT JOIN waiting w ON w.id = x.id;
 
--- Enqueue from SQL, in whatever language and transaction: SELECT rota.enqueue('send', '{"to": "a@b.c"}').
+-- Enqueue from SQL, in any language and transaction: SELECT rota.enqueue('send', '{"to": "a@b.c"}').
 --
--- It does what ops/enqueue.py does, and tests/transaction holds the two against each other. It runs with the rights of
--- its caller. The search path is fixed, with the temporary schema last, so that nobody can put tables of their own
--- in the place of ours; its owner may therefore make it SECURITY DEFINER.
+-- It does the same as ops/enqueue.py; tests/transaction compares the two. It runs with the rights of its caller. The
+-- search path is fixed, with the temporary schema last, so that no caller can replace Rota's tables by temporary ones.
+-- The owner may therefore make it SECURITY DEFINER.
 
 SELECT set_config('search_path', format('%I, pg_temp', current_schema()), true);
 
@@ -531,7 +530,7 @@ DECLARE
     id        uuid;
     overrides jsonb;
 BEGIN
-    -- What cannot be meant, in the words of the Python API.
+    -- Invalid arguments, with the messages of the Python API.
     IF enqueue.job IS NULL OR enqueue.namespace IS NULL THEN
         RAISE 'the job and the namespace must be given' USING ERRCODE = 'RT003';
     END IF;
@@ -613,7 +612,7 @@ BEGIN
         RAISE '%(): a number in the arguments is too large', enqueue.job USING ERRCODE = 'RT002';
     END IF;
 
-    -- The job as the definition says that is in force.
+    -- The job, with its current definition.
     IF enqueue.app IS NULL THEN
         SELECT array_agg(j.app ORDER BY j.app) INTO apps
         FROM job j WHERE j.namespace = enqueue.namespace AND j.name = enqueue.job;
@@ -648,7 +647,7 @@ BEGIN
             FROM jsonb_each(defined -> 'parameters') p (name, about)) USING ERRCODE = 'RT002';
     END IF;
 
-    -- Where it goes. The first enqueue to a queue that no definition names brings the queue into being.
+    -- The lane. The first enqueue to a queue that no definition names creates the queue.
     FOR look IN 1..2 LOOP
         SELECT l.id, q.policy, q.max_depth INTO lane, policy, max_depth
         FROM lane l JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
@@ -660,7 +659,7 @@ BEGIN
         VALUES (enqueue.namespace, enqueue.app, enqueue.job, enqueue.queue, required) ON CONFLICT DO NOTHING;
     END LOOP;
 
-    -- When.
+    -- The due time and the deadline.
     due_at := CASE WHEN enqueue.run_at IS NOT NULL
                    THEN greatest(now_us, round(extract(epoch FROM enqueue.run_at) * 1000000))
                    ELSE now_us + round(extract(epoch FROM coalesce(enqueue.delay, '0'::interval)) * 1000000) END;
@@ -673,11 +672,11 @@ BEGIN
         'retry', CASE WHEN enqueue.retry IS NOT NULL
                       THEN jsonb_build_object('policy', 'Exponential', 'attempts', enqueue.retry) END));
 
-    -- Milliseconds, then the fraction of one, so that ids sort by the time they were made.
+    -- Milliseconds, then the fraction of one, so that ids sort by their time.
     id := (lpad(to_hex(now_us / 1000), 12, '0') || '7' || lpad(to_hex(now_us % 1000 * 4096 / 1000), 3, '0')
            || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid;
 
-    -- Until the commit, one caller at a time for each key.
+    -- One caller at a time for each key, until the commit.
     IF enqueue.key IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(hashtextextended(
             concat_ws(' ', current_schema(), enqueue.namespace, enqueue.app, enqueue.job), 0));
@@ -691,7 +690,7 @@ BEGIN
             RETURN holder;
         ELSIF known IS NOT NULL THEN
             SELECT x.arguments INTO stored FROM execution x WHERE x.id = holder;
-            -- A unique key may have answered the call that took the key, with an execution of other arguments.
+            -- A unique key may have answered the call that took this key, with an execution of other arguments.
             RAISE 'the key % belongs to execution % of job % with the arguments %; this call has %. Use another key, or '
                   'the same arguments.', quote_literal(enqueue.key), holder, quote_literal(enqueue.job),
                   left(coalesce(stored, '(pruned)'), 200) ||
@@ -701,7 +700,7 @@ BEGIN
         END IF;
         INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
         VALUES (enqueue.namespace, enqueue.app, enqueue.job, 'idempotency', enqueue.key, id, hash, now_us)
-        -- Only where the transaction sees an older state than the key; and then this is refused as it should be.
+        -- A conflict means that the snapshot is older than the key: the update then fails with a serialization error.
         ON CONFLICT ON CONSTRAINT unique_key_pkey DO UPDATE SET holder = excluded.holder;
     END IF;
 

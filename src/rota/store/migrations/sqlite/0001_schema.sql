@@ -1,5 +1,5 @@
--- Times are whole microseconds since 1970 UTC. An execution is in exactly one of scheduled, waiting, ready, running,
--- or has one row in finished with final = 1: being in the table is being in the state.
+-- Times are whole microseconds since 1970 UTC. The state of an execution is the table that has its row: scheduled,
+-- waiting, ready, running, or finished (the row with final = 1). It is in exactly one of them.
 
 CREATE TABLE namespace (
     name       TEXT PRIMARY KEY,
@@ -20,7 +20,7 @@ CREATE TABLE queue (
     PRIMARY KEY (namespace, name)
 ) WITHOUT ROWID;
 
--- A lane is the interned (namespace, app, queue, requirements): what a claim scans.
+-- A lane is an integer for (namespace, app, job, queue, requirements). Claims scan `ready` lane by lane.
 CREATE TABLE lane (
     id           INTEGER PRIMARY KEY,
     namespace    TEXT NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE job (
     PRIMARY KEY (namespace, app, name)
 ) WITHOUT ROWID;
 
--- Claims read the paused jobs again and again.
+-- Every claim reads the paused jobs.
 CREATE INDEX job_paused ON job (name) WHERE paused_at IS NOT NULL;
 
 -- A version is keyed by its content: registering known content adds nothing. Numbers count from 1 for each job.
@@ -86,7 +86,7 @@ CREATE TABLE deploy (
     UNIQUE (namespace, app, digest)
 ) WITHOUT ROWID;
 
--- Written once; only a debounce changes it, because it moves the start deadline.
+-- Never updated, except that a debounce moves the start deadline.
 CREATE TABLE execution (
     id           TEXT NOT NULL,
     namespace    TEXT NOT NULL,
@@ -125,7 +125,8 @@ CREATE TABLE execution (
 CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
 
--- What moves carries fence, counted attempts, crashes and first start. scheduled with attempts > 0 is `retrying`.
+-- A row keeps its fence, counted attempts, crashes and first start when it moves. scheduled with attempts > 0 is
+-- `retrying`.
 CREATE TABLE scheduled (
     id             TEXT PRIMARY KEY,
     lane           INTEGER NOT NULL,
@@ -139,7 +140,7 @@ CREATE TABLE scheduled (
 ) WITHOUT ROWID;
 CREATE INDEX scheduled_due ON scheduled (run_at, id);
 
--- Executions behind at least one blocker. The rank is the one that they had, or will have, in ready.
+-- Executions with at least one blocker. The rank is the one that they had, or will have, in ready.
 CREATE TABLE waiting (
     id             TEXT PRIMARY KEY,
     lane           INTEGER NOT NULL,
@@ -151,7 +152,7 @@ CREATE TABLE waiting (
     first_start_at INTEGER
 ) WITHOUT ROWID;
 
--- What a waiting execution waits for; domain/blocker.py lists the kinds.
+-- The reasons why an execution waits; domain/blocker.py lists the kinds.
 CREATE TABLE blocker (
     execution TEXT NOT NULL,
     kind      TEXT NOT NULL,
@@ -161,7 +162,7 @@ CREATE TABLE blocker (
 ) WITHOUT ROWID;
 CREATE INDEX blocker_rank ON blocker (kind, key, rank, execution);
 
--- Blockers that have ended while executions are still behind them: upkeep releases these in batches.
+-- Blockers that have ended and still have waiting executions, which upkeep releases in batches.
 CREATE TABLE lifted_blocker (
     kind        TEXT NOT NULL,
     key         TEXT NOT NULL,
@@ -215,7 +216,7 @@ CREATE TABLE finished (
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1;
 
--- Failed executions that nobody has replayed or discarded yet.
+-- Failed executions that were not replayed or discarded yet.
 CREATE TABLE dead (
     id        TEXT PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -242,14 +243,14 @@ CREATE TABLE unique_key (
     PRIMARY KEY (namespace, app, job, kind, key)
 ) WITHOUT ROWID;
 
--- Start deadlines still to come; a row is only a reminder, the truth is in the state tables.
+-- Start deadlines. A row is only a reminder: upkeep checks the execution itself when the deadline has passed.
 CREATE TABLE expiry (
     deadline INTEGER NOT NULL,
     id       TEXT NOT NULL,
     PRIMARY KEY (deadline, id)
 ) WITHOUT ROWID;
 
--- One row for every incarnation of a worker process; the lease is here. Ids are never used again.
+-- One row for every incarnation of a worker process, with its lease. Ids are never reused.
 CREATE TABLE worker (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace    TEXT NOT NULL,
@@ -268,15 +269,15 @@ CREATE TABLE worker (
     lease_until  INTEGER NOT NULL,
     stopped_at   INTEGER,
     deploy       INTEGER,
-    -- Which supervisor a worker process belongs to, and how few and how many of its kind that may have.
+    -- The supervisor of a worker process, and how many processes of this kind it runs at least and at most.
     supervisor TEXT NOT NULL DEFAULT '',
     least INTEGER NOT NULL DEFAULT 1,
     most INTEGER NOT NULL DEFAULT 1,
-    -- Why a worker cannot start processes at present: a JSON object of reasons by what they are for; null if it can.
+    -- Why a worker cannot start processes: a JSON object of reasons by purpose; null if it can.
     trouble TEXT
 );
 CREATE INDEX worker_live ON worker (stopped_at) WHERE stopped_at IS NULL;
--- When the last worker of a deploy stopped.
+-- Finds when the last worker of a deploy stopped.
 CREATE INDEX worker_deploy ON worker (namespace, app, deploy, stopped_at);
 
 CREATE TABLE audit (
@@ -291,7 +292,7 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_namespace ON audit (namespace, id);
 
--- What is left of executions that were pruned: one row for every job, queue, status and hour of their ends.
+-- Statistics of deleted executions: one row for every job, queue, final status and hour in which they ended.
 CREATE TABLE summary (
     namespace  TEXT NOT NULL,
     app        TEXT NOT NULL,
@@ -305,7 +306,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 ) WITHOUT ROWID;
 
--- Work that one node does for all: who comes next sees when it was done, and goes on where the last one stopped.
+-- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     TEXT PRIMARY KEY,
     begun_at INTEGER NOT NULL,
@@ -316,12 +317,12 @@ CREATE TABLE chore (
     mark     TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Keys go after the history of their holders, oldest first.
+-- Keys are deleted after the history of their holders, oldest first.
 CREATE INDEX unique_key_taken ON unique_key (taken_at, holder);
 
--- Schedules, what became of their ticks, and calendars.
+-- Schedules, their ledger of ticks, and calendars.
 
--- What its owner says. One that was removed stays as long as its ledger.
+-- The definition of a schedule. A removed schedule is kept as long as its ledger.
 CREATE TABLE schedule (
     id             INTEGER PRIMARY KEY AUTOINCREMENT,
     revision       INTEGER NOT NULL DEFAULT 1,
@@ -339,14 +340,14 @@ CREATE TABLE schedule (
     paused_note    TEXT
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Also of those that were removed: their ledger goes by that name as well.
+-- Includes removed schedules, whose ledger is found by the same name.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
 
--- Where the hand of its clock stands: what moves with every tick, and so is kept apart from what does not. All ticks
--- up to `cursor` have been decided. `next_at` is when to look again; null if paused, over, or waiting for the end of
--- `waits_for`, and then it comes `delay` after that. With another revision than its schedule it is not of now.
+-- The position of a schedule: the columns that change with every tick. All ticks up to `cursor` have been decided.
+-- `next_at` is the time of the next check; null if the schedule is paused, over, or waits for the end of `waits_for`:
+-- then it is set to that end plus `delay`. A row whose revision differs from that of its schedule is outdated.
 CREATE TABLE hand (
     schedule       INTEGER PRIMARY KEY,
     revision       INTEGER NOT NULL,
@@ -364,8 +365,8 @@ CREATE TABLE hand (
 CREATE INDEX hand_due ON hand (shard, next_at);
 CREATE INDEX hand_waits ON hand (waits_for) WHERE waits_for IS NOT NULL;
 
--- One row for each tick that was decided by itself, or for a range of `count` ticks with one outcome. The ledger is
--- kept for longer than history: when an execution goes, how it `ended` is written here.
+-- One row for each tick, or for a range of `count` ticks with the same outcome. The ledger is kept for longer than the
+-- history: before an execution is deleted, its final status is copied to `ended`.
 CREATE TABLE tick (
     schedule   INTEGER NOT NULL,
     at         INTEGER NOT NULL,
@@ -377,7 +378,7 @@ CREATE TABLE tick (
     ended      TEXT,
     PRIMARY KEY (schedule, at)
 ) WITHOUT ROWID;
--- The ledger is read between two instants: a range that reaches into that time is found by its end.
+-- The ledger is read between two instants: a range that began earlier is found by its end.
 CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
 
 CREATE TABLE calendar (
@@ -387,8 +388,6 @@ CREATE TABLE calendar (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (namespace, name)
 ) WITHOUT ROWID;
-
--- What an attempt tells while it runs: its log, how far it is, from where another can go on; and what it cost.
 
 -- Pieces of the logs of all attempts: the lines from number `first` to number `last` of one attempt, as JSON.
 CREATE TABLE log (
@@ -400,8 +399,8 @@ CREATE TABLE log (
     PRIMARY KEY (id, fence, last)
 ) WITHOUT ROWID;
 
--- One row for every execution that has told something; the last word of its last attempt that did. The checkpoint is
--- JSON, and stays when another attempt begins.
+-- The progress that the last attempt of an execution has reported, and its checkpoint. The checkpoint is JSON, and is
+-- kept when another attempt begins.
 CREATE TABLE note (
     id         TEXT NOT NULL PRIMARY KEY,
     fence      INTEGER NOT NULL,
@@ -413,7 +412,7 @@ CREATE TABLE note (
     suspicion  INTEGER NOT NULL DEFAULT 0
 );
 
--- How it stands with what jobs rely on. A breaker is open if opened_at is there; one may try at retry_at.
+-- Circuit breakers. A breaker with opened_at is open; from retry_at on, one probe may start.
 CREATE TABLE breaker (
     namespace   TEXT NOT NULL,
     name        TEXT NOT NULL,
@@ -435,7 +434,7 @@ CREATE TABLE affinity (
     PRIMARY KEY (namespace, app, key)
 ) WITHOUT ROWID;
 
--- Every execution and where it stands now.
+-- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,

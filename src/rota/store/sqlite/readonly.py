@@ -1,55 +1,26 @@
-"""Reading a database without opening it for work: nothing is created, migrated or written.
-
-The commands that only look use this, so that a look at the wrong place leaves nothing behind, and a look with a newer
-version of Rota does not change the schema under older workers.
-"""
+"""Reads a SQLite database without creating, migrating or writing; see `rota.store.opening.ReadOnly`."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock
-from rota.domain.errors import DefinitionError, StoreMismatch, StoreUnavailable
+from rota.domain.errors import StoreMismatch, StoreUnavailable
 from rota.store import migrate
 from rota.store.migrate import Migration
-from rota.store.opening import unknown_scheme
 from rota.store.port import View
-from rota.store.postgres import url as postgres_url
-from rota.store.postgres.url import is_postgres
-from rota.store.sqlite.file import MEMORY, connect, path_of, translated
+from rota.store.sqlite.file import connect, file_of, translated
 from rota.store.sqlite.session import SqliteSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ReadOnly(Protocol):
-    """The reading half of a `Store`, over a database that must exist and be up to date."""
-
-    def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `query` over one consistent state."""
-
-    def close(self) -> None: ...
-
-
-def open_reader(url: str, clock: Clock) -> ReadOnly:
-    if is_postgres(url):
-        from rota.store.postgres.readonly import PostgresReadOnly  # lazy: the other database need not be loaded
-
-        return PostgresReadOnly(url, clock)
-    return SqliteReadOnly(url, clock)
-
-
-def place_of(url: str) -> str:
-    """Where the database is, in words without secrets; refuses what no other process could look into."""
-    return postgres_url.parse(url).shown if is_postgres(url) else file_of(url)
-
-
 class SqliteReadOnly:
-    """Implements `ReadOnly`."""
+    """Implements `rota.store.opening.ReadOnly`."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._path = file_of(url)
@@ -69,7 +40,6 @@ class SqliteReadOnly:
             raise StoreMismatch(f"{self._path} lacks the migration {behind[0].name}: run `rota migrate`")
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `query` over one consistent state."""
         try:
             self._session.begin()
             self._connection.execute("BEGIN")
@@ -85,11 +55,7 @@ class SqliteReadOnly:
 
 
 def pending(url: str) -> list[Migration]:
-    """The migrations that the database behind `url` has not seen; all of them if there is none yet."""
-    if is_postgres(url):
-        from rota.store.postgres import readonly as postgres_readonly  # lazy: the other database need not be loaded
-
-        return postgres_readonly.pending(url)
+    """The migrations that the database lacks; all of them if the file does not exist yet."""
     path = file_of(url)
     if not Path(path).exists():
         if not Path(path).parent.is_dir():
@@ -100,16 +66,6 @@ def pending(url: str) -> list[Migration]:
         return _pending(connection, path)
     finally:
         connection.close()
-
-
-def file_of(url: str) -> str:
-    """The file behind a URL; refuses what no other process could look into."""
-    if url.split(":", 1)[0] != "sqlite":
-        raise unknown_scheme(url)
-    path = path_of(url)
-    if path == MEMORY:
-        raise DefinitionError("a database in memory belongs to one process: use sqlite:///file.db (ROTA_URL or --url)")
-    return path
 
 
 def _pending(connection: sqlite3.Connection, path: str) -> list[Migration]:

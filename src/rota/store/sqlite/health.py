@@ -1,4 +1,4 @@
-"""How the database file is doing: what `rota doctor` asks of the machine below the tables."""
+"""Reads the health of a SQLite file for `rota doctor`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from pathlib import Path
 import msgspec
 
 from rota.clock import Clock
-from rota.store.readonly import file_of
 from rota.store.sqlite import side_files
-from rota.store.sqlite.file import TurnLock, connect, is_busy, translated
+from rota.store.sqlite.file import TurnLock, connect, file_of, is_busy, translated
 
 LOCK_WAIT_S = 5.0
-# Locks and shared memory do not work between machines there, and WAL needs both.
+# WAL needs locks and shared memory, which do not work between machines on these.
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"})
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. `write_s` is how long a durable commit took; `write_error` says why there was none."""
+    """The findings. `write_s` is how long a durable commit took; `write_error` says why it failed."""
 
     path: str
     sqlite_version: str
@@ -31,9 +30,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     write_s: float | None
     write_error: str
     is_full: bool = False
-    """Whether there was none because the disk is full."""
+    """Whether the write failed because the disk is full."""
     is_locked: bool = False
-    """Whether there was none because another process kept the lock."""
+    """Whether the write failed because another process held the lock."""
     exposed: list[str] = []
     """Files that every user of the machine can read or write."""
 
@@ -43,7 +42,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examine(url: str, clock: Clock) -> Health:
-    """Looks at an existing database and commits one write that changes nothing."""
+    """Examines an existing database and commits one write that changes nothing."""
     path = side_files.real(file_of(url))
     journal_mode = _journal_mode(path)
     written = _write(path, clock)
@@ -82,7 +81,7 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 def _write(path: str, clock: Clock) -> _Written:
-    """Times a durable commit under the turn lock, as a worker makes it. It rewrites a header value."""
+    """Times a durable commit under the turn lock. It rewrites a header value."""
     try:
         turn = TurnLock(path, create=False)
     except FileNotFoundError:
@@ -119,7 +118,7 @@ def _size(path: str) -> int:
 
 
 def _file_system(path: str) -> str:
-    """The type of the file system that holds `path`, where the kernel tells."""
+    """The type of the file system of `path`, from /proc/mounts."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Schedules and their ledger, as they are read."""
+"""Reads schedules and their ledger of ticks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATELY = 20
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
-    """A schedule and how it stands. `next_at` is null if it is paused, over, or waits for its last execution."""
+    """A schedule and its state. `next_at` is null if it is paused, over, or waits for its last execution."""
 
     id: int
     namespace: str
@@ -46,7 +46,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TickRow(msgspec.Struct, frozen=True, array_like=True):
-    """What became of a tick, or of `count` ticks from `at` to `until`; and of the execution that it started."""
+    """The outcome of a tick, or of `count` ticks from `at` to `until`, and of the execution that it started."""
 
     schedule: int
     at: int
@@ -62,7 +62,7 @@ class TickRow(msgspec.Struct, frozen=True, array_like=True):
 def schedules(
     view: View, namespace: str, app: str | None = None, name: str | None = None, most: int = MOST
 ) -> list[ScheduleRow]:
-    """By app and name; `name` may also be that of a job."""
+    """Sorted by app and name; `name` may also be that of a job."""
     where = {"namespace": namespace, "all_apps": app is None, "app": app or ""}
     if name is None:
         return view.records("schedules", ScheduleRow, most=most, **where)
@@ -71,13 +71,13 @@ def schedules(
 
 
 def schedule_called(view: View, namespace: str, app: str, name: str) -> ScheduleRow | None:
-    """The one of that very name."""
+    """The schedule with exactly this name."""
     found = view.records("schedule_called", ScheduleRow, namespace=namespace, app=app, name=name)
     return found[0] if found else None
 
 
 def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, most: int) -> list[TickRow]:
-    """The ledger between two instants, newest first; also of schedules of that name that were removed."""
+    """The ledger between two instants, newest first, including removed schedules of that name."""
     found: list[TickRow] = []
     for (id,) in view.rows("schedules_ever", namespace=namespace, app=app, name=name):
         found += view.records("ticks_of", TickRow, schedule=id, low=low, high=high, most=most)
@@ -86,7 +86,7 @@ def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, 
 
 
 def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
-    """How long each of the jobs (app, name) took lately, in seconds."""
+    """The average run time of the last executions of each job (app, name), in seconds."""
     found: dict[tuple[str, str], float] = {}
     for app, job in jobs:
         row = view.one("run_time", namespace=namespace, app=app, job=job, most=LATELY)

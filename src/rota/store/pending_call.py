@@ -1,7 +1,7 @@
-"""One operation on its way to the database, and how its caller hears of the end.
+"""One call of an operation on its way to the database, and how its caller gets the answer.
 
-A caller that has something else to do holds a future. One that only waits is answered through a bare lock, which costs
-a fraction of a future: with many threads that enqueue, the answers are most of the work.
+A caller that does not wait holds a future. One that waits is answered through a bare lock, which costs a fraction of a
+future: with many threads that enqueue, the answers are most of the cost.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from rota.store.hints import Hint
 from rota.store.port import Submitted, declared
 
 MOST_ROWS = 10_000
-"""A group of operations with this many rows is full: all other writers wait until its transaction ends."""
+"""A group of calls with this many rows is full: all other writers wait until its transaction ends."""
 LARGE = 1_000
 """A bulk operation with fewer rows takes some hundredths of a second: heartbeats can wait for several of them."""
 FIRST_PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.2
 
 
-class Work:
-    """The call and what became of it. Either the store begins it or the caller takes it back, never both."""
+class PendingCall:
+    """A call and its outcome. Either the store begins it or the caller takes it back, never both."""
 
     __slots__ = (
         "_begun",
@@ -70,9 +70,9 @@ class Work:
         return self.rows >= LARGE and declared(self.op).is_large
 
     def begin(self, at: float | None = None) -> bool:
-        """For the store: False if the caller has taken the work back.
+        """For the store: False if the caller has taken the call back.
 
-        `at` is a monotonic time before the database's clock was read for it, if that has been done already.
+        `at` is a monotonic time before the database's clock was read, if the store has read it already.
         """
         if self.future is not None:
             self.future.waited_s = (MACHINE.monotonic() if at is None else at) - self.asked_at
@@ -82,7 +82,7 @@ class Work:
         return self.is_begun
 
     def end(self) -> None:
-        """For the store, once the commit is done: tells the caller."""
+        """For the store, after the commit: answers the caller."""
         self.is_ended = True
         if self.future is None:
             self._done.release()
@@ -92,17 +92,17 @@ class Work:
             self.future.set_exception(self.error)
 
     def postpone(self) -> None:
-        """For the store: what it needs is held by somebody. Each time it waits a little longer."""
+        """For the store: sets the time of the next try, with an exponential back-off."""
         self.not_before = MACHINE.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
         self.tries += 1
 
     def wait(self, patience_s: float) -> bool:
-        """For the caller without a future: False if it lost patience and nothing has been or will be done."""
+        """For a caller without a future: False if the time is over and the call was taken back."""
         if self._done.acquire(timeout=patience_s):
             return True
         if self._begun.acquire(blocking=False):
             return False
-        # It began at the last moment: its end is near and must be known, or the caller could not tell what happened.
+        # The store has begun it, so the caller must wait for the outcome.
         return self._done.acquire()
 
     def answer(self) -> Any:
