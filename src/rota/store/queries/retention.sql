@@ -28,7 +28,7 @@ UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at 
 
 -- name: history_page
 -- Executions in the order of their ids, and whether each may go: ended before the cutoff of its namespace, not dead.
-SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+SELECT x.id, x.deadline,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
@@ -38,7 +38,7 @@ ORDER BY x.id
 
 -- name: strays_page @postgres
 -- The same for what is in no day's partition.
-SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+SELECT x.id, x.deadline,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
@@ -71,30 +71,11 @@ JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.nam
 WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND x.schedule IS NOT NULL
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
--- name: lines_in_history
--- How many lines of its log each has, as far as `most` pieces of all reach; in the order of the ids.
-SELECT l.id, sum(l.last - l.first + 1) FROM (
-    SELECT id, first, last FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
-    ORDER BY id LIMIT :most) l
-GROUP BY l.id ORDER BY l.id
-
 -- name: drop_history
 DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM note WHERE id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
-
--- name: shorten_history
-DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
-    SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
-
--- name: shorten_log
--- The first pieces, until they have `most` lines.
-DELETE FROM log WHERE id = :id AND (fence, last) IN (
-    SELECT l.fence, l.last FROM (
-        SELECT fence, last, first, sum(last - first + 1) OVER (ORDER BY fence, last) AS lines FROM log
-        WHERE id = :id ORDER BY fence, last LIMIT :most) l
-    WHERE l.lines - (l.last - l.first + 1) < :most)
 
 -- name: forget_expiries @sqlite
 DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)
@@ -133,11 +114,9 @@ ORDER BY w.id LIMIT :most
 -- name: drop_workers
 DELETE FROM worker WHERE id AMONG(:ids, bigint) AND stopped_at < :bound
 
--- name: audit_page
-SELECT id, at FROM audit ORDER BY id LIMIT :most
-
 -- name: drop_audit
-DELETE FROM audit WHERE id AMONG(:ids, bigint)
+-- Only the first rows are looked at: they are the oldest.
+DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY a.id LIMIT :most)
 
 -- name: oldest
 SELECT id, created_at FROM execution ORDER BY id LIMIT 1
