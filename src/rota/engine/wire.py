@@ -27,9 +27,8 @@ from rota.domain.requirement import Room
 from rota.domain.served import Served
 from rota.domain.usage import Usage
 from rota.engine.port import Attempts
-from rota.ops.claim import Claimed, Mark
+from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
-from rota.ops.turn import Turned
 from rota.store.hints import Hint
 
 LENGTH = 4
@@ -68,7 +67,7 @@ Reports = tuple[list[Success], list[Report]]
 VERBS: dict[str, tuple[Any, Any]] = {
     "claim": (tuple[Served, int, list[Mark] | None, Room], Claimed),
     "finish": (tuple[Reports], list[str]),
-    "finish_and_claim": (tuple[Reports, Served, int, list[Mark] | None, Room], Turned),
+    "finish_and_claim": (tuple[Reports, Served, int, list[Mark] | None, Room], FinishedAndClaimed),
     "write_notes": (tuple[list[Piece], list[State]], list[str]),
     "drain": (tuple[()], None),
     "tell_trouble": (tuple[dict[str, str]], None),

@@ -15,9 +15,8 @@ from rota.domain.requirement import Room
 from rota.domain.served import Served
 from rota.engine import tether, wire
 from rota.engine.port import Attempts
-from rota.ops.claim import Claimed, Mark
+from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
-from rota.ops.turn import Turned
 from rota.store.hints import Hint
 
 log = logging.getLogger("rota.engine")
@@ -56,8 +55,8 @@ class WireClient:
 
     async def finish_and_claim(
         self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
-    ) -> Turned:
-        return cast("Turned", await self._ask("finish_and_claim", reports, served, slots, marks, room))
+    ) -> FinishedAndClaimed:
+        return cast("FinishedAndClaimed", await self._ask("finish_and_claim", reports, served, slots, marks, room))
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
         return cast("list[str]", await self._ask("write_notes", pieces, states))

@@ -6,6 +6,8 @@ bounded number of executions. If the node is killed, another node resumes the pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from rota.domain import retention
@@ -80,12 +82,6 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
 
 
 # --- A pass --------------------------------------------------------------------------------------
-
-
-def is_due(view: View) -> bool:
-    """A cheap read that says whether `begin` is worth a transaction."""
-    found = view.records("chore", Record, name=CHORE)
-    return retention.next_pass(found[0] if found else Record(), view.now) is not None
 
 
 def begin(tx: Tx) -> Pass | None:
@@ -208,32 +204,11 @@ def prune_ticks(tx: Tx, begun_at: int, kept: Retention, after: int) -> int | Non
     return int(rows[-1][0]) - (len(rows) == MOST)
 
 
-def old_workers(view: View, kept: Retention) -> list[int]:
-    """Workers that stopped so long ago that no row which is kept names them."""
-    kept_s = _longest(kept)
-    if kept_s is None:
-        return []
-    return [row[0] for row in view.rows("old_workers", bound=view.now - kept_s * MICROSECONDS, most=MOST)]
-
-
-def prune_workers(tx: Tx, begun_at: int, ids: list[int]) -> int:
+def prune_others(tx: Tx, begun_at: int, kept: Retention, statement: str) -> int:
+    """Removes up to `MOST` old rows with one of the statements of `OTHERS`. Returns how many; 0 at the end."""
     beat(tx, begun_at)
-    return tx.run("drop_workers", ids=ids, bound=tx.now)
-
-
-def prune_deploys(tx: Tx, begun_at: int, kept: Retention) -> int:
-    """Removes old deploys that are not in force and that no worker's row names."""
-    return _drop(tx, begun_at, "drop_deploys", _longest(kept))
-
-
-def prune_affinity(tx: Tx, begun_at: int) -> int:
-    """Removes affinity keys that no execution has used for long; returns how many, 0 at the end."""
-    return _drop(tx, begun_at, "drop_affinity", AFFINITY_S)
-
-
-def prune_audit(tx: Tx, begun_at: int, kept: Retention) -> int:
-    """Removes the oldest rows of the audit trail; returns how many, 0 at the end."""
-    return _drop(tx, begun_at, "drop_audit", _longest(kept, AUDIT_S))
+    kept_s = OTHERS[statement](kept)
+    return 0 if kept_s is None else tx.run(statement, bound=tx.now - kept_s * MICROSECONDS, most=MOST)
 
 
 def _longest(kept: Retention, least_s: int = 0) -> int | None:
@@ -241,6 +216,10 @@ def _longest(kept: Retention, least_s: int = 0) -> int | None:
     return None if kept.longest_s is None else max(least_s, kept.longest_s + retention.GRACE // MICROSECONDS)
 
 
-def _drop(tx: Tx, begun_at: int, statement: str, kept_s: int | None) -> int:
-    beat(tx, begun_at)
-    return 0 if kept_s is None else tx.run(statement, bound=tx.now - kept_s * MICROSECONDS, most=MOST)
+OTHERS: dict[str, Callable[[Retention], int | None]] = {
+    "drop_workers": _longest,
+    "drop_deploys": _longest,
+    "drop_affinity": lambda _: AFFINITY_S,
+    "drop_audit": lambda kept: _longest(kept, AUDIT_S),
+}
+"""How many seconds to keep the rows that each statement removes; None for ever."""

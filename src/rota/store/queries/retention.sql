@@ -104,15 +104,13 @@ USING EACH(:rows, namespace text, app text, job text, kind text, key text, holde
 WHERE k.namespace = e.namespace AND k.app = e.app AND k.job = e.job AND k.kind = e.kind AND k.key = e.key
   AND k.holder = e.holder
 
--- name: old_workers
--- Those that a dead letter names are kept with it.
-SELECT w.id FROM worker w
-WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
-  AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)
-ORDER BY w.id LIMIT :most
-
 -- name: drop_workers
-DELETE FROM worker WHERE id AMONG(:ids, bigint) AND stopped_at < :bound
+-- A worker that a dead letter names is kept with the dead letter.
+DELETE FROM worker WHERE id IN (
+    SELECT w.id FROM worker w
+    WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
+      AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)
+    ORDER BY w.id LIMIT :most)
 
 -- name: drop_audit
 -- Only the first rows are looked at: they are the oldest.
