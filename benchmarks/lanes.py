@@ -22,7 +22,7 @@ from rota.domain.job import Definition
 from rota.domain.outcome import Succeeded
 from rota.domain.served import Served
 from rota.ids import FIRST_ID, IdSource
-from rota.ops import claim, define, enqueue, fleet, turn
+from rota.ops import claim, define, enqueue, fleet
 from rota.ops.finish import Finished
 from rota.ops.submission import Header, Item
 from rota.store.port import Store
@@ -58,7 +58,7 @@ def _turns(url: str, count: int) -> Iterator[float]:
     while True:
         began = _spent_ns(servers)
         told = list(marks.values()) or None
-        claimed = store.transact(turn.turn, reports, worker, served, BATCH, told).claimed
+        claimed = store.transact(claim.finish_and_claim, reports, worker, served, BATCH, told).claimed
         reports = [Finished(one.id, one.fence, Succeeded("null")) for one in claimed.claims]
         marks |= {lane: (lane, claim.FIRST_RANK, FIRST_ID) for lane in claimed.lanes or ()}
         marks |= {mark[0]: mark for mark in claimed.marks}

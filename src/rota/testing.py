@@ -161,7 +161,7 @@ class Harness:
 
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
-        is_woken = after_end.catch_up(tx) or blockers.release_lifted(tx)
+        is_woken = after_end.wake_forgotten(tx) or blockers.release_lifted(tx)
         return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx))
 
     async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:

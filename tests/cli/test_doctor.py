@@ -7,7 +7,7 @@ import sqlite3
 import rota
 from rota.clock import SystemClock
 from rota.domain.outcome import Succeeded
-from rota.ops import define, job_pauses, trouble
+from rota.ops import define, fleet, job_pauses
 from rota.store import migrate
 from tests.cli.shell import Answer, Seed, Shell
 
@@ -60,26 +60,26 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
 
 def test_a_worker_that_can_start_no_processes_is_named(shell: Shell, seed: Seed) -> None:
     worker = seed.join(version=rota.__version__)
-    seed.store.transact(trouble.tell, worker, {"commands": "Too many open files"})
+    seed.store.transact(fleet.tell_trouble, worker, {"commands": "Too many open files"})
     verdict, found = verdicts(shell.ok("doctor", "--json"))["workers"]
     assert verdict == "warn"
     assert found.endswith("can start no process for commands: Too many open files")
     (row,) = shell.ok("workers", "--json").rows
     assert row["trouble"] == {"commands": "Too many open files"}
     assert "live, starts no processes" in shell.ok("workers").out
-    seed.store.transact(trouble.tell, worker, {})
+    seed.store.transact(fleet.tell_trouble, worker, {})
     assert verdicts(shell.ok("doctor", "--json"))["workers"][0] == "ok"
 
 
 def test_a_worker_process_that_stands_still_is_named(shell: Shell, seed: Seed) -> None:
     worker = seed.join(version=rota.__version__)
-    seed.store.transact(trouble.tell, worker, {"commands": "Too many open files"})
-    seed.store.transact(trouble.tell_standstill, worker, "a debugger holds it")
+    seed.store.transact(fleet.tell_trouble, worker, {"commands": "Too many open files"})
+    seed.store.transact(fleet.tell_standstill, worker, "a debugger holds it")
     found = [row["found"] for row in shell.ok("doctor", "--json").rows if row["check"] == "workers"]
     assert any("stands still: a debugger holds it" in words for words in found)
     assert any("can start no process for commands" in words for words in found)
     assert "live, stands still" in shell.ok("workers").out
-    seed.store.transact(trouble.tell_standstill, worker, "")
+    seed.store.transact(fleet.tell_standstill, worker, "")
     assert "live, starts no processes" in shell.ok("workers").out
 
 

@@ -6,7 +6,7 @@ from rota.domain.job import Definition
 from rota.domain.outcome import Error, GivenBack, Succeeded
 from rota.domain.requirement import Needs
 from rota.domain.status import Reason
-from rota.ops import finish, trouble
+from rota.ops import finish, fleet
 from tests.cli.shell import Seed, Shell
 
 
@@ -104,7 +104,7 @@ def test_without_a_process_it_says_why_there_is_none(shell: Shell, seed: Seed) -
     assert "NotStarted: no process could be started for the job: the app is broken" in shell.ok("show", id).out
 
     (second,), (other,) = seed.enqueue("crunch"), seed.enqueue()
-    seed.store.transact(trouble.tell, worker, {"isolated jobs": "the app is broken"})
+    seed.store.transact(fleet.tell_trouble, worker, {"isolated jobs": "the app is broken"})
     assert why(shell, second) == "no live worker can start a process for it: the app is broken; next in line"
     assert why(shell, other) == "next in line; waits for a free slot of a worker"
     seed.join()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
+from rota.domain.retention import Retention
 from rota.ops import claim, fleet, retention
 from rota.ops.gates import claim_affinity
-from tests.support.world import World
+from tests.support.world import NAMESPACE, World
 
 WAIT_S = 5.0
 
@@ -115,6 +116,7 @@ def test_what_has_not_come_for_long_is_forgotten(world: World) -> None:
     world.clock.advance(86400)
     begun = world.store.transact(retention.begin)
     assert begun is not None
-    assert world.store.transact(retention.prune_affinity, begun.begun_at) == 0
+    which = (begun.begun_at, Retention(0, {NAMESPACE: None}), "drop_affinity")
+    assert world.store.transact(retention.prune_others, *which) == 0
     world.clock.advance(retention.AFFINITY_S)
-    assert world.store.transact(retention.prune_affinity, begun.begun_at) == 2
+    assert world.store.transact(retention.prune_others, *which) == 2

@@ -313,7 +313,7 @@ def test_old_deploys_are_pruned_but_not_the_one_in_force_nor_those_of_known_work
     begun = site.world.store.transact(retention.begin)
     assert begun is not None
     policy = site.world.store.read(retention.policy, 30 * 86400)
-    assert site.world.store.transact(retention.prune_deploys, begun.begun_at, policy) == 1
+    assert site.world.store.transact(retention.prune_others, begun.begun_at, policy, "drop_deploys") == 1
     assert [row.number for row in site.world.store.read(deploys.all_deploys, NAMESPACE)] == [3, 1]
 
 

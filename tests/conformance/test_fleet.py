@@ -11,7 +11,7 @@ from rota.domain.claim import Claim
 from rota.domain.note import State
 from rota.domain.outcome import Lost
 from rota.domain.status import Reason, Status
-from rota.ops import fleet, notes, trouble
+from rota.ops import fleet, notes
 from rota.ops.fleet import Death
 from rota.store import reader
 from rota.store.hints import Ready
@@ -48,9 +48,9 @@ def test_a_newcomer_is_live_with_a_lease_of_its_own(world: World) -> None:
 def test_a_worker_says_what_it_cannot_start_and_takes_it_back(world: World) -> None:
     worker, other = world.join(), world.join()
     assert row(world, worker).trouble is None
-    world.store.transact(trouble.tell, worker, {"commands": "no room"})
+    world.store.transact(fleet.tell_trouble, worker, {"commands": "no room"})
     assert (row(world, worker).trouble, row(world, other).trouble) == ('{"commands":"no room"}', None)
-    world.store.transact(trouble.tell, worker, {})
+    world.store.transact(fleet.tell_trouble, worker, {})
     assert row(world, worker).trouble is None
 
 

@@ -10,7 +10,7 @@ from rota.domain.note import Piece, State
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Status
 from rota.domain.usage import Usage
-from rota.ops import finish, notes, turn
+from rota.ops import claim, finish, notes
 from rota.ops.finish import Finished
 from rota.store import notes as kept
 from tests.support.world import NAMESPACE, World
@@ -36,7 +36,7 @@ def test_a_report_of_an_attempt_that_another_worker_holds_changes_nothing(world:
         if way == "finish":
             stale = world.store.transact(finish.finish, [report], other)
         else:
-            stale = world.store.transact(turn.turn, [report], other, world.served(), 1, []).stale
+            stale = world.store.transact(claim.finish_and_claim, [report], other, world.served(), 1, []).stale
         assert stale == [attempt.id]
         assert world.status(attempt.id) is Status.RUNNING
     own = Finished(attempt.id, attempt.fence, Succeeded('"own"'))

@@ -14,8 +14,8 @@ from rota.domain.job import Definition
 from rota.domain.rank import HEAD_START
 from rota.domain.status import Status
 from rota.ids import is_id
-from rota.ops import blockers, control, define, route
-from rota.ops.place import Batch, place
+from rota.ops import blockers, control, define
+from rota.ops.place import Batch, Origin, find_route, place
 from rota.store.hints import Due, Ready
 from rota.store.statements import PLACED
 from tests.support.tables import table
@@ -26,23 +26,27 @@ OVERRIDES = '{"timeout_s":5.0}'
 
 
 def batch(world: World, count: int = 1, **changes: Any) -> Batch:
-    values: dict[str, Any] = {
-        "items": {world.ids.new(): f'{{"n":{n}}}' for n in range(count)},
-        "route": world.store.transact(route.find, NAMESPACE, APP, "send", "default"),
+    origin: dict[str, Any] = {
         "actor": "test",
-        "priority": 10,
-        "run_at": world.clock.now(),
-        "deadline": world.clock.now() + 60 * MICROSECONDS,
         "key": "k",
         "parent": world.ids.new(),
         "replay_of": world.ids.new(),
-        "schedule": "nightly",
-        "tick": 17,
-        "catch_up": 1,
         "tags": '["a"]',
         "trace": "00-a-b-01",
         "headers": HEADERS,
         "overrides": OVERRIDES,
+    }
+    origin |= {name: changes.pop(name) for name in list(changes) if name in origin}
+    values: dict[str, Any] = {
+        "items": {world.ids.new(): f'{{"n":{n}}}' for n in range(count)},
+        "route": world.store.transact(find_route, NAMESPACE, APP, "send", "default"),
+        "origin": Origin(**origin),
+        "priority": 10,
+        "run_at": world.clock.now(),
+        "deadline": world.clock.now() + 60 * MICROSECONDS,
+        "schedule": "nightly",
+        "tick": 17,
+        "catch_up": 1,
     }
     return Batch(**{**values, **changes})
 
@@ -84,8 +88,8 @@ def test_a_batch_has_its_own_rank_and_its_own_time(world: World, bus: RecordingB
 def test_batches_of_several_callers_keep_what_is_theirs(world: World) -> None:
     one, two = batch(world), batch(world, headers=None, actor="ann")
     mine, hers = rows(world, [one, two])
-    assert (mine["actor"], mine["headers"], mine["parent"]) == ("test", HEADERS, one.parent)
-    assert (hers["actor"], hers["headers"], hers["parent"]) == ("ann", None, two.parent)
+    assert (mine["actor"], mine["headers"], mine["parent"]) == ("test", HEADERS, one.origin.parent)
+    assert (hers["actor"], hers["headers"], hers["parent"]) == ("ann", None, two.origin.parent)
 
 
 @pytest.mark.parametrize("alone", [True, False])

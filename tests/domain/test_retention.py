@@ -100,11 +100,4 @@ def test_batches_follow_the_time_that_they_take() -> None:
     assert retention.next_batch(1000, 0.001) == 1000
     assert retention.next_batch(200, 0.015) == 200
     assert retention.next_batch(200, 0.1) == 100
-    assert retention.next_batch(20, 10.0) == 20
-
-
-def test_a_batch_has_a_bounded_number_of_attempts() -> None:
-    assert retention.affordable([1, 1, 1], 1000) == 3
-    assert retention.affordable([600, 400, 1], 1000) == 2
-    assert retention.affordable([5000, 1], 1000) == 1
-    assert retention.affordable([], 1000) == 0
+    assert retention.next_batch(1, 10.0) == 1

@@ -45,9 +45,9 @@ def prune(store: Store, days: float = 30, batch: int = 7) -> int:
         after: tuple[int, str] | None = (0, FIRST_ID)
         while after is not None:
             after = store.transact(retention.prune_keys, begun.begun_at, kept, after, batch)
-        store.transact(retention.prune_workers, begun.begun_at, store.read(retention.old_workers, kept))
-        while store.transact(retention.prune_audit, begun.begun_at, kept):
-            pass
+        for statement in retention.OTHERS:
+            while store.transact(retention.prune_others, begun.begun_at, kept, statement):
+                pass
     store.transact(retention.end, begun.begun_at)
     return removed
 

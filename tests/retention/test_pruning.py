@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 
 import pytest
 
 from rota.domain import retention as domain
 from rota.domain.errors import DefinitionError, NotUnique, UnknownExecution
-from rota.domain.outcome import Snoozed
 from rota.domain.status import Status
 from rota.domain.unique import Unique
-from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import control, fleet, notes, retention, upkeep
 from rota.store import history, reader
 from tests.notes import telling
 from tests.retention.passes import DAY_S, Summed, begin, finish_all, policy, prune, summary, sweep_through
+from tests.support.tables import table
 from tests.support.world import FAILED, NAMESPACE, Boom, World, boom_after
 
 
 def lines_left(world: World, ids: list[str]) -> dict[str, int]:
     """How many lines there are, whether or not there is an execution."""
-    bounds = {"lowest": FIRST_ID, "highest": LAST_ID}
-    return dict(world.store.read(lambda view: view.rows("lines_in_history", ids=ids, **bounds, most=1000)))
+    left: Counter[str] = Counter()
+    for piece in table(world.store, "log"):
+        left[str(piece["id"])] += piece["last"] - piece["first"] + 1
+    return {id: left[id] for id in ids if id in left}
 
 
 def test_what_ended_long_enough_ago_goes_and_its_statistics_stay(world: World) -> None:
@@ -120,29 +122,6 @@ def test_a_retention_is_checked(world: World) -> None:
         world.store.transact(retention.set_retention, NAMESPACE, 60, "test")
 
 
-def test_an_execution_with_very_many_attempts_goes_in_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MOST", 10)
-    world.enqueue()
-    worker = world.join(lease_s=100 * DAY_S)
-    for _ in range(35):
-        world.promote()
-        (attempt,) = world.claim(worker)
-        world.finish(attempt, Snoozed(1.0))
-        world.clock.advance(2)
-    world.enqueue_many(30)
-    world.promote()
-    finish_all(world)
-    world.clock.advance(31 * DAY_S)
-    begun = begin(world.store)
-    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
-    assert sweep is not None
-    first = world.store.transact(retention.prune, begun.begun_at, sweep, sweep.after, 1000)
-    assert (first.after, first.removed) == (FIRST_ID, 10)
-    sweep_through(world.store, begun, sweep, 1000)
-    assert world.executions() == []
-    assert summary(world.store)[0].executions == 31
-
-
 def test_logs_and_notes_go_with_their_executions(world: World) -> None:
     ids = world.enqueue_many(3)
     claims = world.claim(world.join())
@@ -156,46 +135,6 @@ def test_logs_and_notes_go_with_their_executions(world: World) -> None:
     assert lines_left(world, ids) == {claims[1].id: 20, claims[2].id: 20}
     assert world.store.read(notes.kept, ids).keys() == {claims[1].id, claims[2].id}
     assert telling.told(world, claims[2].id) == (1, None, None, "1")
-
-
-def lines_removed(world: World, ids: list[str]) -> list[int]:
-    """How many lines of these executions go with each step of a sweep."""
-    begun = begin(world.store)
-    sweep = retention.sweep_all(policy(world.store), begun.mark, begun.begun_at)
-    assert sweep is not None
-    after: str | None = sweep.after
-    steps = []
-    while after is not None:
-        before = lines_left(world, ids)
-        after = world.store.transact(retention.prune, begun.begun_at, sweep, after, 1000).after
-        steps.append(sum(before.values()) - sum(lines_left(world, ids).values()))
-    return steps
-
-
-def test_logs_that_are_too_long_for_one_transaction_go_in_pieces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MOST_LINES", 10)
-    ids = world.enqueue_many(6)
-    claims = world.claim(world.join())
-    for attempt, count in zip(claims, (4, 6, 1, 35, 0, 10), strict=True):
-        telling.write_apart(world, telling.some_lines(attempt, count))
-        world.finish(attempt)
-    world.clock.advance(31 * DAY_S)
-    assert lines_removed(world, ids) == [10, 1, 10, 10, 10, 5, 10]
-    assert world.executions() == []
-    assert summary(world.store)[0].executions == 6
-
-
-def test_lines_are_counted_however_many_are_in_a_piece(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MOST_LINES", 10)
-    ids = world.enqueue_many(4)
-    claims = world.claim(world.join())
-    for attempt, counts in zip(claims, ([8, 9, 2, 30], [25], [4, 4], [3]), strict=True):
-        for number, count in enumerate(counts):
-            telling.write(world, telling.some_lines(attempt, count, 1 + sum(counts[:number])))
-        world.finish(attempt)
-    world.clock.advance(31 * DAY_S)
-    assert lines_removed(world, ids) == [8 + 9, 2 + 30, 0, 25, 4 + 4, 3]
-    assert world.executions() == []
 
 
 def test_keys_go_after_their_holders(world: World) -> None:
@@ -249,10 +188,10 @@ def test_the_audit_trail_is_kept_for_a_year(world: World) -> None:
     world.clock.advance(360 * DAY_S)
     world.cancel(world.enqueue())
     prune(world.store)
-    assert len(world.store.read(lambda view: view.rows("audit_page", most=100))) == 4
+    assert len(table(world.store, "audit")) == 4
     world.clock.advance(10 * DAY_S)
     prune(world.store)
-    assert len(world.store.read(lambda view: view.rows("audit_page", most=100))) == 1
+    assert len(table(world.store, "audit")) == 1
 
 
 def test_reminders_of_start_deadlines_go_with_their_executions(world: World) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.domain.outcome import Cancelled, Succeeded
-from rota.ids import FIRST_ID
-from rota.ops import after_end, retention
+from rota.ops import retention
 from rota.store import schedule_reader
 from rota.views import tick
 from rota.views.shape import moment
@@ -117,21 +116,6 @@ def test_schedules_of_one_name_have_one_ledger(table: Timetable) -> None:
     table.go_to(480 + 45)
     assert read(table, 0, 1000) == [Entry(360, "missed", 3), Entry(60, "fired")]
     assert read(table, 0, 1000, most=1) == [Entry(360, "missed", 3)]
-
-
-def test_a_sweep_for_what_was_forgotten_goes_in_pieces(table: Timetable) -> None:
-    names = [f"s{number}" for number in range(7)]
-    for name in names:
-        table.put(every(60), name, overlap="queue_one")
-    table.visit(60, 120)
-    waiting = sorted(str(table.info(name).waits_for) for name in names)
-    after, ends = FIRST_ID, []
-    for _ in range(4):
-        swept = table.store.transact(after_end.sweep, after, 2)
-        assert swept.woken == 0
-        after = swept.after
-        ends.append(after)
-    assert ends == [waiting[2], waiting[5], FIRST_ID, waiting[2]]
 
 
 def test_pages_of_the_ledger_leave_nothing_out(table: Timetable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,7 +321,7 @@ def test_two_who_look_for_what_was_forgotten_wake_it_once(arena: Arena, table: T
     with arena.held_open(fire, table):
         arena.store().transact(report, attempt.id)
     assert table.info().waits_for == attempt.id
-    arena.all_at_once([partial(arena.store().transact, after_end.catch_up) for _ in range(4)])
+    arena.all_at_once([partial(arena.store().transact, after_end.wake_forgotten) for _ in range(4)])
     assert (table.info().waits_for, table.next_at()) == (None, 120)
     assert table.fire().started == 1
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired")]

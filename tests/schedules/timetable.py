@@ -115,7 +115,7 @@ class Timetable:
             self.go_to(one)
 
     def follow(self) -> int:
-        return self.store.transact(after_end.catch_up)
+        return self.store.transact(after_end.wake_forgotten)
 
     def claim(self) -> Claim:
         """The one execution that is ready."""

@@ -179,7 +179,7 @@ class Year:
                     reports.append(finish.Finished(one.id, one.fence, Succeeded("1")))
         self._running = left
         store.transact(finish.finish, reports)
-        store.transact(after_end.catch_up)
+        store.transact(after_end.wake_forgotten)
 
     def _meddle(self) -> None:
         """An owner pauses, resumes, changes or backfills one of the schedules."""

@@ -27,7 +27,6 @@ from rota.engine.port import Beaten
 from rota.engine.supervisor import Supervisor
 from rota.engine.upkeep import Upkeep
 from rota.ops import (
-    admission,
     blockers,
     claim,
     control,
@@ -35,7 +34,6 @@ from rota.ops import (
     enqueue,
     finish,
     fleet,
-    keyed,
     keys,
     submission,
     upkeep,
@@ -247,7 +245,7 @@ def _nothing_pushed_back() -> AbstractContextManager[object]:
     def push_back(original: Callable[..., Any], tx: Tx, header: Any, holders: Any, run_at: int) -> set[str]:
         return {one.id for one in holders}
 
-    return _replaced(keyed, "_push_back", push_back)
+    return _replaced(keys, "_push_back", push_back)
 
 
 def _dead_letter_forgotten() -> AbstractContextManager[object]:
@@ -382,7 +380,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("the rest of a resume is forgotten", lambda: _replaced(blockers, "release_lifted", _nothing(False)), first=4),
     Bug("claims ignore the rank", _claims_ignore_the_rank, first=10),
     Bug("jobs are claimed that the worker does not have", _jobs_of_others_are_claimed, ("sqlite",), first=2),
-    Bug("the depth of a queue is not checked", lambda: _replaced(admission, "check_depth", _nothing()), first=12),
+    Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=12),
     Bug("nobody polls, hints are trusted", _polling_removed),
     Bug("nobody sweeps what lies below a mark", _sweeping_removed),
     Bug("a hint does not move the mark back", _marks_stay, first=8),

@@ -30,7 +30,7 @@ FULL_S = 86_400.0
 ABANDONED_S = 300.0
 """Another node takes over a pass without a heartbeat for so long."""
 
-FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 200, 20, 1000
+FIRST_BATCH, LARGEST_BATCH = 100, 1000
 AIM_S = 0.02
 """How long one transaction of pruning should take, because other transactions wait for it or for the disk."""
 
@@ -112,23 +112,8 @@ def _within(then: int, now: int, seconds: float) -> bool:
 def next_batch(size: int, took_s: float) -> int:
     """How many executions to read in the next transaction, after `size` of them took `took_s`."""
     if took_s > 2 * AIM_S:
-        return max(SMALLEST_BATCH, size // 2)
+        return max(1, size // 2)
     return min(LARGEST_BATCH, 2 * size) if took_s < AIM_S / 2 else size
-
-
-def affordable(fences: Iterable[int], most: int) -> int:
-    """How many executions from the front have at most `most` attempts together; one at least.
-
-    A fence is not smaller than the number of attempts that it ended.
-    """
-    total = 0
-    count = 0
-    for fence in fences:
-        total += fence
-        if count and total > most:
-            break
-        count += 1
-    return count
 
 
 def day_of(instant: int) -> int:

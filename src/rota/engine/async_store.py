@@ -17,12 +17,10 @@ from rota.engine.janitor import Janitor
 from rota.engine.loop import Loop
 from rota.engine.port import Attempts, Beaten, Joined
 from rota.ids import IdSource
-from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, trouble, turn, upkeep
-from rota.ops.after_end import Swept
-from rota.ops.claim import Claimed, Mark
+from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, upkeep
+from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
-from rota.ops.turn import Turned
 from rota.ops.upkeep import Chores
 from rota.store import load, reader
 from rota.store.hints import CancelAsked, Due, Hint, Ready
@@ -93,8 +91,8 @@ class WorkerCalls:
 
     async def finish_and_claim(
         self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
-    ) -> Turned:
-        return await self._calls.transact(turn.turn, reports, self._worker, served, slots, marks, room)
+    ) -> FinishedAndClaimed:
+        return await self._calls.transact(claim.finish_and_claim, reports, self._worker, served, slots, marks, room)
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
         return await self._calls.transact(notes.write, pieces, states, self._worker)
@@ -103,7 +101,7 @@ class WorkerCalls:
         await self._calls.transact(fleet.drain, self._worker)
 
     async def tell_trouble(self, reasons: dict[str, str]) -> None:
-        await self._calls.transact(trouble.tell, self._worker, reasons)
+        await self._calls.transact(fleet.tell_trouble, self._worker, reasons)
 
     async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts:
         return await self._calls.transact(fleet.reconcile, self._worker, named, suspects)
@@ -143,7 +141,7 @@ class SupervisorCalls:
         return await self.calls.transact(fleet.declare_dead, worker, cause)
 
     async def tell_standstill(self, worker: int, why: str) -> None:
-        await self.calls.transact(trouble.tell_standstill, worker, why)
+        await self.calls.transact(fleet.tell_standstill, worker, why)
 
     async def needs_of_ready(self, served: Served) -> list[str]:
         return await self.calls.read(load.needs_of_ready, served)
@@ -165,8 +163,8 @@ class SupervisorCalls:
     async def release_lifted(self) -> int:
         return await self.calls.transact(blockers.release_lifted)
 
-    async def sweep_followers(self, after: str) -> Swept:
-        return await self.calls.transact(after_end.sweep, after)
+    async def wake_forgotten(self) -> int:
+        return await self.calls.transact(after_end.wake_forgotten)
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death:
         return await self.calls.transact(upkeep.rescue, lease_s, now, ours)

@@ -75,8 +75,6 @@ class Janitor:
         if self._keeper is not None:
             self._make_days(self._keeper)
             yield
-        if not self._store.read(retention.is_due):
-            return
         begun = self._store.transact(retention.begin)
         if begun is None:
             return
@@ -136,18 +134,13 @@ class Janitor:
         while after is not None:
             after = self._store.transact(retention.prune_keys, begun.begun_at, kept, after, FIRST_BATCH)
             yield
-        workers = self._store.read(retention.old_workers, kept)
-        if workers:
-            self._store.transact(retention.prune_workers, begun.begun_at, workers)
-        self._store.transact(retention.prune_deploys, begun.begun_at, kept)
-        while self._store.transact(retention.prune_affinity, begun.begun_at):
-            yield
         reached: int | None = 0
         while reached is not None:
             reached = self._store.transact(retention.prune_ticks, begun.begun_at, kept, reached)
             yield
-        while self._store.transact(retention.prune_audit, begun.begun_at, kept):
-            yield
+        for statement in retention.OTHERS:
+            while self._store.transact(retention.prune_others, begun.begun_at, kept, statement):
+                yield
 
 
 def _has_more(pieces: Iterator[None]) -> bool:

@@ -16,11 +16,9 @@ from rota.domain.served import Served
 from rota.domain.status import Reason
 from rota.engine.loop import Loop
 from rota.ops import deploy
-from rota.ops.after_end import Swept
-from rota.ops.claim import Claimed, Mark
+from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
-from rota.ops.turn import Turned
 from rota.ops.upkeep import Chores
 from rota.store.hints import Hint
 
@@ -52,7 +50,7 @@ class WorkerStore(Protocol):
 
     async def finish_and_claim(
         self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
-    ) -> Turned: ...
+    ) -> FinishedAndClaimed: ...
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]: ...
 
@@ -105,7 +103,7 @@ class SupervisorStore(Protocol):
     async def release_lifted(self) -> int:
         """Releases some executions whose blocker was lifted; returns how many."""
 
-    async def sweep_followers(self, after: str) -> Swept: ...
+    async def wake_forgotten(self) -> int: ...
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death: ...
 

@@ -16,7 +16,6 @@ from rota.domain.served import Served
 from rota.engine.loop import Loop
 from rota.engine.port import SupervisorStore
 from rota.engine.worker_end import log_failures
-from rota.ids import FIRST_ID
 from rota.ops import firing, upkeep
 from rota.store.hints import Due
 
@@ -59,7 +58,6 @@ class Upkeep:
         self._steady_s = steady_s
         self._shards: Sequence[tuple[int, int]] = schedule.share(0, ())
         self._follow_at = 0.0
-        self._follow_after = FIRST_ID
         self._turn = 0
         self._has_plenty = False
         self._look_for_ready_at = 0.0
@@ -87,9 +85,7 @@ class Upkeep:
             done.append(await self._store.release_lifted())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
-            swept = await self._store.sweep_followers(self._follow_after)
-            self._follow_after = swept.after
-            done.append(swept.woken)
+            done.append(await self._store.wake_forgotten())
         is_settled = self._clock.monotonic() >= self._rescue_after and self._steady_s() >= self._lease_s
         if chores.dead_workers and is_settled:
             log_failures(await self._store.rescue(self._lease_s, chores.now, self._ours()))

@@ -1,12 +1,12 @@
-"""What follows the end of an execution, in the transaction that ends it.
+"""The consequences of the end of an execution, in the transaction that ends it.
 
 Every terminal move hands its ends to `after_end`: an attempt that finishes, a cancel, a replacement, a missed start
 deadline, the rescue of a dead worker's executions, a job that completes in its own transaction. Each consequence is one
 function in `CONSEQUENCES`; a new one (dependents, callbacks, statistics) is one more.
 
-A success of a job to which no consequence but the general ones applies is plain. Most ends are, and a finish writes a
-hundred of them in one statement without reading them. So an `End` has what each move knows, and a consequence that
-needs more (namespace, job, run) reads it for the ends that are not plain.
+Most ends are plain: a success of a job that does not count failures. `finish` writes a hundred of them in one statement
+without reading their rows. So an `End` has only what every move knows. A consequence that needs more (namespace, job,
+run) reads it for the ends that are not plain.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from rota.domain.status import Reason, Status
-from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import job_pauses
 from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
 NEWS_S = 1.0
-"""How old the news may be that no schedule waits for an execution. One that is overlooked is found by `sweep`."""
+"""How old the answer may be that no schedule waits. `wake_forgotten` wakes a schedule that began to wait since."""
 MOST = 500
-MOST_LOOKS = 20_000
 
 
 class End(msgspec.Struct, frozen=True, gc=False):
@@ -34,13 +32,6 @@ class End(msgspec.Struct, frozen=True, gc=False):
     status: Status
     reason: Reason
     is_plain: bool = False
-
-
-class Swept(msgspec.Struct, frozen=True):
-    """How many schedules were woken, and behind which execution the next piece begins."""
-
-    woken: int
-    after: str
 
 
 def after_end(tx: Tx, ends: Sequence[End]) -> None:
@@ -72,20 +63,12 @@ _COUNTED = (Status.SUCCESS, Status.FAILED)
 CONSEQUENCES: tuple[Callable[[Tx, Sequence[End]], None], ...] = (_notify, _wake_schedules, _count_failures)
 
 
-def catch_up(tx: Tx) -> int:
-    """Wakes schedules that wait for an execution which has ended already."""
-    return sweep(tx, FIRST_ID).woken
-
-
-def sweep(tx: Tx, after: str, most: int = MOST_LOOKS) -> Swept:
-    """`catch_up` for the executions behind `after`, in a bounded transaction."""
-    end = tx.one("followers_end", after=after, most=most)
-    last = LAST_ID if end is None else end[0]
-    ids = [row[0] for row in tx.rows("forgotten_followers", after=after, last=last, most=MOST)]
+def wake_forgotten(tx: Tx) -> int:
+    """Wakes schedules that wait for an execution which has ended already. Returns how many executions that were."""
+    ids = [row[0] for row in tx.rows("forgotten_followers", most=MOST)]
     if ids:
         _wake(tx, ids)
-    following = FIRST_ID if end is None else last
-    return Swept(len(ids), after if len(ids) == MOST else following)
+    return len(ids)
 
 
 def _wake(tx: Tx, ids: Sequence[str]) -> None:

@@ -10,7 +10,6 @@ from rota.store.port import Tx
 def audit(
     tx: Tx, namespace: str, actor: str, action: str, subject: str, before: object = None, after: object = None
 ) -> None:
-    """Who did what, in the transaction that did it."""
     tx.run(
         "add_audit",
         namespace=namespace,

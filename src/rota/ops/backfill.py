@@ -1,4 +1,4 @@
-"""Backfill: ticks of the past that somebody asks for by name. A tick that has started before is not started again."""
+"""Backfill: runs past ticks of a schedule on request. Safe to rerun: ticks that have already run are skipped."""
 
 from __future__ import annotations
 
@@ -14,31 +14,21 @@ from rota.domain.schedule import Spec
 from rota.domain.tick_policy import Mark, Outcome, Start
 from rota.domain.ticks import Tick
 from rota.domain.trigger import After
-from rota.ops import firing, route, schedule
+from rota.ops import firing, schedule
 from rota.ops.audit import audit
+from rota.ops.place import find_route
 from rota.store.port import Tx
 
 MOST = 200
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one piece of a backfill did, and from which instant on the next one goes; None at the end."""
+    """What one transaction of a backfill did, and after which instant the next one begins; None at the end."""
 
     started: int
     known: int
     left_out: int
     after: int | None
-
-
-class _Range(msgspec.Struct, frozen=True, array_like=True):
-    at: int
-    until: int
-    count: int
-    outcome: Outcome
-
-    @property
-    def mark(self) -> Mark:
-        return Mark(self.at, self.until, self.count, self.outcome)
 
 
 def backfill(
@@ -52,29 +42,29 @@ def backfill(
     new_ids: Callable[[int], Sequence[str]],
     most: int = MOST,
 ) -> Step:
-    """Starts the ticks in (after, until] that have not started yet, as far as one transaction goes."""
+    """Starts the ticks in (after, until] that have not started yet, at most `most` of them."""
     known = schedule.known(tx, namespace, app, name)
     spec = schedules.decode(known.spec)
     if isinstance(spec.trigger, After):
         raise DefinitionError(f"schedule {name!r} has a fixed delay, and so no ticks of its own in the past")
-    where = route.find(tx, namespace, app, spec.job, spec.queue)
-    if where is None:
+    route = find_route(tx, namespace, app, spec.job, spec.queue)
+    if route is None:
         raise UnknownJob(f"app {app!r} has no job {spec.job!r}: start a worker of the app once")
-    # What is not decided yet is not the past.
+    # Ticks after the cursor are not decided yet: the schedule will start them itself.
     wanted = _ticks(spec, *tick_policy.bounds(spec, after, min(until, known.cursor)), most)
     if not wanted:
         return Step(0, 0, 0, None)
     low, high = wanted[0].at, wanted[-1].at
     holidays = schedule.holidays(tx, namespace, spec)
-    # What ran under that name ran, also if the schedule was removed and came back since.
+    # Ticks of earlier schedules of this name count, too: it may have been removed and added again.
     ever = [row[0] for row in tx.rows("schedules_ever", namespace=namespace, app=app, name=name)]
     started = {row[0] for row in tx.rows("ticks_started", schedules=ever, low=low, high=high)}
     left = [tick for tick in wanted if tick.at not in started]
     new = [tick.at for tick in left if tick_policy.reason_against(spec, tick, holidays) is None]
     if new:
         for id in ever:
-            _make_room(tx, id, spec, new)
-        _start(tx, known, firing.Form(namespace, app, spec, where), new, new_ids(len(new)))
+            _split_ranges(tx, id, spec, new)
+        _start(tx, known, firing.Form(namespace, app, spec, route), new, new_ids(len(new)))
         words = {"from": low, "until": high, "started": len(new)}
         audit(tx, namespace, actor, "schedule.backfill", f"{app}.{name}", after=words)
     return Step(len(new), len(wanted) - len(left), len(left) - len(new), high if len(wanted) == most else None)
@@ -93,16 +83,17 @@ def _ticks(spec: Spec, after: int, until: int, most: int) -> list[Tick]:
     return found
 
 
-def _make_room(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
-    """Takes the ticks out of the ranges in which the ledger has them, so that each has one outcome."""
+def _split_ranges(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
+    """Removes the ticks from the ranges of the ledger that contain them, so that each tick has one outcome."""
     gone: list[int] = []
     split: list[Mark] = []
-    ranges = tx.records("mark_over", _Range, schedule=id, low=new[0])
-    ranges += tx.records("marks_between", _Range, schedule=id, low=new[0], high=new[-1])
-    for known in ranges:
+    rows = tx.rows("mark_over", schedule=id, low=new[0])
+    rows += tx.rows("marks_between", schedule=id, low=new[0], high=new[-1])
+    for at, until, count, outcome in rows:
+        known = Mark(at, until, count, Outcome(outcome))
         inside = [at for at in new if known.at <= at <= known.until]
-        if tick_policy.stretch(spec, known.at - 1, known.until, known.outcome) != [known.mark]:
-            # It is of the time before the schedule was changed, and what was in it nobody can tell: only its key goes.
+        if tick_policy.stretch(spec, known.at - 1, known.until, known.outcome) != [known]:
+            # The schedule was changed since, so the ticks of this range are not known: only its first one is removed.
             inside = [known.at] if known.at in inside else []
             rest = [Mark(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []
         else:

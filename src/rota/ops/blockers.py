@@ -25,7 +25,7 @@ Blocked = tuple[str, Kind, str]
 
 
 def block(tx: Tx, blocked: Sequence[Blocked]) -> None:
-    """Puts executions behind blockers. The caller has claimed them in this transaction, or holds their waiting rows."""
+    """Moves executions behind blockers. The caller has claimed them in this transaction, or has locked their rows."""
     tx.run("block", ids=sorted({id for id, _, _ in blocked}), blockers=list(blocked))
 
 
@@ -62,11 +62,8 @@ def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
 
 
 def _release_batch(tx: Tx, kind: Kind, key: str) -> bool:
+    which = {"kind": kind, "key": key}
     released = release(tx, kind, key, MOST)
-    is_over = released < MOST and tx.one("lock_lifted", kind=kind, key=key) and not _has_blocked(tx, kind, key)
-    tx.run("unlift_blocker" if is_over else "note_release", kind=kind, key=key)
+    is_over = released < MOST and tx.one("lock_lifted", **which) and tx.one("has_blocked", **which) is None
+    tx.run("unlift_blocker" if is_over else "note_release", **which)
     return bool(released or is_over)
-
-
-def _has_blocked(tx: Tx, kind: Kind, key: str) -> bool:
-    return tx.one("has_blocked", kind=kind, key=key) is not None

@@ -1,4 +1,4 @@
-"""Circuit breakers: attempts are counted here, and a claim asks here which lanes it may take from."""
+"""Circuit breakers: counts failed attempts, and tells claims which breakers are open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.ops.audit import audit
 from rota.store.port import Tx, View
 
 Shown = tuple[str, tuple[Breaker, ...], bool | None]
-"""An execution, the breakers of its job, and whether its attempt has shown that the service works; None if neither."""
+"""An execution, the breakers of its job, and whether its attempt shows that the service works; None if unknown."""
 
 
 def circuits(view: View, namespace: str) -> list[Circuit]:
@@ -26,7 +26,7 @@ def open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
 
 
 def count(tx: Tx, attempts: Sequence[Shown]) -> None:
-    """After attempts of one namespace, in the order in which they ended.
+    """Counts attempts of one namespace, in the order in which they ended.
 
     Attempts, not executions: a breaker opens while executions are still retried. As long as all attempts succeed this
     reads one row and writes none.
@@ -56,7 +56,7 @@ def count(tx: Tx, attempts: Sequence[Shown]) -> None:
 
 
 def probe(tx: Tx, namespace: str, names: Sequence[str]) -> bool:
-    """Whether the next execution may be the one that tries; nobody else may then for a while."""
+    """Whether the next execution may be the probe of these breakers. If so, no other may for a while."""
     wanted = sorted(names)
     for count, name in enumerate(wanted):
         if not tx.run("probe", namespace=namespace, name=name):
@@ -66,13 +66,13 @@ def probe(tx: Tx, namespace: str, names: Sequence[str]) -> bool:
 
 
 def release(tx: Tx, namespace: str, names: Sequence[str]) -> None:
-    """The one that was to try does not start after all: another may."""
+    """The probe does not start: another execution may be the probe."""
     if names:
         tx.run("release_probe", namespace=namespace, names=list(names))
 
 
 def close(tx: Tx, namespace: str, name: str, actor: str) -> bool:
-    """Somebody knows that it works again; False if it was closed already."""
+    """Closes a breaker on request; False if it was closed already."""
     known = tx.records("lock_breakers", Circuit, namespace=namespace, names=[name])
     if not known:
         raise UsageError(f"no breaker {name!r} has seen a failure; `rota breakers` lists those that have")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -23,7 +24,8 @@ from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
 from rota.domain.suspicion import ALONE
 from rota.ids import FIRST_ID, LAST_ID
-from rota.ops import notes
+from rota.ops import finish, notes
+from rota.ops.finish import Finished
 from rota.ops.gates.claim_affinity import claim_affinity
 from rota.ops.gates.claiming import Claiming, Group, Starts
 from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
@@ -55,18 +57,18 @@ Mark = tuple[int, int, str]
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What a claim brought, and how far it has come in the lanes that it took from."""
+    """The executions that a worker has claimed, and how far it has come in each lane."""
 
     claims: list[Claim]
     lanes: frozenset[int] | None = None
-    """All lanes whose work the worker can take; None if the claim was told from which lanes to take."""
+    """All lanes that the worker can take from; None if the caller named the lanes."""
     marks: list[Mark] = []
     empty: list[int] = []
-    """Lanes in which nothing waited."""
+    """Lanes without a ready row."""
     has_no_room: bool = False
-    """Whether something waits that the worker will be able to take when what it runs has ended."""
+    """Whether there are ready rows that the worker can take once its running executions have ended."""
     has_more: bool = False
-    """Whether another claim at once may bring more: a row gate put some back, or this claim stopped early."""
+    """Whether to claim again at once: a row gate moved executions away, or this claim stopped early."""
 
 
 def claim(
@@ -79,8 +81,8 @@ def claim(
 ) -> Claimed:
     """Up to `slots` executions, lowest rank first across the lanes; nothing for a worker without a live lease.
 
-    Takes from behind the `marks`, which name the lanes. On PostgreSQL taken rows stay in the index until they are
-    vacuumed, and without a mark every claim would wade through those of all claims before it. A row that came back or
+    Takes rows behind the `marks`, which name the lanes. On PostgreSQL taken rows stay in the index until they are
+    vacuumed, and without a mark every claim would read the dead rows of all claims before it. A row that came back or
     was committed late is below the mark. Without marks the claim looks up the lanes of the `served` jobs and starts at
     the beginning of each, which finds such rows. `room` says for how many jobs the worker has processes.
     """
@@ -102,12 +104,33 @@ def claim(
         follow(started)
     return Claimed(
         started,
-        _lanes_that_fit(claiming.groups) if marks is None else None,
+        claiming.lanes_that_fit() if marks is None else None,
         [(lane, *place) for lane, place in taking.reached.items()],
         empty,
         claiming.left_some or has_no_room,
         taking.has_more or len(started) < len(taken),
     )
+
+
+class FinishedAndClaimed(msgspec.Struct, frozen=True):
+    """The ids whose report was stale, and what was claimed."""
+
+    stale: list[str]
+    claimed: Claimed
+
+
+def finish_and_claim(
+    tx: Tx,
+    reports: Sequence[Finished],
+    worker: int,
+    served: Served,
+    slots: int,
+    marks: Sequence[Mark] | None,
+    room: Room = UNBOUNDED,
+) -> FinishedAndClaimed:
+    """`finish`, then `claim`, with one commit for both: at full speed most of the cost is the commit."""
+    stale = finish.finish(tx, reports, worker)
+    return FinishedAndClaimed(stale, claim(tx, worker, served, slots, marks, room))
 
 
 def _all_lanes(tx: Tx, served: Served) -> dict[int, tuple[int, str]]:
@@ -116,12 +139,8 @@ def _all_lanes(tx: Tx, served: Served) -> dict[int, tuple[int, str]]:
     return dict.fromkeys((row[0] for row in rows), (FIRST_RANK, FIRST_ID))
 
 
-def _lanes_that_fit(groups: Sequence[Group]) -> frozenset[int]:
-    return frozenset(lane for group in groups if group.fits for lane in group.lanes)
-
-
 def _read_groups(claiming: Claiming, starts: dict[int, tuple[int, str]], slots: int) -> bool:
-    """Reads the heads of the lanes, in groups with the same needs, and asks the gates. False if it may not claim."""
+    """Reads the heads of the lanes, in groups with the same needs, and runs the lane gates. False if not allowed."""
     depth = _depth(slots, len(starts)) if len(starts) > 1 else 1
     lanes = [(lane, *start) for lane, start in starts.items()]
     found = claiming.tx.rows("claim_heads", worker=claiming.worker, lanes=lanes, depth=depth)
@@ -155,7 +174,7 @@ def _depth(slots: int, lanes: int) -> int:
 
 
 def _few(slots: int) -> int:
-    """How many lanes a claim takes from where it may choose.
+    """From how many lanes a claim takes if it may choose.
 
     Rows of one job lie together in `ready`, rows that were enqueued together lie together in every other table. A few
     rows from each of a few lanes change the fewest pages.
@@ -164,7 +183,7 @@ def _few(slots: int) -> int:
 
 
 def _merged(groups: Sequence[Group]) -> list[Group]:
-    """All groups that only slots bound as one, and each lane by itself that chooses its rows."""
+    """Joins all groups that are bounded only by the slots, and splits groups with `choose` into single lanes."""
     if len(groups) == 1 and groups[0].room is None and groups[0].choose is None:
         return [groups[0]]
     free: Group | None = None
@@ -182,20 +201,20 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
 
 
 class _Taking:
-    """One claim that takes piece after piece from the group whose turn it is."""
+    """Takes rows piece by piece, each piece from the group with the lowest head."""
 
     def __init__(self, claiming: Claiming) -> None:
         self._claiming = claiming
         self._tx = claiming.tx
         self._waiting: list[Group] = []
         self.reached: dict[int, tuple[int, str]] = {}
-        """The last row that was taken from each lane, where lanes are taken from in order."""
+        """The last row that was taken from each lane. A lane with `choose` is not here: its rows are not in order."""
         self.has_more = False
 
     def at_once(self, starts: Starts, most: int) -> list[Claim]:
-        """Takes what lies within the slack from the few lanes with the lowest starts, without reading heads first.
+        """Takes rows within the slack from the few lanes with the lowest starts, without reading heads first.
 
-        The statement takes only from lanes without requirements, for which no lane gate has anything to say.
+        The statement takes only from lanes without requirements, which all lane gates let through.
         """
         lanes, ceiling = reach.near(starts, _few(most))
         if not lanes or starts[lanes[0]][0] == FIRST_RANK:
@@ -217,7 +236,7 @@ class _Taking:
         return taken
 
     def _piece(self, most: int) -> list[Claim]:
-        """Takes from the group with the lowest head, as far as the next group's head and the worker's room allow."""
+        """Takes from the group with the lowest head, up to the head of the next group and as the worker has room."""
         group = min(self._waiting, key=attrgetter("head"))
         self._waiting.remove(group)
         if group.permit is not None and not group.permit():
@@ -231,7 +250,7 @@ class _Taking:
         else:
             kept = self._in_order(group, ceiling, most)
         if kept and group.room is not None:
-            # Groups that share resources with this one are looked at anew by the next claim.
+            # Groups that may share resources with this one must pass the gates again: the next claim takes from them.
             others = [other for other in self._waiting if other.room is None or other is group]
             self.has_more = self.has_more or len(others) < len(self._waiting)
             self._waiting = others
@@ -259,16 +278,18 @@ class _Taking:
         return kept
 
     def _bounded(self, found: list[Claim]) -> list[Claim]:
-        """As many as can be handed over at once; the others go back to their places, for the next claim."""
-        kept = _bounded(found)
-        if len(kept) < len(found):
-            self._tx.run("unclaim", ids=[claim.id for claim in found[len(kept) :]])
-            self._waiting.clear()
-            self.has_more = True
-        return kept
+        """As many as can be handed over at once, at least one; the others return to `ready` for the next claim."""
+        if len(found) < 2 or sum(map(len, map(_arguments, found))) <= MOST_BYTES:
+            return found
+        totals = accumulate(map(len, map(_arguments, found)))
+        count = max(1, sum(total <= MOST_BYTES for total in totals))
+        self._tx.run("unclaim", ids=[claim.id for claim in found[count:]])
+        self._waiting.clear()
+        self.has_more = True
+        return found[:count]
 
     def _read_beyond(self, group: Group, highest: dict[int, int], most: int) -> None:
-        """The group waits again, with what these lanes have beyond their highest rank and all that the others have."""
+        """Puts the group back, with the rows of these lanes beyond their highest rank and all rows of the others."""
         unread = []
         for lane, rank in highest.items():
             beyond = reach.beyond(group.heads.pop(lane), rank)
@@ -284,7 +305,7 @@ class _Taking:
             self._waiting.append(group)
 
     def _read(self, group: Group, lanes: Sequence[int], most: int) -> None:
-        """Reads these lanes further: so far that it is probably enough, and never more than could be taken."""
+        """Reads more ranks of these lanes: probably enough, and never more than the claim could take."""
         if not lanes:
             return
         group.depth = min(most, max(DEEPER * group.depth, math.ceil(2 * most / len(group.heads))))
@@ -298,34 +319,19 @@ class _Taking:
 
 
 def _complete(tx: Tx, taken: list[Row]) -> list[Claim]:
-    """What was taken, as rows with the fields of `Taken`, with what there is to run, in the order of the lane."""
+    """The rows that were taken (with the fields of `Taken`) as claims, with their executions, in the order of ranks."""
     if not taken:
         return []
     ids = [row[0] for row in taken]
     tasks = {task[0]: task for task in tx.records("claimed", tuple, ids=ids, lowest=min(ids), highest=max(ids))}
     taken.sort(key=_place)
     claims = [Claim(*row, *tasks[row[0]][1:]) for row in taken]
-    again = [claim.id for claim in claims if claim.fence > 1]
-    return _restored(claims, notes.kept(tx, again)) if again else claims
-
-
-def _restored(claims: list[Claim], kept: dict[str, notes.Kept]) -> list[Claim]:
-    """With what earlier attempts have kept for these, and whether they should run alone."""
+    kept = notes.kept(tx, [claim.id for claim in claims if claim.fence > 1])
+    if not kept:
+        return claims
     return [
         replace(claim, checkpoint=known.checkpoint, is_suspect=known.suspicion >= ALONE)
         if (known := kept.get(claim.id))
         else claim
         for claim in claims
     ]
-
-
-def _bounded(claims: list[Claim]) -> list[Claim]:
-    """As many from the front as can be handed over in one piece; one at least, however large it is."""
-    if sum(map(len, map(_arguments, claims))) <= MOST_BYTES:
-        return claims
-    total = 0
-    for count, claim in enumerate(claims):
-        total += len(claim.arguments)
-        if count and total > MOST_BYTES:
-            return claims[:count]
-    return claims

@@ -1,4 +1,4 @@
-"""What people and programs do to executions that exist: cancel, replay, discard."""
+"""Cancelling, replaying and discarding executions, by people and programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.store.port import Tx
 
 
 class Original(msgspec.Struct, frozen=True, array_like=True):
-    """What a replay needs to know of the execution it repeats."""
+    """The columns of an execution that its replay has, too."""
 
     id: str
     app: str
@@ -31,14 +31,14 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
 
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
-    """Cancels at once what is not running; asks a running one to stop. Returns the status that this led to."""
+    """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to."""
     status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
 
 
 def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:
-    """Runs dead letters again as new executions; `ids` maps each dead one to the id of its successor."""
+    """Runs dead letters again as new executions; `ids` maps each dead letter to the id of its successor."""
     originals = tx.records("dead_to_replay", Original, namespace=namespace, ids=[id for id in ids if is_id(id)])
     for original in originals:
         _repeat(tx, namespace, original, ids[original.id], actor)
@@ -50,7 +50,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
 
 
 def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
-    """Runs any one execution again, as a new one linked to it; takes it off the dead letters if it is there."""
+    """Runs any execution again as a new one that names it; removes it from the dead letters if it is there."""
     originals = tx.records("replayable", Original, namespace=namespace, id=reader.known(id))
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
@@ -61,7 +61,7 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
 
 
 def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
-    """Takes executions off the dead letters; their history stays."""
+    """Removes executions from the dead letters; their history stays."""
     gone = tx.run("undead", namespace=namespace, ids=[id for id in ids if is_id(id)])
     if gone:
         audit(tx, namespace, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
@@ -69,16 +69,6 @@ def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
 
 
 def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str) -> None:
-    header = Header(
-        namespace=namespace,
-        app=original.app,
-        job=original.job,
-        queue=original.queue,
-        actor=actor,
-        priority=original.priority,
-        replay_of=original.id,
-        tags=original.tags,
-        headers=original.headers,
-        overrides=original.overrides,
-    )
-    enqueue.enqueue(tx, header, [Item(new_id, original.arguments)])
+    same = msgspec.structs.asdict(original)
+    item = Item(new_id, same.pop("arguments"))
+    enqueue.enqueue(tx, Header(namespace=namespace, actor=actor, replay_of=same.pop("id"), **same), [item])

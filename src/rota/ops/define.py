@@ -89,7 +89,7 @@ def _pointers(
 
 
 def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bool:
-    """Stops claims from a queue; what runs goes on. Returns whether that changed anything."""
+    """Stops claims from a queue; running executions continue. Returns whether that changed anything."""
     _must_exist(tx, namespace, queue)
     changed = tx.run("pause_queue", namespace=namespace, queue=queue, actor=actor, note=note) > 0
     if changed:

@@ -16,7 +16,7 @@ from rota.store.port import Tx
 
 
 class Pending(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An execution that is not running now, and what it carries."""
+    """An execution that is not running: its row in `scheduled`, `waiting` or `ready`."""
 
     id: str
     lane: int
@@ -57,8 +57,7 @@ def end_all(
 
     `known` are the standings of all of `ids`, if this transaction has read them already.
 
-    An execution may move between the look and the lock: then it is looked up again. It cannot move for ever, since each
-    move is a step towards its end or waits for time to pass.
+    An execution may move to another table between the read and the lock: then it is read again.
     """
     led_to: dict[str, Status] = {}
     left = set(ids)

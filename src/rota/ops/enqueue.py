@@ -1,4 +1,4 @@
-"""Accepting work: check, decide the keys, place; in one transaction."""
+"""Accepting work: checks, keys, and `place`, in one transaction."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from rota.domain.errors import LeaseLost, StoreError, UnknownJob
+from rota.domain import backpressure
+from rota.domain.errors import ClockSkew, LeaseLost, QueueFull, StoreError, UnknownJob
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
-from rota.ops import admission, keyed, route, submission
-from rota.ops.place import Batch, place, place_at_once
-from rota.ops.route import Route
-from rota.ops.submission import Accepted, Header, Item, check_count
+from rota.ids import made_at
+from rota.ops import keys
+from rota.ops.place import Batch, Route, find_route, place, place_at_once
+from rota.ops.submission import MOST_ITEMS, Accepted, Header, Item, check_count
 from rota.store.port import OneStatement, Tx, operation
+
+MOST_CLOCK_SKEW_S = 24 * 3600.0
+DEPTH_AGE_S = 0.2
+"""How old the counted depth of a queue may be. Executions that came since then may exceed the limit."""
 
 
 @operation(
@@ -29,13 +34,13 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     """Accepts every item or none."""
     check_count(len(items))
     if header.is_keyed:
-        keyed.lock(tx, [(header, items)])
+        keys.lock(tx, [(header, items)])
     return _accept(tx, header, items)
 
 
 @operation(is_large=True)
 def children(tx: Tx, parent: tuple[str, int], header: Header, items: list[Item]) -> list[Accepted]:
-    """`enqueue` by an attempt of another execution, only while that is the one which counts."""
+    """`enqueue` by an attempt of another execution, only while that attempt holds its execution."""
     id, fence = parent
     held = tx.records("held", Held, ids=[id])
     if not held or held[0].fence != fence:
@@ -45,54 +50,65 @@ def children(tx: Tx, parent: tuple[str, int], header: Header, items: list[Item])
 
 def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     """`enqueue`, once the keys are locked."""
-    where = _route(tx, header)
-    admission.check_ids(tx, items)
-    resolved = keyed.resolve(tx, header, items)
-    if resolved.new:
-        # Only here, so that a full queue still answers for a key that it knows.
-        admission.check_depth(tx, header, len(resolved.new), where.max_depth)
-        place(tx, [_batch(tx.now, header, where, resolved.new)])
-        keyed.end_replaced(tx, resolved)
-    return resolved.answers
-
-
-def _route(tx: Tx, header: Header) -> Route:
-    found = route.find(tx, header.namespace, header.app, header.job, header.queue)
-    if found is None:
+    route = find_route(tx, header.namespace, header.app, header.job, header.queue)
+    if route is None:
         raise UnknownJob(
             f"app {header.app!r} has no job {header.job!r}: check the name, or start a worker of the app once "
             "so that its jobs are known"
         )
-    return found
+    _check_ids(tx, items)
+    resolved = keys.resolve(tx, header, items)
+    if resolved.new:
+        # Only here, so that a full queue still answers for a key that it knows.
+        check_depth(tx, header, len(resolved.new), route.max_depth)
+        place(tx, [_batch(tx.now, header, route, resolved.new)])
+        keys.end_replaced(tx, resolved)
+    return resolved.answers
 
 
-def _batch(now: int, header: Header, where: Route, items: list[Item]) -> Batch:
+def _check_ids(tx: Tx, items: Sequence[Item]) -> None:
+    """An id holds the time of its making, and history is kept by it: a clock that is days off would misplace it."""
+    for item in (items[0], items[-1]) if items else ():
+        off_s = (made_at(item.id) - tx.now) / MICROSECONDS
+        if abs(off_s) > MOST_CLOCK_SKEW_S:
+            raise ClockSkew(
+                f"this machine's clock is {abs(off_s) / 3600:.0f} hours {'ahead of' if off_s > 0 else 'behind'} the "
+                "database's: nothing was accepted. Set it right (NTP), then try again"
+            )
+
+
+def check_depth(tx: Tx, header: Header, arriving: int, max_depth: int | None) -> None:
+    """Refuses executions that would exceed the limit of their queue."""
+    if max_depth is None:
+        return
+    where = {"namespace": header.namespace, "queue": header.queue}
+    depth = tx.recent("queue_depth", DEPTH_AGE_S, **where, most=max_depth + 1)
+    if backpressure.admits(depth[0], arriving, max_depth):
+        depth[0] += arriving
+        return
+    oldest = tx.one("queue_oldest", **where)
+    waited_s = (tx.now - oldest[0]) / MICROSECONDS if oldest and oldest[0] else 0.0
+    after_s = backpressure.retry_after_s(waited_s)
+    raise QueueFull(
+        f"queue {header.queue!r} is full ({depth[0]} of {max_depth} queued): nothing was accepted, "
+        f"retry after {after_s:g} s",
+        after_s,
+    )
+
+
+def _batch(now: int, header: Header, route: Route, items: list[Item]) -> Batch:
     run_at = header.run_at(now)
     arguments = {item.id: item.arguments for item in items}
     if len(arguments) < len(items):
         raise StoreError("two items have the same id: nothing was accepted")
-    return Batch(
-        arguments,
-        where,
-        header.actor,
-        header.priority,
-        run_at,
-        deadline=header.deadline(run_at),
-        key=header.key,
-        parent=header.parent,
-        replay_of=header.replay_of,
-        tags=header.tags,
-        trace=header.trace,
-        headers=header.headers,
-        overrides=header.overrides,
-    )
+    return Batch(arguments, route, header, header.priority, run_at, deadline=header.deadline(run_at))
 
 
 def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Accepted]]:
     """Calls of many callers: those with the same header and no key are one submission."""
     plain: dict[int, list[int]] = {}
     answers: list[list[Accepted]] = [[] for _ in calls]
-    keyed.lock(tx, [(header, items) for header, items in calls])
+    keys.lock(tx, calls)
     for index, (header, items) in enumerate(calls):
         check_count(len(items))
         if header.is_keyed:
@@ -109,7 +125,7 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
 def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | None:
     """Calls with the same header as one, if nothing has to be read and decided before their items are inserted."""
     header: Header = calls[0][0]
-    if not header.is_plain or any(other is not header or len(items) > submission.MOST_ITEMS for other, items in calls):
+    if not header.is_plain or any(other is not header or len(items) > MOST_ITEMS for other, items in calls):
         return None
     items = [item for _, items in calls for item in items]
     # The store runs calls with the same item one by one, and refuses all but the first.
@@ -119,4 +135,4 @@ def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | Non
 def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> bool:
     """The most common call as one statement, which looks up the route itself."""
     unknown = Route(header.namespace, header.app, header.job, header.queue)
-    return place_at_once(tx, _batch(0, header, unknown, items), round(admission.MOST_CLOCK_SKEW_S * MICROSECONDS))
+    return place_at_once(tx, _batch(0, header, unknown, items), round(MOST_CLOCK_SKEW_S * MICROSECONDS))

@@ -1,7 +1,7 @@
-"""Ending attempts: every outcome is written here, and only if its fence is still the one that runs.
+"""Ending attempts: every outcome is written here, and only if the running row still has the fence of the attempt.
 
-`finish` is what a worker reports. `settle` is the same for a caller that holds the running rows: the rescue of a dead
-worker's executions goes through the same decisions as the report of a live one.
+`finish` writes the reports of a worker. `settle` is the same for a caller that holds the running rows: the rescue of a
+dead worker's executions makes the same decisions as the report of a live worker.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
 MOST = 400
-"""Outcomes in one call: keeps the transaction short for everybody else, and makes the commit worth its cost."""
+"""Outcomes in one call: enough to be worth a commit, few enough to keep the transaction short."""
 DEFAULT_RULES = Rules()
 _id = attrgetter("id")
 
@@ -50,8 +50,8 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
     `breakers` are those that the job relies on; `pauses` says whether it pauses itself after failures in a row. Retries
     follow the job's version in force and the execution's own overrides, whatever the worker's code says.
 
-    `written` is the result that a transaction of the job's own has, if there is one. Then `outcome` is what to write
-    if that transaction has come to nothing. `usage` is what it cost, if it had a process of its own.
+    `written` is the result that the job has written in a transaction of its own, if it has. Then `outcome` is what to
+    write if that transaction was rolled back. `usage` is what the attempt cost, if it had a process of its own.
     """
 
     id: str
@@ -81,14 +81,10 @@ def _finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> l
     simple = [report for report in reports if _is_simple(report)]
     stale, ends = _succeed(tx, simple, worker) if simple else ([], [])
     if len(simple) < len(reports):
-        written = [report for report in reports if report.written is not None]
-        others = [report for report in reports if report.written is None and not _is_simple(report)]
-        for some, write in ((written, _conclude), (others, _settle_current)):
-            if some:
-                more_stale, more_ends = write(tx, some, worker)
-                stale, ends = stale + more_stale, ends + more_ends
+        others = [report for report in reports if not _is_simple(report)]
+        more_stale, more_ends = _settle_reports(tx, others, worker)
         order = {report.id: number for number, report in enumerate(reports)}
-        ends.sort(key=lambda end: order[end.id])
+        stale, ends = stale + more_stale, sorted(ends + more_ends, key=lambda end: order[end.id])
     after_end(tx, ends)
     return stale
 
@@ -124,40 +120,35 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     return [*stale, *late], ends
 
 
-def _conclude(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
-    """For jobs that completed in a transaction of their own: writes only what that transaction has not ended.
+def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
+    """Reads the running rows, and writes the outcomes of those that this worker holds with this fence.
 
-    Its executions are stale here, and their ends follow once more: its hints may not have been sent. A transaction that
-    is still open is not waited for: it ends the execution, or a reconciliation gives it back.
+    A job that completed in a transaction of its own has no running row any more. Its report is stale, but `after_end`
+    follows once more, because the hints of that transaction may not have been sent. While the transaction is open, its
+    row is locked and skipped: the transaction ends the execution, or a reconciliation gives it back.
     """
-    rows = {row.id: row for row in tx.records("held_free", Held, ids=[report.id for report in reports])}
-    foreign = [row.id for row in rows.values() if worker not in (None, row.worker)]
-    reports = [report for report in reports if report.id not in foreign]
-    held = {row.id: row.fence for row in rows.values()}
-    ends = _settle(tx, [(rows[report.id], report) for report in reports if held.get(report.id) == report.fence])
-    done = [report for report in reports if held.get(report.id) != report.fence]
-    ends += [End(one.id, Status.SUCCESS, Reason.COMPLETED, not one.pauses) for one in done]
-    return [report.id for report in done] + foreign, ends
-
-
-def _settle_current(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
-    rows = {row.id: row for row in tx.records("held", Held, ids=[report.id for report in reports])}
-    stale, current, shared = [], [], []
+    rows: list[Held] = []
+    for statement, is_written in (("held", False), ("held_free", True)):
+        if ids := [report.id for report in reports if (report.written is not None) is is_written]:
+            rows += tx.records(statement, Held, ids=ids)
+    held = {row.id: row for row in rows}
+    stale, ends, current = [], [], []
     for report in reports:
-        row = rows.pop(report.id, None)
+        row = held.pop(report.id, None)
         if row is not None and row.fence == report.fence and worker in (None, row.worker):
             current.append((row, report))
-            if isinstance(report.outcome, Lost) and report.outcome.shared:
-                shared.append(row)
-        else:
-            stale.append(report.id)
+            continue
+        stale.append(report.id)
+        if row is None and report.written is not None:
+            ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses))
+    shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
         tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
-    return stale, _settle(tx, current)
+    return stale, _settle(tx, current) + ends
 
 
 def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
-    """What attempts have shown of their breakers. A stale one counts only if the job's own transaction ended it."""
+    """What attempts have shown of their services. A stale one counts only if the job's own transaction ended it."""
     relying = [report for report in reports if report.breakers]
     return [
         (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))
@@ -167,7 +158,7 @@ def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.
 
 
 def complete(tx: Tx, report: Finished) -> None:
-    """Ends one attempt in a transaction of its own job, or refuses: then that must not commit either."""
+    """Ends one attempt in a transaction of its job. Raises if the attempt is stale: the transaction must roll back."""
     if _finish(tx, [report]):
         raise LeaseLost(
             f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
@@ -195,7 +186,7 @@ def settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[End]:
 
 
 def _settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[End]:
-    """`settle` without what follows the ends."""
+    """`settle` without `after_end`."""
     if not attempts:
         return []
     batch, rules = _Batch(tx.now), _rules(tx, attempts)
@@ -288,7 +279,7 @@ def _never_began(row: Held, outcome: Outcome) -> bool:
 
 
 def _kind(outcome: Outcome) -> str:
-    """How an attempt that does not end its execution is called in the history."""
+    """The status in the history of an attempt that does not end its execution."""
     match outcome:
         case Snoozed():
             return "snoozed"

@@ -1,7 +1,7 @@
-"""Ticks become executions: in one transaction with the key of the tick and the cursor of its schedule.
+"""Ticks become executions, in one transaction with the key of the tick and the cursor of its schedule.
 
-Any node may do this for any schedule, and any number of them at once. A row that another node has is left to it, a tick
-that has its key in the ledger is not started again, and a schedule that was changed meanwhile is not moved.
+Any number of nodes may fire any schedules at the same time. Rows that another node has locked are skipped, a tick whose
+key is in the ledger is not started again, and the cursor of a schedule that was changed meanwhile is not moved.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.tick_policy import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, route, schedule
-from rota.ops.place import Batch, place
-from rota.ops.route import Route
+from rota.ops import ending, schedule
+from rota.ops.place import Batch, Origin, Route, find_route, place
 from rota.store.port import Tx
 
 MOST = 2000
+SCHEDULER = Origin(actor="schedule")
 UNREADABLE_S = 60
-"""How long a schedule is left alone that this node cannot read; by then another one may."""
+"""After how long a schedule that this node cannot read is due again: another node may be able to read it."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -56,7 +56,7 @@ class Fired(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What the executions of schedules that are alike have in common."""
+    """What schedules with the same spec have in common."""
 
     namespace: str
     app: str
@@ -75,7 +75,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Sequence[str]], most: int = MOST) -> Fired:
-    """Decides what is due in `shards`: pairs of a shard and how late a tick must be there before we take it."""
+    """Starts the due ticks of `shards`: pairs of a shard and how late a tick must be before this node takes it."""
     rows = _due(tx, [(shard, tx.now - patience) for shard, patience in shards], most)
     if not rows:
         return Fired(0, 0)
@@ -86,20 +86,22 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     begun = [
         Planned(next(ids), row.id, row.name, form, start) for row, form, decided in rounds for start in decided.starts
     ]
-    begun = _with_keys(
-        tx, _as_they_came(tx, begun), [(row.id, mark) for row, _, decided in rounds for mark in decided.marks]
-    )
+    marks = [(row.id, mark) for row, _, decided in rounds for mark in decided.marks]
+    begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), marks)
     start(tx, begun)
     _cancel_previous(tx, begun, {row.id: row.last_execution for row in rows})
-    _move(tx, rounds, begun)
+    if rounds:
+        newest = {one.schedule: one for one in begun}
+        moves = [_moved(tx.now, row, form, decided, newest.get(row.id)) for row, form, decided in rounds]
+        tx.run("move_schedules", rows=moves)
     if plans.unreadable:
-        # A newer version has made it, its zone is not known here, or its dates are none. Nobody else waits for that.
+        # Written by a newer version, in a time zone that is not known here, or with invalid dates. Others still fire.
         tx.run("postpone_schedules", ids=plans.unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
     return Fired(len(rows), len(begun))
 
 
 def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
-    """As many from each shard; and where few shards have many, all that go into one transaction."""
+    """The same number from each shard; if only a few shards have due schedules, more from those."""
     each = max(1, most // max(1, len(until)))
     rows = tx.records("due_schedules", Row, shards=until, most=most, each=each)
     if len(rows) < most // 2 and any(number >= each for number in Counter(row.shard for row in rows).values()):
@@ -108,16 +110,16 @@ def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
 
 
 class _Plans:
-    """What to do for each schedule that is due. Those that are alike, and stand alike, are decided once."""
+    """What to do for each due schedule. Schedules with the same spec and the same state are decided once."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
-        self._route = functools.cache(functools.partial(route.find, tx))
+        self._route = functools.cache(functools.partial(find_route, tx))
         self._known: dict[tuple[object, ...], tuple[Form, Round]] = {}
         self.unreadable: list[int] = []
 
     def of(self, row: Row, is_busy: bool) -> tuple[Form, Round] | None:
-        """None for one that this node cannot read."""
+        """None for a schedule that this node cannot read."""
         key = (row.spec, row.cursor, row.next_at, is_busy, row.held, row.app, row.namespace)
         if key not in self._known:
             try:
@@ -130,15 +132,15 @@ class _Plans:
     def _plan(self, row: Row, is_busy: bool) -> tuple[Form, Round]:
         spec = schedules.decode(row.spec)
         decided = _decide(self._tx, row, spec, is_busy)
-        # A limit of the queue is for callers, not for ticks.
-        where = self._route(row.namespace, row.app, spec.job, spec.queue) if decided.starts else None
-        if decided.starts and where is None:
+        # The depth limit of the queue is for callers, not for ticks.
+        route = self._route(row.namespace, row.app, spec.job, spec.queue) if decided.starts else None
+        if decided.starts and route is None:
             decided = _without_job(decided)
-        return Form(row.namespace, row.app, spec, where), decided
+        return Form(row.namespace, row.app, spec, route), decided
 
 
 def _without_job(decided: Round) -> Round:
-    """No worker has ever declared the job: that is said, and the schedule goes on."""
+    """No worker has ever declared the job: the ledger says so, and the schedule moves on."""
     marks = [Mark(start.at, start.at, 1, Outcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held]
     return msgspec.structs.replace(decided, starts=[], marks=[*decided.marks, *marks])
 
@@ -156,7 +158,7 @@ def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
 
 
 def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, Mark]]) -> list[Planned]:
-    """Those whose key was free; the ledger is written."""
+    """Writes the ledger. Returns the executions whose tick had no key yet, and those that were held."""
     held = [one for one in begun if one.start.was_held]
     if held:
         rows = [(one.schedule, one.start.at, one.start.outcome.value, one.id) for one in held]
@@ -167,8 +169,8 @@ def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, Mark]]) 
     return begun if taken is None else [one for one in begun if one.start.was_held or one.id in taken]
 
 
-def _as_they_came(tx: Tx, begun: list[Planned]) -> list[Planned]:
-    """What has waited for the run before was on time or caught up when it came, and still is."""
+def _with_outcomes_of_held(tx: Tx, begun: list[Planned]) -> list[Planned]:
+    """A tick that was held until the last run ended counts as on time or caught up, as it did when it came."""
     waited = [(one.schedule, one.start.at) for one in begun if one.start.was_held]
     if not waited:
         return begun
@@ -191,27 +193,27 @@ def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str |
     for one in begun:
         before = previous[one.schedule]
         if one.start.cancels_previous and before is not None:
-            with contextlib.suppress(UnknownExecution):  # It has ended and been pruned.
+            with contextlib.suppress(UnknownExecution):  # The last execution was pruned.
                 ending.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
         previous[one.schedule] = one.id
 
 
 def start(tx: Tx, planned: Sequence[Planned]) -> None:
-    """Places the executions: those whose jitter is over are ready, the others are scheduled."""
+    """Places the executions: scheduled until their jitter is over."""
     place(tx, [_batch(tx.now, one) for one in planned])
 
 
 def _batch(now: int, one: Planned) -> Batch:
-    spec, where, at = one.form.spec, one.form.route, one.start.at
-    assert where is not None, "only ticks of known jobs start"
+    spec, route, at = one.form.spec, one.form.route, one.start.at
+    assert route is not None, "only ticks of known jobs start"
     run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
     return Batch(
         {one.id: spec.arguments},
-        where,
-        "schedule",
+        route,
+        SCHEDULER,
         spec.priority,
         run_at,
-        # A backfill of the past lines up behind the work of today.
+        # Backfilled executions are ranked behind the work of today.
         ranked_at=now if one.start.outcome is Outcome.BACKFILLED else None,
         deadline=_deadline(now, spec, one.start, run_at),
         schedule=one.name,
@@ -221,21 +223,15 @@ def _batch(now: int, one: Planned) -> Batch:
 
 
 def _deadline(now: int, spec: Spec, start: Start, run_at: int) -> int | None:
-    """Until when it must have started. What comes late because somebody wants it so is due when it comes."""
+    """The start deadline. It counts from now for a tick that was caught up, backfilled or held."""
     if spec.start_within_s is None:
         return None
     is_on_time = start.outcome is Outcome.FIRED and not start.was_held
     return (run_at if is_on_time else max(run_at, now)) + round(spec.start_within_s * MICROSECONDS)
 
 
-def _move(tx: Tx, rounds: Sequence[tuple[Row, Form, Round]], begun: Sequence[Planned]) -> None:
-    newest = {one.schedule: one for one in begun}
-    if rounds:
-        rows = [_moved(tx.now, row, form, decided, newest.get(row.id)) for row, form, decided in rounds]
-        tx.run("move_schedules", rows=rows)
-
-
 def _moved(now: int, row: Row, form: Form, decided: Round, last: Planned | None) -> tuple[object, ...]:
+    """The new state of a schedule, as a row for `move_schedules`."""
     trigger = form.spec.trigger
     mark = max(decided.marks, key=attrgetter("until")) if decided.marks and last is None else None
     waits_for, next_at = None, decided.next_at
@@ -244,7 +240,7 @@ def _moved(now: int, row: Row, form: Form, decided: Round, last: Planned | None)
     if isinstance(trigger, After):
         waits_for = last.id if last else waits_for
         if last is None and waits_for is None and next_at is None and (decided.starts or decided.marks):
-            next_at = now + trigger.delay  # Nothing was started, so nothing will end.
+            next_at = now + trigger.delay  # No execution was started whose end would set the next tick.
     return (
         row.id,
         row.revision,

@@ -1,13 +1,13 @@
-"""Workers as the database knows them: joining, heartbeats, leaving, and what becomes of what they held.
+"""Workers in the database: joining, heartbeats, leaving, and what becomes of the executions that they held.
 
-The lease is on the worker's row. Whoever declares a worker dead does so in the transaction that gives its executions to
-others, so two leases on one execution never overlap. A lease that has run out may still be renewed as long as nobody
-has declared its worker dead: after an outage of the database the living go on.
+The lease is on the worker's row. A worker is declared dead in the transaction that returns its executions to the queue,
+so two leases on one execution never overlap. A lease that has run out can still be renewed until its worker is declared
+dead: after an outage of the database live workers continue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,19 +15,19 @@ from rota.domain import payload, requirement, suspicion
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
 from rota.domain.outcome import GivenBack, Lost
-from rota.domain.requirement import Offers
+from rota.domain.requirement import STANDS_STILL, Offers
 from rota.domain.status import Reason, Status
 from rota.ops import deploy, finish
 from rota.ops.audit import audit
 from rota.store.port import Tx, operation
 
 TO_DRAIN = "to drain"
-"""The state of a worker that somebody has asked to drain, and that does not know yet."""
-MOST_HELD = 1000
+"""The state of a worker that was asked to drain, until its supervisor reads it."""
+MOST_HELD = 100_000
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a worker is."""
+    """A worker that joins."""
 
     namespace: str
     app: str
@@ -37,7 +37,7 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     queues: list[str] | None
     jobs: list[str]
-    """The jobs that it can run; the row says so for those who look, claims do not read it."""
+    """The jobs that it can run, for `rota workers`. Claims do not read this column."""
     concurrency: int
     offers: Offers = Offers()
     supervisor: str = ""
@@ -49,7 +49,7 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """An execution that ended for good with the death of its worker."""
+    """An execution that ended as failed because its worker died."""
 
     id: str
     job: str
@@ -57,7 +57,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Death(msgspec.Struct, frozen=True):
-    """What dead workers held: how many executions, and those of them that are not started again."""
+    """How many executions dead workers held, and those of them that do not run again."""
 
     executions: int = 0
     failures: list[Failure] = []
@@ -77,19 +77,19 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
 
 @operation(is_urgent=True, is_repeatable=True)
 def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> dict[int, str]:
-    """Renews the leases of those that nobody has declared dead, and returns them with their state."""
+    """Renews the leases of the workers that were not declared dead, and returns these with their state."""
     return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s)))
 
 
 def drain(tx: Tx, worker: int) -> None:
-    """The worker claims no more; what it holds it may finish."""
+    """The worker claims no more, and may finish the executions that it holds."""
     tx.run("set_worker_state", worker=worker, state="draining")
 
 
 def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
-    """The worker claims no more from now on, finishes, and ends; its supervisor hears of it with its next heartbeat.
+    """The worker claims no more, finishes its executions and stops. Its supervisor reads that with the next heartbeat.
 
-    False if it does so already, or has stopped.
+    False if the worker drains already or has stopped.
     """
     if not tx.run("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
         return False
@@ -98,46 +98,41 @@ def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
 
 
 def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
-    """The worker stops by no fault of what it ran, in order or because its supervisor ended it.
+    """The worker stops, and none of its executions is to blame: it was drained, or its supervisor ended it.
 
-    What it still holds goes back at once: in order there is nothing, against all expectation.
+    Executions that it still holds return to the queue at once.
     """
     if tx.one("lock_worker", worker=worker) is None:
         return
-    for rows in _held(tx, worker):
-        finish.settle(tx, [(row, _report(row, GivenBack(reason))) for row in rows])
+    finish.settle(tx, [(row, _report(row, GivenBack(reason))) for row in _held(tx, worker)])
     tx.run("stop_worker", worker=worker, state="stopped")
 
 
 def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> Death:
-    """The worker is gone without a word: its executions are lost to it.
+    """The worker has died: its executions return to the queue, or end as failed after too many crashes.
 
-    One that it ran alone has crashed it. Of several, none is charged: they are suspects.
+    If it held one execution, that one is charged with the crash. If it held several, none is charged: all are suspects.
     """
     if tx.one("lock_worker", worker=worker) is None:
         return Death()
     tx.run("stop_worker", worker=worker, state="lost")
     held = _held(tx, worker)
-    count = sum(map(len, held))
-    error = payload.error("WorkerLost", cause)
-    failures: list[Failure] = []
-    for rows in held:
-        if count > 1:
-            tx.run("suspect", rows=suspicion.after_death(rows, whole_node=whole_node))
-        ends = finish.settle(tx, [(row, _report(row, Lost(error, shared=count > 1))) for row in rows])
-        if failed := [end.id for end in ends if end.status is Status.FAILED]:
-            failures += tx.records("failures", Failure, ids=failed)
-    return Death(count, failures)
+    outcome = Lost(payload.error("WorkerLost", cause), shared=len(held) > 1)
+    if outcome.shared:
+        tx.run("suspect", rows=suspicion.after_death(held, whole_node=whole_node))
+    ends = finish.settle(tx, [(row, _report(row, outcome)) for row in held])
+    failed = [end.id for end in ends if end.status is Status.FAILED]
+    return Death(len(held), tx.records("failures", Failure, ids=failed) if failed else [])
 
 
 def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Gives back what the worker does not know that it holds, because the reply to its claim was lost.
+    """Returns executions to the queue that the worker does not know it holds, because the reply to its claim was lost.
 
-    An attempt that the worker did not name becomes a suspect, because its claim may be on the way; a suspect that it
-    did not name again goes back. Returns the suspects for the next call, as (id, fence).
+    The first time that the worker does not name an attempt, the reply may still be on its way: the attempt becomes a
+    suspect. The second time it is given back. Returns the suspects for the next call, as (id, fence).
     """
     known, again = set(named), set(suspects)
-    held = tx.rows("attempts_of_worker", worker=worker, most=100 * MOST_HELD)
+    held = tx.rows("attempts_of_worker", worker=worker, most=MOST_HELD)
     unnamed = [(id, fence) for id, fence in held if id not in known]
     lost = [id for id, fence in unnamed if (id, fence) in again]
     gone = [row for row in tx.records("held", Held, ids=lost) if (row.id, row.fence) in again] if lost else []
@@ -145,9 +140,21 @@ def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tupl
     return [attempt for attempt in unnamed if attempt not in again]
 
 
-def _held(tx: Tx, worker: int) -> list[list[Held]]:
-    rows = tx.records("held_by_worker", Held, worker=worker, most=100 * MOST_HELD)
-    return [rows[start : start + MOST_HELD] for start in range(0, len(rows), MOST_HELD)]
+def tell_trouble(tx: Tx, worker: int, reasons: Mapping[str, str]) -> None:
+    """Records why the worker cannot start processes, by what the processes are for; without reasons, that it can."""
+    tx.run("set_trouble", worker=worker, trouble=msgspec.json.encode(reasons).decode() if reasons else None)
+
+
+def tell_standstill(tx: Tx, worker: int, why: str) -> None:
+    """Called by the supervisor of a worker process that does not run; with an empty `why` when it runs again."""
+    row = tx.one("trouble_of", worker=worker)
+    reasons = msgspec.json.decode(row[0], type=dict[str, str]) if row is not None and row[0] else {}
+    others = {what: reason for what, reason in reasons.items() if what != STANDS_STILL}
+    tell_trouble(tx, worker, {**others, STANDS_STILL: why} if why else others)
+
+
+def _held(tx: Tx, worker: int) -> list[Held]:
+    return tx.records("held_by_worker", Held, worker=worker, most=MOST_HELD)
 
 
 def _report(row: Held, outcome: GivenBack | Lost) -> finish.Finished:

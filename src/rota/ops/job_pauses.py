@@ -51,10 +51,10 @@ def held(tx: Tx) -> frozenset[str]:
 
 
 def count(tx: Tx, ended: Sequence[tuple[str, bool]]) -> None:
-    """After executions have ended, in that order, each with whether it has failed.
+    """Counts failures in a row, and pauses each job that has reached its `pause_after`.
 
-    Pauses jobs that want to be paused after so many failures in a row, and have them now. As long as none of theirs
-    fails this reads a row for each execution and writes none.
+    `ended` are executions in the order in which they ended, each with whether it has failed. As long as none fails this
+    reads a row for each execution and writes none.
     """
     jobs = {id: (where, failures) for id, *where, failures in tx.rows("jobs_that_pause", ids=[id for id, _ in ended])}
     ends: dict[tuple[str, str, str], list[bool]] = {}
@@ -77,7 +77,7 @@ def count(tx: Tx, ended: Sequence[tuple[str, bool]]) -> None:
 
 
 def _in_a_row(before: int, failed: Sequence[bool]) -> tuple[int, int]:
-    """The failures after the last success, and the most that there were without one in between."""
+    """The failures since the last success, and the longest run of failures on the way."""
     now = longest = before
     for has_failed in failed:
         now = now + 1 if has_failed else 0

@@ -1,4 +1,4 @@
-"""What attempts tell while they run, written down: lines of their logs, and how they stand."""
+"""Notes of attempts while they run: lines of their logs, and their state (progress and checkpoint)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rota.store.port import Tx, View
 
 
 def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State], worker: int | None = None) -> list[str]:
-    """Adds to logs and says how attempts stand. Returns the ids whose state is stale: that attempt runs no more.
+    """Writes log lines and states. Returns the ids whose state is stale, because that attempt no longer runs.
 
-    May be repeated with the very same pieces. Each is kept under the fence of its attempt, so one that comes late does
-    no harm. With `worker`, notes on attempts of other workers are ignored, and their states are stale.
+    Idempotent: each piece of a log is stored under the fence of its attempt and its line numbers. With `worker`, notes
+    on attempts of other workers are ignored, and their states are stale.
     """
     if pieces:
         if worker is None:
@@ -27,7 +27,7 @@ def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State], worker: int 
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of an execution that has started before: its checkpoint as JSON, and how suspicious it is."""
+    """What earlier attempts left for an execution: the checkpoint as JSON, and how suspicious the execution is."""
 
     id: str
     checkpoint: str | None
@@ -35,19 +35,15 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 def kept(view: View, ids: Sequence[str]) -> dict[str, Kept]:
-    """Of those of the executions of which there is anything."""
+    """By id, for those of the executions that have any."""
     return {row.id: row for row in view.records("kept", Kept, ids=list(ids))} if ids else {}
 
 
 def _merged(states: Sequence[State]) -> list[State]:
-    """One state for each attempt, in which what came later counts."""
+    """One state for each attempt, with the newest value of each field."""
     merged: dict[tuple[str, int], State] = {}
     for state in states:
-        before = merged.get((state.id, state.fence))
-        merged[state.id, state.fence] = state if before is None else _over(before, state)
+        before = merged.setdefault((state.id, state.fence), state)
+        told = {name: value for name, value in msgspec.structs.asdict(state).items() if value is not None}
+        merged[state.id, state.fence] = msgspec.structs.replace(before, **told)
     return list(merged.values())
-
-
-def _over(before: State, state: State) -> State:
-    told = {name: value for name, value in msgspec.structs.asdict(state).items() if value is not None}
-    return msgspec.structs.replace(before, **told)

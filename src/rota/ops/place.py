@@ -1,6 +1,6 @@
 """The one way in: `place` writes new executions, each with the row of its state.
 
-Enqueue, children, replays, ticks and backfills decide what to run and call `place`. It decides between ready,
+Enqueues, children, replays, ticks and backfills decide what to run and call `place`. It decides between ready,
 scheduled and waiting, computes the rank, and writes. The columns of `execution` that it fills are listed once, in
 `store/statements.py`.
 """
@@ -16,20 +16,43 @@ import msgspec
 from rota.domain.blocker import Kind
 from rota.domain.rank import Policy, rank
 from rota.ids import made_at
-from rota.ops.route import Route
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
-from rota.store.statements import PLACED
-
-_OF_ROUTE = ("namespace", "app", "job", "queue", "job_version", "lane")
-_OF_BATCH = ("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
-_OF_CALLER = tuple(column for column in PLACED if column not in (*_OF_ROUTE, *_OF_BATCH, "id", "arguments"))
-"""The columns in which batches that are written by one statement may not differ."""
-_of_route, _of_batch, _of_caller = attrgetter(*_OF_ROUTE), attrgetter(*_OF_BATCH), attrgetter(*_OF_CALLER)
-_asdict = msgspec.structs.asdict
 
 Blocker = tuple[Kind, str]
 """What an execution waits for: the kind, and the key within it."""
+
+
+class Route(msgspec.Struct, frozen=True):
+    """The columns of an execution that its job and its queue decide, and how the queue orders and limits them."""
+
+    namespace: str
+    app: str
+    job: str
+    queue: str
+    job_version: int = 0
+    lane: int = 0
+    policy: Policy = Policy.PRIORITY
+    max_depth: int | None = None
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of an execution that come from its caller as they are."""
+
+    actor: str = ""
+    key: str | None = None
+    parent: str | None = None
+    replay_of: str | None = None
+    tags: str | None = None
+    trace: str | None = None
+    headers: str | None = None
+    overrides: str | None = None
+
+
+_of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
+_of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
+_of_origin = attrgetter(*Origin.__struct_fields__)
+_asdict = msgspec.structs.asdict
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -38,22 +61,15 @@ class Batch(msgspec.Struct, frozen=True):
     items: dict[str, str]
     """The arguments of each execution as JSON text, by its id."""
     route: Route
-    actor: str
+    origin: Origin
     priority: int
     run_at: int
     ranked_at: int | None = None
     """The instant that decides the rank, if it is not `run_at`."""
     deadline: int | None = None
-    key: str | None = None
-    parent: str | None = None
-    replay_of: str | None = None
     schedule: str | None = None
     tick: int | None = None
     catch_up: int | None = None
-    tags: str | None = None
-    trace: str | None = None
-    headers: str | None = None
-    overrides: str | None = None
     blockers: tuple[Blocker, ...] = ()
     """While it has any, it waits; once they are released it is ready, whatever `run_at` says."""
 
@@ -61,6 +77,22 @@ class Batch(msgspec.Struct, frozen=True):
     def rank(self) -> int:
         ranked_at = self.run_at if self.ranked_at is None else self.ranked_at
         return rank(self.route.policy, ranked_at, self.priority)
+
+
+def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route | None:
+    """None if no process has declared the job. The first execution for a queue that no definition names adds it."""
+    where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
+    found = tx.one("route", **where)
+    if found is None:
+        known = tx.one("requirements_of", namespace=namespace, app=app, job=job)
+        if known is None:
+            return None
+        tx.run("add_queues", namespace=namespace, queues=[(queue,)])
+        tx.run("add_lanes", namespace=namespace, app=app, lanes=[(job, queue, known[0])])
+        found = tx.one("route", **where)
+        assert found is not None, "the lane was added in this transaction"
+    version, lane, policy, max_depth = found
+    return Route(namespace, app, job, queue, version, lane, Policy(policy), max_depth)
 
 
 def place(tx: Tx, batches: Sequence[Batch]) -> None:
@@ -125,15 +157,15 @@ def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
 
 
 def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
-    """One statement, unless the batches also differ in columns that belong to a caller, such as the parent."""
+    """One statement for all batches with the same origin."""
     groups: dict[tuple[Any, ...], list[Batch]] = {}
     for batch in batches:
-        groups.setdefault(_of_caller(batch), []).append(batch)
-    for values, group in groups.items():
+        groups.setdefault(_of_origin(batch.origin), []).append(batch)
+    for group in groups.values():
         rows = [(*item, *_of_route(one.route), *_of_batch(one)) for one in group for item in one.items.items()]
-        tx.run("place", rows=rows, **dict(zip(_OF_CALLER, values, strict=True)))
+        tx.run("place", rows=rows, **_asdict(group[0].origin))
 
 
 def _parameters(batch: Batch) -> dict[str, Any]:
     """More than the columns: a statement uses those that it names."""
-    return {**_asdict(batch), **_asdict(batch.route)}
+    return {**_asdict(batch.origin), **_asdict(batch), **_asdict(batch.route)}

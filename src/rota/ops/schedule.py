@@ -1,4 +1,4 @@
-"""Schedules as their owners see them: declared with the code, or made, changed, paused and removed at run time."""
+"""Schedules: declared with the code, or added, changed, paused and removed at run time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,13 @@ MOST_NOTE = 500
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True):
-    """A schedule as it stands."""
+    """A schedule and its state."""
 
     id: int
-    namespace: str
-    app: str
     name: str
-    job: str
     origin: str
     spec: str
-    revision: int
     cursor: int
-    next_at: int | None
-    last_execution: str | None
     held: str
     paused_at: int | None
 
@@ -44,7 +38,7 @@ class Known(msgspec.Struct, frozen=True, array_like=True):
 def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], actor: str = "worker") -> list[str]:
     """Makes the app's declared schedules those that its code has. Returns what was done, in words.
 
-    What was made at run time is not touched, unless the code now declares a schedule of that name.
+    Schedules that were added at run time stay, unless the code now declares a schedule of the same name.
     """
     known = {name: spec for _, name, spec in tx.rows("declared_schedules", namespace=namespace, app=app)}
     texts = {name: schedules.encode(spec) for name, spec in wanted}
@@ -54,11 +48,11 @@ def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]]
         _remove(tx, namespace, app, gone)
     if changed:
         _put(tx, namespace, app, changed, CODE)
-    done = [f"removed {name}" for name in gone]
-    done += [f"{'changed' if name in known else 'added'} {name}" for name, _ in changed]
-    for words in done:
-        audit(tx, namespace, actor, "schedule.declare", f"{app}.{words.split()[1]}", after={"what": words.split()[0]})
-    return done
+    done = [("removed", name) for name in gone]
+    done += [("changed" if name in known else "added", name) for name, _ in changed]
+    for what, name in done:
+        audit(tx, namespace, actor, "schedule.declare", f"{app}.{name}", after={"what": what})
+    return [f"{what} {name}" for what, name in done]
 
 
 def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> bool:
@@ -71,7 +65,7 @@ def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> 
         raise DefinitionError(
             f"schedule {name!r} is declared in the code of {app!r}: change it there, or choose a name"
         )
-    _refuse_what_is_over(spec, tx.now)
+    _refuse_if_over(spec, tx.now)
     if unset := unset_calendars(tx, namespace, [spec]):
         raise DefinitionError(f"calendars: there is no calendar {unset[0]!r}; set it with app.calendar() first")
     _put(tx, namespace, app, [(name, spec)], RUN_TIME)
@@ -80,7 +74,7 @@ def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> 
 
 
 def remove(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
-    """Ends a schedule; its ledger stays, and what it has started goes on. False if there is none."""
+    """Removes a schedule; its ledger and the executions that it has started stay. False if there is none."""
     known = _named(tx, namespace, app, name)
     if known is None:
         return False
@@ -90,7 +84,7 @@ def remove(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
 
 
 def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "") -> bool:
-    """No more ticks until it is resumed; False if it was paused already."""
+    """Starts no more ticks of the schedule until it is resumed; False if it was paused already."""
     found = known(tx, namespace, app, name)
     if found.paused_at is not None:
         return False
@@ -101,7 +95,7 @@ def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "
 
 
 def resume(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
-    """Goes on from now. What would have come meanwhile is in the ledger as paused."""
+    """Starts ticks again from now on; the ledger has those since the pause as paused. False if it was not paused."""
     found = known(tx, namespace, app, name)
     if found.paused_at is None:
         return False
@@ -124,13 +118,13 @@ def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: 
 
 
 def unset_calendars(tx: Tx, namespace: str, specs: Iterable[Spec]) -> list[str]:
-    """Those that the schedules are to heed, and that nobody has set: no date is left out for them."""
+    """The calendars that the schedules name and that are not set: no date is left out for them."""
     wanted = sorted({name for spec in specs for name in spec.calendars})
     return [name for name in wanted if tx.one("calendar_days", namespace=namespace, name=name) is None]
 
 
 def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
-    """Every date that the schedule leaves out."""
+    """All dates on which the schedule does not fire."""
     found = schedules.days(spec.excluded)
     for name in spec.calendars:
         known = tx.recent("calendar_days", 1.0, namespace=namespace, name=name)
@@ -140,21 +134,21 @@ def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
 
 
 def record(tx: Tx, marks: Sequence[tuple[int, Mark]]) -> None:
-    """Writes to the ledger of each schedule what did not start anything."""
+    """Writes ticks that started nothing to the ledger, each with the id of its schedule."""
     if marks:
         rows = [(schedule, mark.at, mark.until, mark.count, mark.outcome.value) for schedule, mark in marks]
         tx.run("add_marks", rows=rows)
 
 
 def first_at(spec: Spec, now: int) -> int | None:
-    """When a schedule that begins now is due. One with a fixed delay begins at once."""
+    """When a schedule that begins now is first due. One with a fixed delay is due at once."""
     if isinstance(spec.trigger, After):
         return max(now, spec.start or now)
     return tick_policy.next_at(spec, now)
 
 
-def _refuse_what_is_over(spec: Spec, now: int) -> None:
-    """What code declares may be over, for it stays in the code; who makes a schedule now means something to come."""
+def _refuse_if_over(spec: Spec, now: int) -> None:
+    """For schedules that are added at run time. Those in code may be over: they stay in the code."""
     if first_at(spec, now) is not None and (spec.end is None or spec.end >= now):
         return
     if isinstance(spec.trigger, At) and (spec.end is None or max(spec.trigger.instants) <= spec.end):
@@ -184,9 +178,9 @@ def _remove(tx: Tx, namespace: str, app: str, names: Sequence[str]) -> None:
 
 
 def _close(tx: Tx, known: Known) -> int:
-    """Writes down what becomes of the ticks that are still open, and returns up to when all are decided now.
+    """Writes the outcome of all open ticks to the ledger, and returns the instant up to which all are decided now.
 
-    What nobody has decided yet will not start any more, nor will what waits for the run before to end.
+    Ticks that are not decided yet will not start any more, nor will those that wait for the end of the last run.
     """
     now = max(tx.now, known.cursor)
     outcome = Outcome.MISSED if known.paused_at is None else Outcome.PAUSED

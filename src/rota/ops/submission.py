@@ -8,6 +8,7 @@ from rota.domain import payload, unique
 from rota.domain.errors import ArgumentsError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.unique import Unique
+from rota.ops.place import Origin
 
 MOST_ITEMS = 50_000
 """One submission is one transaction, and on SQLite no other process can write while it lasts."""
@@ -15,27 +16,19 @@ MOST_BYTES = 64 * 1024 * 1024
 """The same for the arguments of all items together."""
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class Header(Origin, frozen=True, kw_only=True):
     """What all items of a submission share."""
 
     namespace: str
     app: str
     job: str
     queue: str
-    actor: str = ""
     priority: int = 0
     delay_s: float = 0.0
     at: int | None = None
     start_by: int | None = None
     start_within_s: float | None = None
-    key: str | None = None
     unique: Unique | None = None
-    parent: str | None = None
-    replay_of: str | None = None
-    tags: str | None = None
-    trace: str | None = None
-    headers: str | None = None
-    overrides: str | None = None
 
     @property
     def is_keyed(self) -> bool:

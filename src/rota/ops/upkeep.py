@@ -1,4 +1,4 @@
-"""Chores that any node may do at any time: promote what is due, expire what came too late, rescue the dead's work."""
+"""Chores that any node may do: promoting due executions, expiring late ones, rescuing those of dead workers."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class _Due(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Chores(msgspec.Struct, frozen=True, array_like=True):
-    """What there is to do, as far as a look can tell. Times are those of the next scheduled row and deadline."""
+    """Which chores are due. `next_due_at` is the time of the next scheduled row."""
 
     now: int
     next_due_at: int | None
     next_deadline: int | None
     dead_workers: bool
     next_tick_at: int | None = None
-    """When a schedule wants us: for those that others look after, a little after it is due."""
+    """When the next schedule is due for this node; for shards of other nodes, a little after it is due."""
     has_followers: bool = False
     has_lifted: bool = False
     """Whether executions wait to be released from a blocker that has ended."""
     workers: int = 0
     places: list[int] = []
-    """How many workers there are, and which ones among them are ours, counted from the oldest."""
+    """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
     ready: dict[int, int] = {}
-    """For each lane of the node's own that has work, the lowest rank in it."""
+    """For each lane that the node serves and that has ready rows, the lowest rank."""
 
 
 @operation(is_repeatable=True)
@@ -58,9 +58,9 @@ def look(
 ) -> Chores:
     """A cheap read that says whether any chore needs a transaction, and what is ready in the queues that are `served`.
 
-    Of every job, because the processes of one node may be of different releases and have different jobs.
+    It reads the lanes of all jobs: the processes of one node may be of different releases and have different jobs.
 
-    `shards` are those of the schedules, each with the time for which its ticks are left to others.
+    `shards` are those of the schedules, each with how late a tick must be before this node takes it.
     """
     found = view.one(
         "look",
@@ -72,22 +72,14 @@ def look(
     )
     assert found is not None, "a statement without FROM has one row"
     now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, workers, places, ready = found
-    return Chores(
-        now,
-        next_due_at,
-        next_deadline,
-        bool(dead),
-        next_tick_at,
-        bool(has_followers),
-        bool(has_lifted),
-        workers,
-        sorted(msgspec.json.decode(places, type=list[int])) if places else [],
-        dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {},
-    )
+    flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted))
+    positions = sorted(msgspec.json.decode(places, type=list[int])) if places else []
+    lanes = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
+    return Chores(now, next_due_at, next_deadline, *flags, workers, positions, lanes)
 
 
 def promote(tx: Tx) -> int:
-    """Moves what is due from scheduled to ready, ranked by the instant at which it became due."""
+    """Moves due executions from scheduled to ready, ranked by the instant at which they became due."""
     due = tx.records("due", _Due, most=MOST)
     if due:
         rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
@@ -97,28 +89,28 @@ def promote(tx: Tx) -> int:
 
 
 def expire(tx: Tx) -> int:
-    """Ends as skipped what has not started by its start deadline."""
+    """Ends executions as skipped that have not started by their start deadline."""
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
     ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
-    # An execution that moved from one table to another during the look is still pending: its reminder stays.
+    # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
     return len(ids) - len(left)
 
 
 def _late(tx: Tx, ids: list[str]) -> list[str]:
-    """Those that never started and whose deadline has passed. A debounce may have moved it since the reminder."""
+    """Those that never started and whose deadline has passed. A debounce may have moved it behind the `expiry` row."""
     pending = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
     return [row[0] for row in tx.rows("past_deadline", ids=pending)] if pending else []
 
 
 def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequence[int] = ()) -> Death:
-    """Declares dead the workers whose lease had run out when the caller looked, and gives their executions to others.
+    """Declares workers dead whose lease had run out at `looked_at`, and returns their executions to the queue.
 
-    Does nothing if the clock has left the time at which the caller looked: after a jump every lease looks over. The
-    caller spares its own: it knows better why they end, and says so itself.
+    Does nothing if `looked_at` is far from now: after a jump of the clock every lease seems to have run out. `spared`
+    are the caller's own workers: it knows why they end, and reports it itself.
     """
     lease = round(lease_s * MICROSECONDS)
     if looked_at is not None and not 0 <= tx.now - looked_at <= lease // 2:

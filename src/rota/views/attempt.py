@@ -1,4 +1,4 @@
-"""An attempt of an execution, with what its process cost."""
+"""An attempt of an execution, with the resources that its process used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from rota.domain import usage
 from rota.store.reader import AttemptRow
-from rota.views.shape import Shape, moment, shaped
+from rota.views.shape import Shape, shaped
 from rota.views.stored_json import decoded
 
 
@@ -23,7 +23,7 @@ class Usage(Shape, frozen=True):
 
 
 class Attempt(Shape, frozen=True):
-    """Numbered from 1. An execution that ended without a start has one without `startedAt`."""
+    """Numbered from 1. An execution that ended without a start has one attempt without `startedAt`."""
 
     attempt: int
     status: str
@@ -43,7 +43,7 @@ def attempt(row: AttemptRow, stored_usage: str | None) -> Attempt:
         row,
         attempt=row.fence,
         is_final=bool(row.final),
-        completed_at=moment(row.finished_at),
+        completed_at=row.finished_at,
         result=decoded(row.result),
         error=decoded(row.error),
         usage=None if stored_usage is None else _usage(stored_usage),

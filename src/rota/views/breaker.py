@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.domain.breaker import Circuit
 from rota.ops.breakers import circuits
 from rota.store.port import View
-from rota.views.shape import Shape, moment_or_none, shaped
+from rota.views.shape import Shape, shaped
 
 
 class Breaker(Shape, frozen=True):
@@ -22,9 +21,7 @@ class Breaker(Shape, frozen=True):
 
 def breakers(view: View, namespace: str) -> list[Breaker]:
     """Those that have seen a failure."""
-    return [_breaker(circuit) for circuit in circuits(view, namespace)]
-
-
-def _breaker(circuit: Circuit) -> Breaker:
-    state = "closed" if circuit.opened_at is None else "open"
-    return shaped(Breaker, circuit, state=state, next_try_at=moment_or_none(circuit.retry_at))
+    return [
+        shaped(Breaker, one, state="closed" if one.opened_at is None else "open", next_try_at=one.retry_at)
+        for one in circuits(view, namespace)
+    ]

@@ -12,7 +12,7 @@ from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.views import lookup
-from rota.views.shape import Page, Shape, moment, page, shaped
+from rota.views.shape import Page, Shape, page, shaped
 from rota.views.stored_json import decoded, error_text
 
 PAGE = 500
@@ -64,7 +64,7 @@ def _dead_letter(row: reader.DeadRow) -> DeadLetter:
         DeadLetter,
         row,
         execution_id=row.id,
-        completed_at=moment(row.failed_at),
+        completed_at=row.failed_at,
         error_message=error_text(error),
         error=error,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.store.deploys import DeployRow, all_deploys
+from rota.store.deploys import all_deploys
 from rota.store.port import View
-from rota.views.shape import Shape, moment, shaped
+from rota.views.shape import Shape, shaped
 
 
 class Deploy(Shape, frozen=True):
@@ -25,16 +25,15 @@ class Deploy(Shape, frozen=True):
 
 def deploys(view: View, namespace: str) -> list[Deploy]:
     """By app, the one with the highest precedence first."""
-    return [_deploy(row) for row in all_deploys(view, namespace)]
-
-
-def _deploy(row: DeployRow) -> Deploy:
-    return shaped(
-        Deploy,
-        row,
-        deploy=row.number,
-        jobs=len(row.declared.jobs),
-        schedules=len(row.declared.schedules),
-        first_seen_at=moment(row.created_at),
-        last_started_at=moment(row.declared_at),
-    )
+    return [
+        shaped(
+            Deploy,
+            row,
+            deploy=row.number,
+            jobs=len(row.declared.jobs),
+            schedules=len(row.declared.schedules),
+            first_seen_at=row.created_at,
+            last_started_at=row.declared_at,
+        )
+        for row in all_deploys(view, namespace)
+    ]

@@ -14,7 +14,7 @@ from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
 from rota.views.attempt import Attempt, attempt
 from rota.views.progress import ProgressDetail, percent, progress_detail
-from rota.views.shape import Page, Shape, moment, moment_or_none, page, seconds, shaped
+from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.stored_json import decoded, error_text
 from rota.views.why import Why, why
 
@@ -118,7 +118,6 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         progress=percent(told, row.status),
         progress_detail=told,
         why=why(view, namespace, id),
-        tick=moment_or_none(row.tick),
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
         headers=decoded(row.headers),
@@ -146,11 +145,11 @@ def _members(row: ExecutionRow) -> dict[str, Any]:
         "attempt_count": row.attempts,
         "error_message": error_text(decoded(row.error)),
         "worker_id": None if row.worker_id is None else str(row.worker_id),
-        "run_at": moment(row.run_at if row.due_at is None else row.due_at),
-        "start_by": moment_or_none(row.deadline),
-        "completed_at": moment_or_none(row.finished_at),
-        "cancel_requested_at": moment_or_none(row.cancel_at),
-        "last_heartbeat": moment_or_none(row.heartbeat_at) if row.status is Status.RUNNING else None,
+        "run_at": row.run_at if row.due_at is None else row.due_at,
+        "start_by": row.deadline,
+        "completed_at": row.finished_at,
+        "cancel_requested_at": row.cancel_at,
+        "last_heartbeat": row.heartbeat_at if row.status is Status.RUNNING else None,
         "tags": decoded(row.tags),
         "actor": row.actor or None,
         "parent_id": row.parent,

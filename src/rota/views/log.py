@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.domain.note import Line
 from rota.domain.status import TERMINAL, Status
 from rota.store import notes
 from rota.store.port import View
-from rota.views.shape import Shape, moment
+from rota.views.shape import Shape, shaped
 
 PAGE = 1000
 Position = tuple[int, int]
@@ -41,13 +40,10 @@ def log(view: View, namespace: str, id: str, after: Position, attempt: int | Non
     """Up to `PAGE` lines behind `after`."""
     status, fence = notes.progress(view, namespace, id)
     found = notes.lines(view, namespace, id, after, PAGE, attempt, stream)
-    return Log(lines=[_line(line) for line in found], is_over=status in TERMINAL or _is_past(attempt, status, fence))
+    lines = [shaped(LogLine, line, attempt=line.fence, line=line.number) for line in found]
+    return Log(lines=lines, is_over=status in TERMINAL or _is_past(attempt, status, fence))
 
 
 def _is_past(attempt: int | None, status: Status, fence: int) -> bool:
     """Whether the wanted attempt is over, though others may follow."""
     return attempt is not None and (fence > attempt or (fence == attempt and status is not Status.RUNNING))
-
-
-def _line(line: Line) -> LogLine:
-    return LogLine(attempt=line.fence, line=line.number, at=moment(line.at), stream=line.stream, text=line.text)

@@ -1,4 +1,4 @@
-"""How far an execution says that it is."""
+"""The progress that an execution has reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rota.domain.note import State
 from rota.domain.status import Status
-from rota.views.shape import Shape, moment, shaped
+from rota.views.shape import Shape, shaped
 from rota.views.stored_json import decoded
 
 
@@ -31,7 +31,6 @@ def progress_detail(told: State | None) -> ProgressDetail | None:
         told,
         done=_finite(told.done),
         total=_finite(told.total),
-        at=moment(told.at),
         attempt=told.fence,
         checkpoint=decoded(told.checkpoint),
     )

@@ -1,4 +1,4 @@
-"""A schedule: when it fires, in words and as it was declared, and what became of its last tick."""
+"""A schedule: when it fires, in words and as it was declared, and the outcome of its last tick."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.domain.trigger import After, At, Cron, Every
 from rota.store import reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
-from rota.views.shape import Page, Paused, Shape, moment, moment_or_none, page, paused, rfc3339, seconds, shaped
+from rota.views.shape import Page, Paused, Shape, moment, page, paused, rfc3339, seconds, shaped
 from rota.views.stored_json import decoded
 
 OVERDUE_S = 10
@@ -36,7 +36,7 @@ class LastTick(Shape, frozen=True):
 
 
 class Schedule(Shape, frozen=True):
-    """A schedule and how it stands. `nextAt` is null if it is paused, over, or waits for its last execution.
+    """A schedule and its state. `nextAt` is null if it is paused, over, or waits for its last execution.
 
     From `cron` on its options, named as `@app.job(…)` names them; durations are seconds.
     """
@@ -135,7 +135,7 @@ def _schedule(view: View, row: ScheduleRow) -> Schedule:
         paused=paused(row),
         last_tick=_last_tick(view, row),
         held=[moment(at) for at in _held.decode(row.held)],
-        decided_until=moment(row.cursor),
+        decided_until=row.cursor,
         arguments=decoded(spec.arguments),
         queue=spec.queue,
         priority=spec.priority,
@@ -156,8 +156,8 @@ def _when(spec: Spec) -> dict[str, Any]:
         "dst_gap": cron.gap if cron else None,
         "dst_overlap": cron.repeat if cron else None,
         "tz": spec.tz,
-        "start": moment_or_none(spec.start),
-        "end": moment_or_none(spec.end),
+        "start": spec.start,
+        "end": spec.end,
         "exclude": list(spec.excluded),
         "calendars": list(spec.calendars),
         "catch_up": _catch_up(spec),

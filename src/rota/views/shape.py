@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from functools import cache
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
@@ -54,16 +55,23 @@ def page(items: Sequence[T], limit: int) -> Page[T]:
 
 
 def shaped(kind: type[S], row: object, **members: Any) -> S:
-    """Members that are not given have the value that the row has under their name; instants become datetimes."""
+    """Members that are not given have the value of the row's attribute of that name. Instants become datetimes."""
     for name in kind.__struct_fields__:
         if name not in members:
-            value = getattr(row, name)
-            members[name] = moment_or_none(value) if name.endswith("_at") else value
+            members[name] = getattr(row, name)
+        if name in _datetimes(kind):
+            members[name] = moment_or_none(members[name])
     return kind(**members)
 
 
+@cache
+def _datetimes(kind: type[Shape]) -> frozenset[str]:
+    hints = get_type_hints(kind)
+    return frozenset(name for name, hint in hints.items() if hint in (datetime, datetime | None))
+
+
 def moment(instant: int) -> datetime:
-    """An instant of the store. One that no calendar has is shown as the first or the last that it has."""
+    """An instant of the store as a datetime; the first or last datetime if it is beyond what a datetime can hold."""
     try:
         return _EPOCH + timedelta(microseconds=instant)
     except OverflowError:

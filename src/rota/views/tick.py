@@ -1,4 +1,4 @@
-"""The ledger of a schedule: what became of every tick."""
+"""The ledger of a schedule: the outcome of every tick."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from rota.store import schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import TickRow
-from rota.views.shape import Shape, moment, shaped
+from rota.views.shape import Shape, shaped
 
 PAGE, MOST_ROWS = 10_000, 1_000_000
 
@@ -56,7 +56,7 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
             continue
         shown_rows += 1
         if shown_rows <= limit:
-            shown.append(_tick(row))
+            shown.append(shaped(Tick, row, execution_id=row.execution, schedule_id=str(row.schedule)))
     return Ledger(
         items=shown,
         has_more=shown_rows > limit,
@@ -73,11 +73,6 @@ def _rows(view: View, namespace: str, app: str, name: str, low: int, high: int) 
         yield from (tick for tick in page if tick.at < high or tick.schedule not in seen)
         if len(page) < PAGE:
             return
-        # Schedules of one name, removed and made again, may have ticks of one instant on both pages.
+        # A schedule that was removed and added again is two, and both may have ticks of the instant between two pages.
         seen = {tick.schedule for tick in page if tick.at == page[-1].at} | (seen if page[-1].at == high else set())
         high = page[-1].at
-
-
-def _tick(row: TickRow) -> Tick:
-    at, until = moment(row.at), moment(row.until)
-    return shaped(Tick, row, at=at, until=until, execution_id=row.execution, schedule_id=str(row.schedule))

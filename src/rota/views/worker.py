@@ -12,7 +12,7 @@ from rota.domain import requirement
 from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import WorkerRow
-from rota.views.shape import Shape, moment, shaped
+from rota.views.shape import Shape, shaped
 from rota.views.stored_json import decoded
 
 NEVER = 2**62
@@ -73,6 +73,5 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         trouble=decoded(row.trouble),
         supervisor=row.supervisor or None,
         processes=Processes(live=live[row.supervisor], least=row.least, most=row.most) if row.supervisor else None,
-        last_heartbeat=moment(row.heartbeat_at),
-        lease_until=moment(row.lease_until),
+        last_heartbeat=row.heartbeat_at,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import PENDING, TERMINAL, Status
 from rota.domain.unique import OnConflict, Scope, Unique
-from rota.ops.admission import DEPTH_AGE_S
+from rota.ops.enqueue import DEPTH_AGE_S
 from rota.ops.submission import Accepted, Header, Item
 from tests.simulation.history import History, Operation, Submission
 from tests.simulation.ledger import Ledger, changes, replay

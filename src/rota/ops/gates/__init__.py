@@ -1,9 +1,9 @@
-"""Gates: what a claim may not take, each in a file of its own.
+"""Gates keep a claim from taking executions that may not start, each in a file of its own.
 
-A lane gate looks at lanes before anything is taken from them, and bounds how many executions may be taken. A row gate
-looks at the executions that were taken, and puts those back that may not start. `ops/claim.py` has the two lists: a new
-limit is a new file here and an entry there.
+A lane gate runs before the claim takes rows from a group of lanes, and bounds how many it may take. A row gate runs on
+the executions that were taken, and moves those away that may not start. `ops/claim.py` has the two lists: a new limit
+is a new file here and an entry there.
 
-Three conditions are part of the statements that find lanes, because they spare reading them: the worker has the job, it
-serves the queue, and the queue is not paused.
+Three conditions are part of the statements that find lanes, so that other lanes are not read: the worker has the job,
+it serves the queue, and the queue is not paused.
 """

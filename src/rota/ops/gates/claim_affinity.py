@@ -14,7 +14,7 @@ from rota.store.port import Row
 Key = tuple[str, str, str]
 """A namespace, an app, and an argument with its value."""
 WINDOW = 200
-"""So many executions from the front of a lane are looked at. Those behind them wait no longer than they may."""
+"""How many executions from the front of a lane are read. Those behind them follow once these are taken."""
 
 
 def claim_affinity(claiming: Claiming, group: Group) -> None:
@@ -23,7 +23,7 @@ def claim_affinity(claiming: Claiming, group: Group) -> None:
 
 
 def _keys(claiming: Claiming) -> set[Key]:
-    """The keys of the executions that are taken, which this claim keeps at its end."""
+    """A set for the keys of the executions that are taken; the claim stores them at its end."""
     keys: set[Key] = set()
     claiming.at_end.append(partial(_keep, claiming, keys))
     return keys
@@ -49,7 +49,7 @@ def _choose(claiming: Claiming, group: Group, keys: set[Key], lane: int, highest
 
 
 def _keep(claiming: Claiming, keys: set[Key], started: Sequence[Claim]) -> None:
-    """From now on these are preferably run by this worker. In order, to avoid a deadlock between two claims."""
+    """Stores that executions with these keys prefer this worker. Sorted, to avoid a deadlock between two claims."""
     if keys:
         claiming.tx.run("keep_affinity", keys=sorted(keys), worker=claiming.worker)
 

@@ -1,4 +1,4 @@
-"""What gates see of a claim: the claim itself, and lanes in groups with the same needs."""
+"""A claim as its gates see it, with the lanes in groups of the same needs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Claiming:
         self.room = room
         """For how many more jobs the worker has processes."""
         self.offers = ""
-        """What the worker has: pools, tags and resources."""
+        """The pools, tags and resources of the worker."""
         self.groups: list[Group] = []
         self.at_end: list[Callable[[Sequence[Claim]], None]] = []
         """Called with the executions that start, after all row gates."""
         self.left_some = False
         """Whether an execution was left for the worker that it prefers."""
         self._known: dict[str, Any] = {}
+
+    def lanes_that_fit(self) -> frozenset[int]:
+        return frozenset(lane for group in self.groups if group.fits for lane in group.lanes)
 
     def once(self, key: str, read: Callable[[], T]) -> T:
         """What `read` returns, read once for the whole claim."""
@@ -52,7 +55,7 @@ class Group:
         self.heads: dict[int, Head] = {}
         """The lanes that have work."""
         self.starts = starts
-        """Behind which place the heads were read."""
+        """The rank and id behind which the heads were read."""
         self.depth = depth
         self.fits = True
         """Whether the worker could take these executions if it ran nothing else."""
@@ -62,7 +65,7 @@ class Group:
         self.permit: Callable[[], bool] | None = None
         """Asked once, just before executions are taken; False if none may be."""
         self.choose: Callable[[int, int, int], list[Row]] | None = None
-        """Takes from a lane, up to a rank, so many rows: instead of taking the first."""
+        """Called with a lane, the highest rank and the most rows; takes rows of its choice instead of the first."""
 
     @property
     def head(self) -> int:

@@ -29,7 +29,7 @@ UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at 
 -- name: history_page
 -- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace
 -- and is no dead letter.
-SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+SELECT x.id, x.deadline,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
@@ -39,7 +39,7 @@ ORDER BY x.id
 
 -- name: strays_page @postgres
 -- The same for the default partition.
-SELECT x.id, x.deadline, coalesce(f.fence, 0) AS fence,
+SELECT x.id, x.deadline,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
@@ -72,13 +72,6 @@ JOIN schedule s ON s.name = x.schedule AND s.app = x.app AND s.namespace = x.nam
 WHERE PRUNED(x, f) AND x.schedule IS NOT NULL
   AND tick.schedule = s.id AND tick.at = x.tick AND tick.execution = x.id
 
--- name: lines_in_history
--- The number of log lines of each execution, in the order of the ids, within the first `most` pieces of all.
-SELECT l.id, sum(l.last - l.first + 1) FROM (
-    SELECT id, first, last FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
-    ORDER BY id LIMIT :most) l
-GROUP BY l.id ORDER BY l.id
-
 -- name: drop_history
 DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM note WHERE id AMONG(:ids, uuid);
@@ -94,18 +87,6 @@ DELETE FROM expiry e WHERE e.id >= :low AND e.id < :high
 
 -- name: executions_between @postgres
 SELECT count(*) FROM execution WHERE id >= :low AND id < :high
-
--- name: shorten_history
-DELETE FROM finished WHERE id = :id AND final = 0 AND fence IN (
-    SELECT fence FROM finished WHERE id = :id AND final = 0 ORDER BY fence LIMIT :most)
-
--- name: shorten_log
--- Deletes the first pieces, up to `most` lines.
-DELETE FROM log WHERE id = :id AND (fence, last) IN (
-    SELECT l.fence, l.last FROM (
-        SELECT fence, last, first, sum(last - first + 1) OVER (ORDER BY fence, last) AS lines FROM log
-        WHERE id = :id ORDER BY fence, last LIMIT :most) l
-    WHERE l.lines - (l.last - l.first + 1) < :most)
 
 -- name: forget_expiries @sqlite
 DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)
@@ -134,21 +115,17 @@ USING EACH(:rows, namespace text, app text, job text, kind text, key text, holde
 WHERE k.namespace = e.namespace AND k.app = e.app AND k.job = e.job AND k.kind = e.kind AND k.key = e.key
   AND k.holder = e.holder
 
--- name: old_workers
--- Workers that a dead letter refers to are kept.
-SELECT w.id FROM worker w
-WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
-  AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)
-ORDER BY w.id LIMIT :most
-
 -- name: drop_workers
-DELETE FROM worker WHERE id AMONG(:ids, bigint) AND stopped_at < :bound
-
--- name: audit_page
-SELECT id, at FROM audit ORDER BY id LIMIT :most
+-- A worker that a dead letter names is kept with the dead letter.
+DELETE FROM worker WHERE id IN (
+    SELECT w.id FROM worker w
+    WHERE w.stopped_at < :bound AND NOT EXISTS (SELECT 1 FROM running r WHERE r.worker = w.id)
+      AND w.id NOT IN (SELECT f.worker FROM dead d CROSS JOIN finished f ON f.id = d.id WHERE f.worker IS NOT NULL)
+    ORDER BY w.id LIMIT :most)
 
 -- name: drop_audit
-DELETE FROM audit WHERE id AMONG(:ids, bigint)
+-- Only the first rows are looked at: they are the oldest.
+DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY a.id LIMIT :most)
 
 -- name: oldest
 SELECT id, created_at FROM execution ORDER BY id LIMIT 1

@@ -66,12 +66,9 @@ UPDATE hand SET next_at = :now + coalesce(delay, 0), waits_for = NULL
 WHERE waits_for AMONG(:ids, uuid)
 RETURNING next_at
 
--- name: followers_end
-SELECT waits_for FROM hand WHERE waits_for > :after ORDER BY waits_for LIMIT 1 OFFSET :most
-
 -- name: forgotten_followers
 SELECT s.waits_for FROM hand s
-WHERE s.waits_for > :after AND s.waits_for <= :last
+WHERE s.waits_for IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM running u WHERE u.id = s.waits_for)
   AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = s.waits_for)
   AND NOT EXISTS (SELECT 1 FROM scheduled d WHERE d.id = s.waits_for)
@@ -83,8 +80,7 @@ SELECT id, name, spec FROM schedule
 WHERE namespace = :namespace AND app = :app AND origin = 'code' AND removed_at IS NULL ORDER BY name FOR UPDATE
 
 -- name: schedules_named
-SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, s.revision, h.cursor, h.next_at, h.last_execution,
-       h.held, s.paused_at
+SELECT s.id, s.name, s.origin, s.spec, h.cursor, h.held, s.paused_at
 FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.namespace = :namespace AND s.app = :app AND s.name AMONG(:names, text) AND s.removed_at IS NULL
 ORDER BY s.name FOR UPDATE
