@@ -64,10 +64,10 @@ def upcoming(
     rota next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00Z
     """
     from rota.domain import ticks, trigger, wording
-    from rota.domain.ticks import Gap, Overlap
+    from rota.domain.ticks import Gap, Repeat
 
     params.check_year("--from", start)
-    wanted = trigger.Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
+    wanted = trigger.Cron(expression, tz, Gap(dst_gap), Repeat(dst_overlap), job)
     trigger.check(wanted)
     after = (SystemClock().now() if start is None else round(start.timestamp() * MICROSECONDS)) // MICROSECONDS
     every = ticks.ticks(*trigger.parts(wanted), after, wanted.repeat)

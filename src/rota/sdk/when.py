@@ -12,8 +12,8 @@ from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition
-from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, Busy, CatchUp, Spec
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, CatchUp, Overlap, Spec
+from rota.domain.ticks import Gap, Repeat
 from rota.domain.trigger import MOST_INSTANTS, After, At, Cron, Every, Trigger
 from rota.sdk.options import instant
 
@@ -71,7 +71,7 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         catch_up=catch_up,
         catch_up_most=most,
         window_s=None if window is None else positive_seconds(window, "window"),
-        overlap=Busy(_one_of(when.get("overlap", Busy.SKIP.value), Busy, "overlap")),
+        overlap=Overlap(_one_of(when.get("overlap", Overlap.SKIP.value), Overlap, "overlap")),
         jitter_s=seconds(when.get("jitter", 0), "jitter"),
         start_within_s=definition.start_within_s,
     )
@@ -113,11 +113,11 @@ def _crons(when: When, seed: str) -> list[Trigger]:
     if not texts:
         raise DefinitionError("cron: there is no expression in the list")
     gap = Gap(_one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap"))
-    repeat = Overlap(_one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap"))
+    repeat = Repeat(_one_of(when.get("dst_overlap", Repeat.FIRST.value), Repeat, "dst_overlap"))
     return [_cron(text, when.get("tz", "UTC"), gap, repeat, seed) for text in texts]
 
 
-def _cron(text: str, tz: str, gap: Gap, repeat: Overlap, seed: str) -> Cron:
+def _cron(text: str, tz: str, gap: Gap, repeat: Repeat, seed: str) -> Cron:
     if not isinstance(text, str):
         raise DefinitionError(f"cron: must be a text, not {text!r}")
     return Cron(" ".join(text.split()[:8]) if len(text) <= 1000 else text, tz, gap, repeat, seed)
@@ -133,7 +133,7 @@ def _catch_up(value: str | int) -> tuple[CatchUp, int]:
     return CatchUp(_one_of(value, CatchUp, "catch_up")), 100
 
 
-def _one_of(value: object, kind: type[Busy | CatchUp | Gap | Overlap], what: str) -> str:
+def _one_of(value: object, kind: type[Overlap | CatchUp | Gap | Repeat], what: str) -> str:
     choices = [member.value for member in kind]
     if value not in choices:
         raise DefinitionError(f"{what}: must be one of {', '.join(choices)}, not {value!r}")
