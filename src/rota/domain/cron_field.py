@@ -55,7 +55,7 @@ _EXPECTED = _EXPECTED_PART | {
 }
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, cache_hash=True):
     """The values that a field allows. Only a day of month or of week has more than `numbers`."""
 
     numbers: tuple[int, ...]
