@@ -89,7 +89,7 @@ def herd(site: Site, size: Size) -> Samples:
         due = (int(time.time() + lead_s) + 1) * MICROSECONDS
         spec = Spec(job="noop", trigger=Every(hour, due % hour), queue=PARKED)
         _fill(database, (spec for _ in range(size.schedules)))
-        every = Spec(job="noop_sync", trigger=Every(MICROSECONDS), queue=PARKED, overlap=schedule.Busy.ALLOW)
+        every = Spec(job="noop_sync", trigger=Every(MICROSECONDS), queue=PARKED, overlap=schedule.Overlap.ALLOW)
         _fill(database, (every for _ in range(CONTROLS)), "control")
         database.settle()
         with database.worker():

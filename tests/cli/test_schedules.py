@@ -17,7 +17,7 @@ import pytest
 import examples.schedules
 from rota import App
 from rota.domain.outcome import Error, Failed, Succeeded
-from rota.domain.schedule import Busy, Spec
+from rota.domain.schedule import Overlap, Spec
 from rota.domain.tick_policy import Mark, Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
@@ -91,7 +91,7 @@ def test_a_job_is_a_column_only_if_the_names_do_not_say_it(shell: Shell, seed: S
 
 
 def test_json_has_iso_times_and_the_whole_spec(shell: Shell, seed: Seed) -> None:
-    put(seed, "hourly", Every(HOUR, 60 * SECOND), start=instant("2026-01-01T00:00Z"), overlap=Busy.QUEUE_ONE)
+    put(seed, "hourly", Every(HOUR, 60 * SECOND), start=instant("2026-01-01T00:00Z"), overlap=Overlap.QUEUE_ONE)
     row = listed(shell)["hourly"]
     for name in ("decidedUntil", "nextAt", "createdAt", "updatedAt"):
         assert ISO.fullmatch(row[name]), name

@@ -8,7 +8,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.ticks import Gap, Repeat
 from tests.cron.compare import difference
 from tests.cron.windows import EXPRESSIONS, invented, windows, zones
 
@@ -20,7 +20,7 @@ def examine(zone: str, share: int, seed: int) -> tuple[int, list[str]]:
     for window in windows(zone):
         for _ in range(share):
             expression = entropy.choice(EXPRESSIONS) if entropy.random() < 0.6 else invented(entropy)
-            gap, overlap = entropy.choice(list(Gap)), entropy.choice(list(Overlap))
+            gap, overlap = entropy.choice(list(Gap)), entropy.choice(list(Repeat))
             compared += 1
             if (problem := difference(expression, window, gap, overlap)) is not None:
                 problems.append(problem)

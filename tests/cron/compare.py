@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 from rota.domain import cron
-from rota.domain.ticks import Gap, Overlap, ticks
+from rota.domain.ticks import Gap, Repeat, ticks
 from rota.domain.zone import zone
 from tests.cron.oracle import Oracle
 from tests.cron.windows import Window
 
 
-def difference(expression: str, window: Window, gap: Gap = Gap.NEXT, overlap: Overlap = Overlap.FIRST) -> str | None:
+def difference(expression: str, window: Window, gap: Gap = Gap.NEXT, overlap: Repeat = Repeat.FIRST) -> str | None:
     """What the two disagree on, in words; None if nothing."""
     wanted = Oracle(expression).instants(window.zone, window.start, window.end, gap.value, overlap.value)
     found = [

@@ -8,7 +8,7 @@ import zoneinfo
 import pytest
 
 from rota.domain import cron
-from rota.domain.ticks import Gap, Overlap, count, last, ticks
+from rota.domain.ticks import Gap, Repeat, count, last, ticks
 from rota.domain.zone import zone
 from tests.cron.compare import difference
 from tests.cron.oracle import utc
@@ -43,7 +43,7 @@ def test_the_oracle_agrees_around_changes_of_the_clock(name: str) -> None:
     problems = []
     for window in entropy.sample(known, min(SHARE, len(known))):
         expression = entropy.choice([*EXPRESSIONS, invented(entropy), invented(entropy)])
-        problems.append(difference(expression, window, entropy.choice(list(Gap)), entropy.choice(list(Overlap))))
+        problems.append(difference(expression, window, entropy.choice(list(Gap)), entropy.choice(list(Repeat))))
     assert [problem for problem in problems if problem] == []
 
 
@@ -69,7 +69,7 @@ def test_counting_and_the_last_tick_agree_with_making_each(seed: int) -> None:
     entropy = random.Random(seed)
     window = entropy.choice(windows(entropy.choice([name for name in ODD if windows(name)])))
     expression = entropy.choice([*EXPRESSIONS, invented(entropy)])
-    parsed, where, overlap = cron.parse(expression), zone(window.zone), entropy.choice(list(Overlap))
+    parsed, where, overlap = cron.parse(expression), zone(window.zone), entropy.choice(list(Repeat))
     start = entropy.randrange(window.start, window.end)
     every = []
     for tick in ticks(parsed, where, start, overlap):

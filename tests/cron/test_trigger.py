@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rota.domain import trigger
-from rota.domain.ticks import Gap, Overlap, Tick
+from rota.domain.ticks import Gap, Repeat, Tick
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from tests.cron.oracle import Oracle, utc
 from tests.cron.windows import EXPRESSIONS, changes, invented
@@ -56,7 +56,7 @@ def test_cron_around_a_change_of_the_clock(seed: int) -> None:
     name = entropy.choice(ZONES)
     change = entropy.choice(changes(name)).at * SECOND
     expression = entropy.choice([entropy.choice(EXPRESSIONS), invented(entropy)])
-    some = Cron(expression, name, entropy.choice(list(Gap)), entropy.choice(list(Overlap)))
+    some = Cron(expression, name, entropy.choice(list(Gap)), entropy.choice(list(Repeat)))
     after, until = change - entropy.randrange(5 * HOUR), change + entropy.randrange(5 * HOUR)
     found = agree(some, after, until)
     at_edges(some, found, entropy)
@@ -80,7 +80,7 @@ def test_rare_cron_over_years(seed: int) -> None:
     expression = entropy.choice(
         ["30 2 29 2 *", "0 0 31 * *", "30 2 * 3,10 0L", "0 2 LW * *", "0 0 1 1 *", "30 2 13 * 5#2"]
     )
-    some = Cron(expression, entropy.choice(ZONES), repeat=entropy.choice(list(Overlap)))
+    some = Cron(expression, entropy.choice(ZONES), repeat=entropy.choice(list(Repeat)))
     after = entropy.randrange(utc(2000) * SECOND, utc(2030) * SECOND)
     found = agree(some, after, after + entropy.randrange(8 * 366 * DAY))
     at_edges(some, found, entropy)
@@ -138,7 +138,7 @@ def test_many_ticks_are_counted_without_making_them() -> None:
     assert trigger.count(Cron("* * * * *", "Europe/Berlin"), start, end) == (end - start) // (60 * SECOND)
     assert trigger.count(Cron("30 2 * * *", "Europe/Berlin"), start, end) == (end - start) // DAY
     assert (
-        trigger.count(Cron("30 2 * * *", "Europe/Berlin", repeat=Overlap.BOTH), start, end) == (end - start) // DAY + 30
+        trigger.count(Cron("30 2 * * *", "Europe/Berlin", repeat=Repeat.BOTH), start, end) == (end - start) // DAY + 30
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.domain.outcome import Cancelled, Outcome, Succeeded
-from rota.domain.schedule import Busy, Spec
+from rota.domain.schedule import Overlap, Spec
 from rota.domain.status import Reason, Status
 from rota.ops import fleet
 from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant
@@ -15,7 +15,7 @@ MINUTELY = every(60)
 
 
 def test_skip_is_what_happens_if_nobody_says_otherwise() -> None:
-    assert Spec(job="send", trigger=MINUTELY).overlap is Busy.SKIP
+    assert Spec(job="send", trigger=MINUTELY).overlap is Overlap.SKIP
 
 
 def test_skip_leaves_ticks_out_until_the_run_has_ended(table: Timetable) -> None:
@@ -183,7 +183,7 @@ def test_what_waits_and_what_is_due_come_in_order(table: Timetable) -> None:
 
 
 def test_a_new_job_loses_no_tick_beside_a_worker_that_does_not_have_it(table: Timetable) -> None:
-    table.put(every(7), overlap=Busy.SKIP)
+    table.put(every(7), overlap=Overlap.SKIP)
     old, new = table.world.join(lease_s=1000, jobs=["receive"]), table.world.join(lease_s=1000)
     for number in range(1, 15):
         table.go_to(7 * number)

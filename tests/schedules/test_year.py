@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota.domain.schedule import Busy, Spec
+from rota.domain.schedule import Overlap, Spec
 from rota.domain.tick_policy import Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import Cron
@@ -56,7 +56,7 @@ def expect_rules_were_kept(year: Year, spec: Spec, row: TickRow) -> None:
         assert exists or not has_run, row
         assert not exists or row.outcome != Outcome.DST_GAP, row
     late = row.decided_at - row.at
-    may_have_waited = spec.overlap in (Busy.QUEUE_ONE, Busy.QUEUE_ALL)
+    may_have_waited = spec.overlap in (Overlap.QUEUE_ONE, Overlap.QUEUE_ALL)
     if row.outcome == Outcome.FIRED:
         assert late >= 0, row
         assert may_have_waited or late <= GRACE, row

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rota.clock import ManualClock
 from rota.domain.claim import Claim
-from rota.domain.schedule import Busy, Spec
+from rota.domain.schedule import Overlap, Spec
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import after_end, backfill, firing, schedule, upkeep
@@ -59,7 +59,7 @@ def since_start(instant: int) -> float:
 
 def spec(trigger: Trigger, **options: Any) -> Spec:
     """Runs may overlap, unless the test says something else."""
-    return Spec(**{"job": "send", "trigger": trigger, "overlap": Busy.ALLOW, **options})
+    return Spec(**{"job": "send", "trigger": trigger, "overlap": Overlap.ALLOW, **options})
 
 
 class Timetable:

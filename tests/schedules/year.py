@@ -16,8 +16,8 @@ from rota.clock import ManualClock
 from rota.domain import schedule as schedules
 from rota.domain.claim import Claim
 from rota.domain.outcome import Succeeded
-from rota.domain.schedule import Busy, CatchUp, Spec
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.schedule import CatchUp, Overlap, Spec
+from rota.domain.ticks import Gap, Repeat
 from rota.domain.trigger import At, Cron, Every
 from rota.ids import IdSource
 from rota.ops import after_end, backfill, finish, firing, schedule, upkeep
@@ -85,7 +85,7 @@ class Year:
             catch_up=chance.choice(list(CatchUp)),
             catch_up_most=chance.choice([1, 5, 100]),
             window_s=chance.choice([None, 600.0, 7200.0, 3.0 * DAY_S]),
-            overlap=chance.choice(list(Busy)),
+            overlap=chance.choice(list(Overlap)),
             jitter_s=chance.choice([0.0, 0.0, 300.0]),
         )
 
@@ -94,7 +94,7 @@ class Year:
         if number < len(REAL_TIME):
             return Cron(*REAL_TIME[number])
         if number % 10 < 6:
-            gap, repeat = chance.choice(list(Gap)), chance.choice(list(Overlap))
+            gap, repeat = chance.choice(list(Gap)), chance.choice(list(Repeat))
             return Cron(chance.choice(TIMES_OF_DAY), chance.choice(ZONES), gap, repeat)
         if number % 10 < 9:
             period = chance.choice([2 * HOUR_S, 4 * HOUR_S, 50_000, DAY_S, 100_000, 7 * DAY_S]) * SECOND

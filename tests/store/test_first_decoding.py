@@ -49,7 +49,7 @@ second = threading.Thread(target=lambda: decode())
 SCHEDULES = """
 from rota.domain import schedule
 from rota.domain.trigger import Every
-texts = [schedule.encode(schedule.Spec(job=job, trigger=Every(1), overlap=schedule.Busy.ALLOW)) for job in "ab"]
+texts = [schedule.encode(schedule.Spec(job=job, trigger=Every(1), overlap=schedule.Overlap.ALLOW)) for job in "ab"]
 decode = lambda: decoded.append(schedule.decode(texts.pop()))
 run()
 """

@@ -12,7 +12,7 @@ from rota.cli import options, output
 from rota.clock import MACHINE
 from rota.domain import ticks, trigger, wording
 from rota.domain.instant import MICROSECONDS
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.ticks import Gap, Repeat
 from rota.domain.trigger import Cron
 
 MOST = 10_000
@@ -62,7 +62,7 @@ def upcoming(
     rota next "0 9 * * 1-5" --tz Europe/Berlin -n 5
     rota next "30 2 * * *" --tz Europe/Berlin --from 2026-03-28T00:00Z
     """
-    wanted = Cron(expression, tz, Gap(dst_gap), Overlap(dst_overlap), job)
+    wanted = Cron(expression, tz, Gap(dst_gap), Repeat(dst_overlap), job)
     trigger.check(wanted)
     after = MACHINE.now() // MICROSECONDS if start is None else int(start.timestamp())
     every = ticks.ticks(*trigger.parts(wanted), after, wanted.repeat)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import lru_cache
 
@@ -34,42 +33,47 @@ ALIASES = {
     "@hourly": "0 * * * *",
 }
 _EPOCH = date(1970, 1, 1).toordinal()
-_UNITS_S = (DAY_S, 3_600, 60, 1)
 _ALL_CALENDARS_S = 28 * 1461 // 4 * DAY_S
 """Within 28 years every month has begun on each day of the week, with each length that it can have."""
 
 
-class _Month(msgspec.Struct):
+class _Month(msgspec.Struct, frozen=True):
     """The matching local times of one month."""
 
     day_zero: int
     """The local second at which the day before the first begins."""
-    columns: tuple[tuple[int, ...], ...]
-    """The matching days, hours, minutes and seconds."""
-
-    def size(self) -> int:
-        return math.prod(map(len, self.columns))
+    days: tuple[int, ...]
+    hours: tuple[int, ...]
+    minutes: tuple[int, ...]
+    seconds: tuple[int, ...]
+    size: int
+    """How many times there are."""
 
     def before(self, local: int) -> int:
         """How many of the times are earlier than `local`, which may be in another month."""
-        place, rest, is_equal = 0, local - self.day_zero, True
-        for numbers, unit in zip(self.columns, _UNITS_S, strict=True):
-            digit, rest = divmod(rest, unit)
-            index = bisect_left(numbers, digit) if is_equal else 0
-            place = place * len(numbers) + index
-            is_equal = is_equal and index < len(numbers) and numbers[index] == digit
-        return place
+        day, rest = divmod(local - self.day_zero, DAY_S)
+        days, hours, minutes, seconds = self.days, self.hours, self.minutes, self.seconds
+        place = bisect_left(days, day) * len(hours)
+        if day not in days:
+            return place * len(minutes) * len(seconds)
+        hour, rest = divmod(rest, 3_600)
+        place = (place + bisect_left(hours, hour)) * len(minutes)
+        if hour not in hours:
+            return place * len(seconds)
+        minute, second = divmod(rest, 60)
+        place = (place + bisect_left(minutes, minute)) * len(seconds)
+        return place + bisect_left(seconds, second) if minute in minutes else place
 
     def at(self, place: int) -> int:
         """The time before which there are `place` others."""
-        local = self.day_zero
-        for numbers, unit in zip(reversed(self.columns), reversed(_UNITS_S), strict=True):
-            place, index = divmod(place, len(numbers))
-            local += numbers[index] * unit
-        return local
+        place, second = divmod(place, len(self.seconds))
+        place, minute = divmod(place, len(self.minutes))
+        day, hour = divmod(place, len(self.hours))
+        of_day = self.hours[hour] * 3_600 + self.minutes[minute] * 60 + self.seconds[second]
+        return self.day_zero + self.days[day] * DAY_S + of_day
 
 
-class Cron(msgspec.Struct, frozen=True):
+class Cron(msgspec.Struct, frozen=True, cache_hash=True):
     """An expression that was parsed, and that fires."""
 
     second: Field
@@ -86,16 +90,17 @@ class Cron(msgspec.Struct, frozen=True):
 
     def first(self, start: int, end: int) -> int | None:
         """The first matching local time in [start, end), both in seconds since 1970 on the local clock."""
-        for month in self._in(_months(start, end)):
-            place = month.before(start)
-            if place < month.size():
+        for number in _months(start, end):
+            month = _month(self, number)
+            if (place := month.before(start)) < month.size:
                 found = month.at(place)
                 return found if found < end else None
         return None
 
     def last(self, start: int, end: int) -> int | None:
         """The last matching local time in [start, end)."""
-        for month in self._in(reversed(_months(start, end))):
+        for number in reversed(_months(start, end)):
+            month = _month(self, number)
             if place := month.before(end):
                 found = month.at(place - 1)
                 return found if found >= start else None
@@ -103,15 +108,8 @@ class Cron(msgspec.Struct, frozen=True):
 
     def count(self, start: int, end: int) -> int:
         """How many local times match in [start, end): by the month, not one by one."""
-        return sum(month.before(end) - month.before(start) for month in self._in(_months(start, end)))
-
-    def _in(self, months: Iterable[int]) -> Iterator[_Month]:
-        """The months that the expression allows."""
-        for year, index in (divmod(month, 12) for month in months):
-            if index + 1 in self.month.numbers:
-                days = _days(self.day, self.weekday, *monthrange(year, index + 1))
-                day_zero = (date(year, index + 1, 1).toordinal() - _EPOCH - 1) * DAY_S
-                yield _Month(day_zero, (days, self.hour.numbers, self.minute.numbers, self.second.numbers))
+        months = (_month(self, number) for number in _months(start, end))
+        return sum(month.before(end) - month.before(start) for month in months)
 
 
 def parse(text: str, seed: str = "") -> Cron:
@@ -154,6 +152,17 @@ def _months(start: int, end: int) -> range:
     """The months of the local times from `start` to `end`, counted from the year 0."""
     first, last = (date.fromordinal(_EPOCH + local // DAY_S) for local in (start, end))
     return range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+
+
+@lru_cache(maxsize=4096)
+def _month(cron: Cron, number: int) -> _Month:
+    """The month of this number, counted from the year 0; without any times if the expression leaves it out."""
+    year, index = divmod(number, 12)
+    is_allowed = index + 1 in cron.month.numbers
+    days = _days(cron.day, cron.weekday, *monthrange(year, index + 1)) if is_allowed else ()
+    times = (cron.hour.numbers, cron.minute.numbers, cron.second.numbers)
+    day_zero = (date(year, index + 1, 1).toordinal() - _EPOCH - 1) * DAY_S
+    return _Month(day_zero, days, *times, len(days) * math.prod(map(len, times)))
 
 
 @lru_cache(maxsize=4096)

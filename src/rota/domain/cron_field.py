@@ -26,7 +26,7 @@ _SHORTEST_NAME = 3
 
 
 class Kind(StrEnum):
-    """Which field it is, by the name that errors use."""
+    """The fields, in order, by the names that errors use."""
 
     SECOND = "second"
     MINUTE = "minute"
@@ -55,7 +55,7 @@ _EXPECTED = _EXPECTED_PART | {
 }
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, cache_hash=True):
     """The values that a field allows. Only a day of month or of week has more than `numbers`."""
 
     numbers: tuple[int, ...]
@@ -80,15 +80,17 @@ def parse(text: str, kind: Kind, seed: str) -> Field:
     """The field, or a DefinitionError that names it. `seed` decides what `H` stands for."""
     numbers: set[int] = set()
     special: dict[str, set[Any]] = defaultdict(set)
+    read_special = {Kind.DAY: _special_day, Kind.WEEKDAY: _special_weekday}.get(kind)
     for item in text.split(","):
         if not item:
             raise _wrong(kind, f"{text!r} has an empty place between commas")
-        is_special = {Kind.DAY: _special_day, Kind.WEEKDAY: _special_weekday}.get(kind)
-        if is_special and (found := is_special(item)):
+        if read_special and (found := read_special(item)):
             attribute, value = found
             special[attribute].add(value)
         else:
             numbers.update(_numbers(item, kind, seed))
+    if kind is Kind.WEEKDAY:
+        numbers = {number % 7 for number in numbers}  # Sunday is 0 and 7.
     return Field(
         tuple(sorted(numbers)),
         starts_with_star=text[0] in "*?",
@@ -129,7 +131,7 @@ def _special_weekday(item: str) -> tuple[str, Any] | None:
 def _numbers(item: str, kind: Kind, seed: str) -> Iterable[int]:
     base, slash, step_text = item.partition("/")
     low, high = _BOUNDS[kind]
-    size = 7 if kind is Kind.WEEKDAY else high - low + 1  # Sunday is 0 and 7.
+    size = 7 if kind is Kind.WEEKDAY else high - low + 1
     step = _step(step_text, kind, size) if slash else 1
     if hashed := _HASH.fullmatch(base):
         return _hashed(hashed, kind, seed, step if slash else None)
@@ -161,8 +163,7 @@ def _hashed(found: re.Match[str], kind: Kind, seed: str, step: int | None) -> It
             raise _wrong(kind, f"{found[0]!r} goes backwards")
     spread = int.from_bytes(hashlib.sha256(f"{seed}\n{kind.value}".encode()).digest()[:8])
     size = high - low + 1
-    numbers = [low + spread % size] if step is None else range(low + spread % min(step, size), high + 1, step)
-    return [0 if kind is Kind.WEEKDAY and number == 7 else number for number in numbers]
+    return [low + spread % size] if step is None else range(low + spread % min(step, size), high + 1, step)
 
 
 def _number(text: str, kind: Kind, *, is_part: bool = False) -> int:

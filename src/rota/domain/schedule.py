@@ -33,7 +33,7 @@ class CatchUp(StrEnum):
     ALL = "all"
 
 
-class Busy(StrEnum):
+class Overlap(StrEnum):
     """What to do about a tick while the execution of the one before has not ended."""
 
     SKIP = "skip"
@@ -59,7 +59,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     catch_up: CatchUp = CatchUp.LAST
     catch_up_most: int = 100
     window_s: float | None = None
-    overlap: Busy = Busy.SKIP
+    overlap: Overlap = Overlap.SKIP
     jitter_s: float = 0.0
     start_within_s: float | None = None
 

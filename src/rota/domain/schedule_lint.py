@@ -12,7 +12,7 @@ import msgspec
 from rota.domain import duration, ticks
 from rota.domain import trigger as triggers
 from rota.domain.instant import MICROSECONDS
-from rota.domain.schedule import Busy, Spec
+from rota.domain.schedule import Overlap, Spec
 from rota.domain.ticks import Gap, Tick
 from rota.domain.trigger import Cron, Trigger
 
@@ -25,11 +25,11 @@ YEAR = 366 * DAY
 
 
 _CONSEQUENCES = {
-    Busy.SKIP: "ticks are left out",
-    Busy.QUEUE_ONE: "ticks wait, and some are left out",
-    Busy.QUEUE_ALL: "ever more ticks wait",
-    Busy.CANCEL_PREVIOUS: "no run ever ends",
-    Busy.ALLOW: "ever more run at once",
+    Overlap.SKIP: "ticks are left out",
+    Overlap.QUEUE_ONE: "ticks wait, and some are left out",
+    Overlap.QUEUE_ALL: "ever more ticks wait",
+    Overlap.CANCEL_PREVIOUS: "no run ever ends",
+    Overlap.ALLOW: "ever more run at once",
 }
 
 

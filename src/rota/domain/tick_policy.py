@@ -15,7 +15,7 @@ import msgspec
 
 from rota.domain import trigger as triggers
 from rota.domain.instant import MICROSECONDS
-from rota.domain.schedule import Busy, CatchUp, Spec
+from rota.domain.schedule import CatchUp, Overlap, Spec
 from rota.domain.ticks import Gap, Tick
 from rota.domain.trigger import Cron
 from rota.domain.zone import day_of, start_of_day
@@ -207,14 +207,14 @@ def _starts(
 ) -> tuple[list[Start], tuple[int, ...]]:
     """Which of the due ticks start now, and which are held until the execution before them has ended."""
     starts: list[Start] = []
-    room = {Busy.QUEUE_ONE: 1, Busy.QUEUE_ALL: MOST_HELD}.get(spec.overlap, 0)
+    room = {Overlap.QUEUE_ONE: 1, Overlap.QUEUE_ALL: MOST_HELD}.get(spec.overlap, 0)
     if held and not is_busy:
         starts.append(Start(held[0], Outcome.FIRED, was_held=True))
         held, is_busy = held[1:], True
     for at, outcome in due:
-        if not is_busy or spec.overlap is Busy.ALLOW:
+        if not is_busy or spec.overlap is Overlap.ALLOW:
             starts.append(Start(at, outcome))
-        elif spec.overlap is Busy.CANCEL_PREVIOUS:
+        elif spec.overlap is Overlap.CANCEL_PREVIOUS:
             starts.append(Start(at, outcome, cancels_previous=True))
         elif len(held) < room:
             held = (*held, at)

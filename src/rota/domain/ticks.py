@@ -27,7 +27,7 @@ class Gap(StrEnum):
     SKIP = "skip"
 
 
-class Overlap(StrEnum):
+class Repeat(StrEnum):
     """Which of two equal times of day counts."""
 
     FIRST = "first"
@@ -52,10 +52,10 @@ class _Piece(msgspec.Struct, frozen=True):
     gap_at: int | None
 
 
-def ticks(cron: Cron, zone: Zone, after: int, overlap: Overlap = Overlap.FIRST) -> Iterator[Tick]:
+def ticks(cron: Cron, zone: Zone, after: int, repeat: Repeat = Repeat.FIRST) -> Iterator[Tick]:
     """Every tick behind `after`, in order, until none comes for as long as the calendar repeats itself."""
     latest = after
-    for piece in _pieces(cron, zone, after, LAST_SECOND, overlap):
+    for piece in _pieces(cron, zone, after, LAST_SECOND, repeat):
         if piece.start > latest + FARTHEST_S:
             return
         if piece.gap_at is not None:
@@ -67,9 +67,9 @@ def ticks(cron: Cron, zone: Zone, after: int, overlap: Overlap = Overlap.FIRST) 
             low = found + 1
 
 
-def last(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> Tick | None:
+def last(cron: Cron, zone: Zone, after: int, until: int, repeat: Repeat = Repeat.FIRST) -> Tick | None:
     """The last tick in (after, until]."""
-    for piece in reversed(list(_pieces(cron, zone, after, until, overlap))):
+    for piece in reversed(list(_pieces(cron, zone, after, until, repeat))):
         if (found := cron.last(piece.low, piece.high)) is not None:
             return Tick(found - piece.offset)
         if piece.gap_at is not None:
@@ -77,15 +77,15 @@ def last(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Over
     return None
 
 
-def count(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> int:
+def count(cron: Cron, zone: Zone, after: int, until: int, repeat: Repeat = Repeat.FIRST) -> int:
     """How many ticks are in (after, until], without making each of them."""
-    pieces = _pieces(cron, zone, after, until, overlap)
+    pieces = _pieces(cron, zone, after, until, repeat)
     return sum((piece.gap_at is not None) + cron.count(piece.low, piece.high) for piece in pieces)
 
 
-def gaps(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap = Overlap.FIRST) -> Iterator[Tick]:
+def gaps(cron: Cron, zone: Zone, after: int, until: int, repeat: Repeat = Repeat.FIRST) -> Iterator[Tick]:
     """The ticks in (after, until] that stand for times which were left out."""
-    pieces = _pieces(cron, zone, after, until, overlap)
+    pieces = _pieces(cron, zone, after, until, repeat)
     return (Tick(piece.gap_at, in_gap=True) for piece in pieces if piece.gap_at is not None)
 
 
@@ -113,7 +113,7 @@ def _spans(zone: Zone, after: int, until: int) -> Iterator[Span]:
         now = span.end
 
 
-def _pieces(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap) -> Iterator[_Piece]:
+def _pieces(cron: Cron, zone: Zone, after: int, until: int, repeat: Repeat) -> Iterator[_Piece]:
     """The spans in (after, until], cut where a local time comes twice and only one of the two counts."""
     for span in _spans(zone, after, until):
         start = max(span.start, after + 1)
@@ -122,9 +122,9 @@ def _pieces(cron: Cron, zone: Zone, after: int, until: int, overlap: Overlap) ->
         if cron.is_fixed:
             if start == span.start and span.before < span.offset and _is_gap_tick(cron, span):
                 gap_at = start
-            if overlap is Overlap.FIRST and span.before > span.offset:
+            if repeat is Repeat.FIRST and span.before > span.offset:
                 low = max(low, span.start + span.before)
-            if overlap is Overlap.SECOND and span.after < span.offset:
+            if repeat is Repeat.SECOND and span.after < span.offset:
                 high = min(high, span.end + span.after)
         yield _Piece(start, span.offset, low, max(low, high), gap_at)
 

@@ -10,7 +10,7 @@ import msgspec
 from rota.domain import cron, ticks
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
-from rota.domain.ticks import Gap, Overlap, Tick
+from rota.domain.ticks import Gap, Repeat, Tick
 from rota.domain.zone import Zone, zone
 
 SHORTEST = MICROSECONDS
@@ -24,7 +24,7 @@ class Cron(msgspec.Struct, frozen=True, tag="cron", tag_field="kind"):
     expression: str
     tz: str = "UTC"
     gap: Gap = Gap.NEXT
-    repeat: Overlap = Overlap.FIRST
+    repeat: Repeat = Repeat.FIRST
     seed: str = ""
 
 

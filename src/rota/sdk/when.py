@@ -13,8 +13,8 @@ from rota.domain.duration import Duration, positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition
-from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, Busy, CatchUp, Spec
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.schedule import MOST_CALENDARS, MOST_EXCLUDED, CatchUp, Overlap, Spec
+from rota.domain.ticks import Gap, Repeat
 from rota.domain.trigger import MOST_INSTANTS, After, At, Cron, Every, Trigger
 from rota.sdk.options import instant
 
@@ -76,7 +76,7 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
         catch_up=catch_up,
         catch_up_most=most,
         window_s=None if window is None else positive_seconds(window, "window"),
-        overlap=_one_of(when.get("overlap", Busy.SKIP.value), Busy, "overlap"),
+        overlap=_one_of(when.get("overlap", Overlap.SKIP.value), Overlap, "overlap"),
         jitter_s=seconds(when.get("jitter", 0), "jitter"),
         start_within_s=definition.start_within_s,
     )
@@ -118,7 +118,7 @@ def _crons(when: When, seed: str) -> list[Trigger]:
     if not texts:
         raise DefinitionError("cron: there is no expression in the list")
     gap = _one_of(when.get("dst_gap", Gap.NEXT.value), Gap, "dst_gap")
-    repeat = _one_of(when.get("dst_overlap", Overlap.FIRST.value), Overlap, "dst_overlap")
+    repeat = _one_of(when.get("dst_overlap", Repeat.FIRST.value), Repeat, "dst_overlap")
     for text in texts:
         if not isinstance(text, str):
             raise DefinitionError(f"cron: must be a text, not {text!r}")

@@ -12,7 +12,7 @@ from rota.domain import trigger as triggers
 from rota.domain.errors import UnknownExecution
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import CatchUp, Spec
-from rota.domain.ticks import Gap, Overlap
+from rota.domain.ticks import Gap, Repeat
 from rota.domain.trigger import After, At, Cron, Every
 from rota.store import reader, schedule_reader
 from rota.store.port import View
@@ -66,7 +66,7 @@ class Schedule(Shape, frozen=True):
     at: list[datetime] | None
     phase: float | None
     dst_gap: Gap | None
-    dst_overlap: Overlap | None
+    dst_overlap: Repeat | None
     tz: str
     start: datetime | None
     end: datetime | None
