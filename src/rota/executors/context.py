@@ -262,7 +262,7 @@ class Context:
     def transaction(self) -> JobTransaction:
         """A transaction on the app's PostgreSQL database that ends this execution when it commits.
 
-        `with ctx.transaction() as conn:` gives a psycopg connection, `async with` an async one. What is done on it and
+        `with ctx.transaction() as conn:` gives a psycopg connection, `async with` an async one. The work on it and
         the success of this execution are committed together, or neither is. The result is what `complete` was given.
         """
         return self._known().transaction(self)

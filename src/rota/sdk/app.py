@@ -140,7 +140,7 @@ class App:
     def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of an HTTP request: `app.http("settle", "https://example.com/orders/{order}")`.
 
-        What is in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
+        A name in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
         the arguments themselves are sent, as JSON. `about` has the options of a job and those of a request:
         `headers=`, `query=` (texts, or references such as `{"env": "TOKEN"}`), `body=`, `success=`, `retry_codes=`,
         `result=`, `secret=` (the name of an environment variable with the key to sign with), `allow=` and others:
