@@ -211,7 +211,7 @@ def harness(
 
 
 class _InlineStore(SqliteStore):
-    """Runs what an operation made ready, once the outermost operation is done."""
+    """Runs the executions that an operation made ready, after the outermost operation."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__("sqlite://:memory:", clock, inline=True)

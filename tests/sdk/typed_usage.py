@@ -49,6 +49,12 @@ def by_itself(ctx: Context, n: int = 1) -> float:
     return n * ctx.late_by
 
 
+@app.job
+def returns_from_its_transaction(ctx: Context) -> str:
+    with ctx.transaction() as conn:
+        return ctx.complete(conn, "paid")
+
+
 def sync_code() -> None:
     assert_type(by_itself.enqueue(2), Handle[float])
     assert_type(app.schedule(by_itself, name="often", every="5m", arguments={"n": 2}), Schedule)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -214,3 +216,20 @@ def test_behind_a_pooler_what_may_be_somebody_elses_is_left_alone(shop: Shop) ->
             assert held == (1,)
             assert other.execute("SHOW search_path").fetchone() == ("public",)
         shop.app.close()
+
+
+def test_after_a_fork_a_process_has_connections_of_its_own(shop: Shop) -> None:
+    """As in a web server that has called a job before it forks its processes."""
+
+    @shop.app.job
+    def backend(ctx: Context) -> int:
+        with ctx.transaction() as conn:
+            return conn.info.backend_pid
+
+    parent = backend()
+    if (child := os.fork()) == 0:
+        with contextlib.suppress(BaseException):
+            os._exit(0 if backend() != parent else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert backend() == parent

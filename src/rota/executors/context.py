@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -37,11 +37,11 @@ class JobTransaction(Protocol):
 
     def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]: ...
 
-    def __exit__(self, *raised: Any) -> bool: ...
+    def __exit__(self, *raised: Any) -> Literal[False]: ...
 
     async def __aenter__(self) -> psycopg.AsyncConnection[tuple[Any, ...]]: ...
 
-    async def __aexit__(self, *raised: Any) -> bool: ...
+    async def __aexit__(self, *raised: Any) -> Literal[False]: ...
 
 
 class Completions(Protocol):
@@ -262,7 +262,7 @@ class Context:
     def transaction(self) -> JobTransaction:
         """A transaction on the app's PostgreSQL database that ends this execution when it commits.
 
-        `with ctx.transaction() as conn:` gives a psycopg connection, `async with` an async one. What is done on it and
+        `with ctx.transaction() as conn:` gives a psycopg connection, `async with` an async one. The work on it and
         the success of this execution are committed together, or neither is. The result is what `complete` was given.
         """
         return self._known().transaction(self)

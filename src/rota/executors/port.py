@@ -30,7 +30,7 @@ class Processes:
 
 
 class Executor(ABC):
-    """Runs the attempts of one job: a function, a process, a command, a request, or what a third party adds.
+    """Runs the attempts of one job: a function, a process, a command, a request, or a kind of a third party.
 
     Third parties add a kind by an entry point in the group `rota.executors`. Their objects need not inherit from this
     class; they need `rules`, `completions`, `grace_s`, `begins_later`, `run` and `abandon`.
@@ -50,7 +50,7 @@ class Executor(ABC):
 
     @abstractmethod
     async def run(self, claim: Claim, context: Context) -> Outcome:
-        """One attempt, on the event loop. What the work did wrong is an Outcome; an exception is a defect of ours.
+        """One attempt, on the event loop. A failure of the work is an Outcome, an exception a defect of the executor.
 
         To stop an attempt, the worker sets `context.is_stopping` and cancels this coroutine. It ends the work, and
         raises CancelledError only when that is done. `context.usage` is set before it ends, if there is anything to

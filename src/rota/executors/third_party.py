@@ -56,7 +56,7 @@ class ThirdParty(Executor):
 
 
 def outcome(returned: Any) -> Outcome:
-    """What `run` returned, if it is an outcome that can be stored; if not, the failure that this is."""
+    """The outcome that `run` returned, or a failure if it cannot be stored."""
     try:
         found: Outcome = msgspec.convert(msgspec.to_builtins(returned), Outcome)
         match found:
@@ -76,7 +76,7 @@ def outcome(returned: Any) -> Outcome:
 
 
 def usage(told: Any) -> Usage | None:
-    """What `run` said that it cost, if it can be stored."""
+    """The usage that `run` reported, if it can be stored."""
     try:
         found = None if told is None else msgspec.convert(msgspec.to_builtins(told), Usage)
     except Exception:

@@ -83,8 +83,6 @@ class App:
         self._queues: dict[str, Queue] = {}
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
-        self._makers: dict[str, Callable[[Rules], Executor]] = {}
-        """Make the executors, by job. They know literal secrets; a definition is stored and shown, and does not."""
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
         self.client: Client = StoreClient(self.connection, self.name)
@@ -140,7 +138,7 @@ class App:
     def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of an HTTP request: `app.http("settle", "https://example.com/orders/{order}")`.
 
-        What is in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
+        A name in braces is an argument of the job. The `method=` is POST unless you say otherwise, and without `body=`
         the arguments themselves are sent, as JSON. `about` has the options of a job and those of a request:
         `headers=`, `query=` (texts, or references such as `{"env": "TOKEN"}`), `body=`, `success=`, `retry_codes=`,
         `result=`, `secret=` (the name of an environment variable with the key to sign with), `allow=` and others:
@@ -187,7 +185,7 @@ class App:
         for job in self.jobs.values():
             if name in job.definition.needs.breakers:  # The job was declared before its breaker.
                 breakers = self._named_breakers(job.definition.needs.breakers)
-                job.target = self._makers[job.name](msgspec.structs.replace(job.target.rules, breakers=breakers))
+                job.target.rules = msgspec.structs.replace(job.target.rules, breakers=breakers)
 
     def schedule(
         self,
@@ -318,8 +316,8 @@ class App:
         rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
         doc = function.__doc__ or ""
         definition = declaration.definition(job_name, signature, rules, target, options, doc)
-        make = self._makers[job_name] = partial(self._executor, function, signature, target)
-        job: Job[..., Any, Any] = Job(function, signature, definition, make(rules), self.client, self.name)
+        executor = self._executor(function, signature, target, rules)  # Unlike the definition it has literal secrets.
+        job: Job[..., Any, Any] = Job(function, signature, definition, executor, self.client, self.name)
         when, arguments = declaration.when(options, job_name)
         wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job

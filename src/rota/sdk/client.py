@@ -26,7 +26,7 @@ Parent = tuple[str, int]
 
 
 class Client(Protocol):
-    """What the SDK needs; each verb is one request."""
+    """The verbs; each is one request."""
 
     @property
     def settings(self) -> Settings: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -40,6 +41,11 @@ class JobCompletions:
         self.link = link
         self.most_bytes = link.settings.max_payload_bytes
         self.open: dict[Context, _Block] = {}
+        self._start_anew()
+        os.register_at_fork(after_in_child=self._start_anew)
+
+    def _start_anew(self) -> None:
+        """After a fork: the open connections belong to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self._pools: dict[asyncio.AbstractEventLoop | None, Pool] = {}
 

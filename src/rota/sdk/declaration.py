@@ -30,7 +30,7 @@ Retry = Policy | int | bool | Callable[[int, BaseException], Duration | None] | 
 
 
 class Options(When, total=False):
-    """What every kind of job takes; see `App.job`."""
+    """The options that every kind of job takes; see `App.job`."""
 
     queue: str
     priority: int | str
@@ -52,7 +52,7 @@ class Options(When, total=False):
 
 
 class FunctionOptions(Options, total=False):
-    """What a function takes besides."""
+    """The options that only functions take."""
 
     name: str | None
     isolation: str | None
@@ -75,7 +75,7 @@ def rules(options: Mapping[str, Any], breakers: tuple[Breaker, ...]) -> Rules:
 def definition(
     name: str, signature: Signature, rules: Rules, target: Mapping[str, Any], options: Mapping[str, Any], doc: str
 ) -> Definition:
-    """What the database knows of the job."""
+    """The job as the database stores it."""
     _check_affinity(options.get("affinity"), signature, name)
     return Definition(
         name=name,
@@ -155,7 +155,7 @@ def _positive(options: Mapping[str, Any], name: str) -> float | None:
 
 
 def _needs(options: Mapping[str, Any], breakers: Sequence[Breaker], kind: str | None) -> Needs:
-    """What a job needs of the worker that takes it."""
+    """The requirements on a worker that takes the job."""
     requires = options.get("requires", ())
     found = needs(
         options.get("pool"),

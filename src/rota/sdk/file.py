@@ -30,7 +30,7 @@ _KINDS = ("command", "http", "kind")
 
 
 def read(path: Path) -> App:
-    """The app that a file describes. What it cannot mean is refused with the file's and the job's name."""
+    """The app that a file describes. A DefinitionError names the file and the job that are wrong."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -60,7 +60,7 @@ def app(data: Mapping[str, Any], name: str) -> App:
 def _each(data: Mapping[str, Any], what: str, declare: Callable[..., None]) -> None:
     named = data.get(what, {})
     if not isinstance(named, dict) or not all(isinstance(about, dict) for about in named.values()):
-        raise DefinitionError(f"{what}: write [{what}.NAME] and what there is to say below it")
+        raise DefinitionError(f"{what}: write [{what}.NAME] and the options below it")
     for name, about in named.items():
         try:
             _check_options(declare, about)

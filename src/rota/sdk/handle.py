@@ -58,7 +58,7 @@ class Handle(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Waits for the end and returns the result; raises if there is none. `timeout` is in seconds."""
-        return self._outcome(self._client.wait(self.id, timeout), timeout)
+        return self._outcome(self._client.wait(self.id, timeout) or self.status(), timeout)
 
     async def astatus(self) -> Status:
         return await asyncio.to_thread(self.status)
@@ -68,11 +68,11 @@ class Handle(Generic[T]):
 
     async def aresult(self, timeout: float | None = None) -> T:
         """`result`, without blocking the event loop."""
-        return self._outcome(await self._client.await_end(self.id, timeout), timeout)
+        return self._outcome(await self._client.await_end(self.id, timeout) or await self.astatus(), timeout)
 
-    def _outcome(self, ending: Ending | None, timeout: float | None) -> T:
-        if ending is None:
-            raise NotFinished(f"execution {self.id} is {self.status()} after {timeout:g} s; it goes on")
+    def _outcome(self, ending: Ending | Status, timeout: float | None) -> T:
+        if isinstance(ending, Status):
+            raise NotFinished(f"execution {self.id} is {ending} after {timeout:g} s; it goes on")
         if ending.status is Status.SUCCESS:
             return self._decoded(ending.result or "null")
         if ending.status is Status.CANCELLED:

@@ -36,7 +36,7 @@ _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, "", "{}", None, 0, 0)
 
 
 class Job(Generic[P, T, R]):
-    """`P` are the function's parameters, `T` is what the result will be, `R` is what a direct call returns."""
+    """`P` are the function's parameters, `T` is the type of the result, `R` that of a direct call."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ MOST_TAGS = 50
 
 
 class Options(TypedDict, total=False):
-    """What `job.options(…)` takes. None is the same as to leave an option out."""
+    """The options of `job.options(…)`. None means the same as leaving an option out."""
 
     delay: Duration | None
     at: datetime | None
@@ -84,7 +84,7 @@ def instant(value: datetime, what: str) -> int:
 
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
-    """The tags as a list; a lone text is refused, because its letters are not what was meant."""
+    """The tags as a list; a single text is refused, because its letters would be taken for tags."""
     if isinstance(tags, str):
         raise DefinitionError(f"tags must be a list of texts, such as [{tags[:64]!r}], not one text")
     every = [unique.check_key(tag, "a tag") for tag in tags]

@@ -186,7 +186,7 @@ def _of_alchemy(connection: Any) -> _Heard:
 
     if hasattr(connection, "run_sync"):
         raise DefinitionError("this connection is async: use `await job.within(connection).aenqueue(…)`")
-    if hasattr(connection, "registry"):  # A scoped_session stands for the one of this thread.
+    if hasattr(connection, "registry"):  # A scoped_session, called, returns the session of this thread.
         connection = connection()
     session = connection if hasattr(connection, "get_bind") else None
     if session is not None:

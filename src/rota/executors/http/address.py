@@ -1,4 +1,4 @@
-"""Which addresses a request may go to: the public ones, and whatever was allowed by name or network.
+"""Which addresses a request may go to: public ones, and those that were allowed by name or network.
 
 A host is looked up once, every address that comes back is checked, and the connection goes to one of those. So DNS
 rebinding (other addresses after the check) has no effect. The name stays in the request and in the check of the
@@ -49,7 +49,7 @@ _ALSO_REFUSED: tuple[Network, ...] = tuple(
 )
 """Networks that the `ipaddress` module takes for public, in all versions of Python or in older ones."""
 _PUBLIC = IPv6Network("2000::/3")
-_NAT64 = IPv6Network("64:ff9b::/96")  # What a network without IPv4 makes of a public IPv4 address.
+_NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses in a network without IPv4.
 URL = re.compile(r"(?P<start>https?://(?P<authority>[^/?#]+))(?P<path>[^?#]*)(?P<query>\?[^#]*)?", re.IGNORECASE)
 resolver = Resolver()
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
@@ -88,7 +88,7 @@ class Allowed:
 
 
 def allowed(entries: Iterable[str]) -> Allowed:
-    """What a job allows, and what the environment allows to every job of this process."""
+    """The entries of a job, and those of the environment, which hold for every job of this process."""
     everywhere = os.environ.get(VARIABLE, "").split(",")
     return Allowed([*entries, *(entry for entry in everywhere if entry.strip())])
 
