@@ -61,9 +61,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
 
     def __repr__(self) -> str:
-        values = {name: getattr(self, name) for name in self.__struct_fields__}
-        shown = (f"{name}={_shown(name, value)!r}" for name, value in values.items())
-        return f"Settings({', '.join(shown)})"
+        values = msgspec.structs.asdict(self)
+        values |= {name: masked(values[name]) for name in _URLS if values[name] is not None}
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 prepare(Settings)
@@ -127,11 +127,6 @@ def _validated(values: dict[str, Any]) -> Settings:
                 f"the setting {field} must be between {_words(low)} and {_words(high)}, not {_words(value)}"
             )
     return settings
-
-
-def _shown(field: str, value: Any) -> Any:
-    """A value for people: URLs without passwords."""
-    return masked(value) if field in _URLS and isinstance(value, str) else value
 
 
 def _words(number: float) -> str:

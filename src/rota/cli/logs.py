@@ -61,7 +61,7 @@ def logs(
         after = database.read(notes.before_last, database.namespace, full, limit, attempt, stream)
     pages = _pages(database, full, after, attempt, stream, follow=follow)
     if as_json and not follow:
-        _print_array(pages)
+        output.print_json_rows(line for page in pages for line in page)
     elif not _print_all(pages, times=times, as_json=as_json):
         output.message(f"execution {full} has {'no such lines' if attempt or stream else 'written nothing'}")
 
@@ -117,15 +117,6 @@ def _print_all(pages: Iterable[list[LogLine]], *, times: bool, as_json: bool) ->
                 _print(line, times)
         sys.stdout.flush()
     return are_any
-
-
-def _print_array(pages: Iterable[list[LogLine]]) -> None:
-    """Prints a JSON array page by page, because it need not fit into memory."""
-    are_any = False
-    for page in pages:
-        print(",\n" if are_any else "[\n", ",\n".join(output.to_json(line) for line in page), sep="", end="")
-        are_any = True
-    print("\n]" if are_any else "[]")
 
 
 def _print(line: LogLine, times: bool) -> None:

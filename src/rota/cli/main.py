@@ -120,9 +120,7 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> None:
     for argument in arguments:
-        try:
-            argument.encode()
-        except UnicodeEncodeError:
-            raise UsageError(f"the argument {argument!r} is not valid UTF-8: encode it as UTF-8") from None
+        if argument != argument.encode(errors="ignore").decode():
+            raise UsageError(f"the argument {argument!r} is not valid UTF-8: encode it as UTF-8")
     with cli.make_context("rota", list(arguments)) as context:
         cli.invoke(context)

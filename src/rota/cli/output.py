@@ -55,9 +55,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
 
 
 def print_json_rows(rows: Iterable[Any]) -> None:
-    """A JSON array with one shape per line, so that both `jq` and `grep` can read it."""
-    lines = [to_json(row) for row in rows]
-    print("[\n" + ",\n".join(lines) + "\n]" if lines else "[]")
+    """Prints a JSON array with one row per line, for `jq` and for `grep`; it need not fit into memory."""
+    before = "[\n"
+    for row in rows:
+        print(before, to_json(row), sep="", end="")
+        before = ",\n"
+    print("[]" if before == "[\n" else "\n]")
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
