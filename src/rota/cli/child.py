@@ -106,7 +106,7 @@ def _pools(arguments: argparse.Namespace, settings: Settings) -> tuple[Pool, Poo
     most = max(MOST_SUSPECTS, os.cpu_count() or 1)
     return (
         Pool(argv, recycling=recycling, patience_s=PATIENCE_S),
-        Pool(argv, most=most, recycling=recycling, is_apart=True),
+        Pool(argv, most=most, recycling=recycling, is_for_suspects=True),
     )
 
 

@@ -232,7 +232,7 @@ class CommandExecutor(Executor):
             status = await spawned.wait()
         except asyncio.CancelledError:
             spawned.stop(self.command.grace_s)
-            context.usage = (await spawned.outlasted()).usage
+            context.usage = (await spawned.wait_despite_cancels()).usage
             raise
         context.usage = status.usage
         return status
