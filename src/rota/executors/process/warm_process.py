@@ -124,7 +124,8 @@ class WarmProcess:
     async def stop(self, grace_s: float) -> ExitStatus:
         """Ends the process, and reads its messages to the end: the last one may be a checkpoint."""
         self._channel.send(Stop())
-        self.spawned.stop(grace_s)
+        # The event loop may write at the end of its turn, and without the message the process would ignore the signal.
+        asyncio.get_running_loop().call_soon(self.spawned.stop, grace_s)
         ended = await self.spawned.wait()
         await asyncio.shield(self._is_disconnected)
         return ended
