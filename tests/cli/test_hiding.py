@@ -124,7 +124,7 @@ from rota.executors.process import process_tree
 from rota.executors.process.hiding import hide
 read, write = os.pipe()
 if (spawner := os.fork()) == 0:
-    process_tree.put_on(process_tree.mark_for(os.getpid(), 1))
+    process_tree.set_mark(process_tree.mark_for(os.getpid(), 1))
     if os.fork() == 0:
         hide()
         os.write(write, str(os.getpid()).encode())

@@ -85,9 +85,9 @@ async def test_a_spawner_that_was_stopped_hears_of_a_longer_lease_before_it_kill
     while time.monotonic() < until:
         pass
     switch._post = lambda *_: None  # type: ignore[method-assign]
-    assert switch._line is not None
-    switch._line.post({"do": "hold", "pid": kept.pid, "until": until + 1000})
-    switch._line.post({"do": "hold", "pid": late.pid, "until": until})
+    assert switch._connection is not None
+    switch._connection.post({"do": "hold", "pid": kept.pid, "until": until + 1000})
+    switch._connection.post({"do": "hold", "pid": late.pid, "until": until})
     os.kill(pid, signal.SIGCONT)
     assert killed(late)
     assert kept.poll() is None
@@ -99,8 +99,8 @@ async def test_a_spawner_that_was_killed_is_replaced(start: Start, switch: Spawn
     first = switch.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    assert switch._line is not None
-    await switch._line.gone
+    assert switch._connection is not None
+    await switch._connection.ended
     switch.hold(process.pid, time.monotonic())
     assert killed(process)
     assert switch.pid != first

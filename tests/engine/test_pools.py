@@ -80,7 +80,7 @@ def test_a_suspect_keeps_the_limits_of_its_job() -> None:
     @app.job
     def free() -> None: ...
 
-    pool = Pool(["unused"], is_apart=True)
+    pool = Pool(["unused"], is_for_suspects=True)
     alone, wanted = app.alone(pool), app.targets(pool)["limited"]
     assert isinstance(wanted, ProcessExecutor)
     for name, executor in {"limited": wanted, "free": ProcessExecutor(pool, Rules())}.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,3 +17,5 @@ async def closed() -> AsyncIterator[None]:
     on = spawner.shared()
     on.close()
     await on.closed()
+    for _ in range(3):
+        await asyncio.sleep(0)  # sleep: the connections of the ended processes are read to their end.

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from rota.executors.process import connection
-from rota.executors.process.connection import Channel, Inbox, Message, Ready, Stop, Wrote
+from rota.executors.process.connection import Channel, Inbox, LogLine, Message, Ready, Stop
 from tests.support.waiting import PATIENCE_S
 
-MESSAGES: list[Message] = [Wrote("log", "x" * size) for size in (0, 1, 30, 300, 3)]
+MESSAGES: list[Message] = [LogLine("log", "x" * size) for size in (0, 1, 30, 300, 3)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 64, 10_000])
@@ -87,27 +87,27 @@ async def test_what_cannot_be_acted_upon_ends_a_channel() -> None:
 
 def test_who_is_called_can_tell_whether_to_stop_while_it_is_busy() -> None:
     ours, theirs = socket.socketpair()
-    caller, call = connection.Caller(theirs), connection.encode(Wrote("log", "for a call"))
+    caller, call = connection.Caller(theirs), connection.encode(LogLine("log", "for a call"))
     with theirs:
-        assert not caller.is_told_to_stop()
+        assert not caller.is_stop_announced()
         ours.sendall(call)
-        assert not caller.is_told_to_stop(), "what is to be done is no request to stop"
+        assert not caller.is_stop_announced(), "what is to be done is no request to stop"
         assert caller.next() is not None
         connection.send(ours, Stop())
-        assert caller.is_told_to_stop()
-        assert caller.is_told_to_stop(), "it takes nothing away"
+        assert caller.is_stop_announced()
+        assert caller.is_stop_announced(), "it takes nothing away"
         assert caller.next() == Stop()
         ours.sendall(call + connection.encode(Stop()))
         assert caller.next() is not None
-        assert caller.is_told_to_stop(), "also of what has come with the call"
+        assert caller.is_stop_announced(), "also of what has come with the call"
         assert caller.next() == Stop()
         ours.close()
-        assert caller.is_told_to_stop(), "nobody is there"
+        assert caller.is_stop_announced(), "nobody is there"
 
 
 async def test_a_channel_sends_more_than_the_socket_takes_without_waiting() -> None:
     ours, theirs = socket.socketpair()
-    sent = [Wrote("log", letter * 3_000_000) for letter in "abc"]
+    sent = [LogLine("log", letter * 3_000_000) for letter in "abc"]
     channel = await opened(ours, lambda _: None, lambda: None)
     for message in sent:
         channel.send(message)

@@ -262,9 +262,9 @@ async def test_a_crashed_attempt_has_its_own_usage(tmp_path: Path) -> None:
     assert 1 <= context.usage.cpu_s < PATIENCE_S
 
 
-@pytest.mark.parametrize("is_apart", [False, True])
-async def test_a_job_that_kills_the_spawner_is_charged_if_it_was_alone(tmp_path: Path, is_apart: bool) -> None:
-    pool = Pool(ARGV, most=2, is_apart=is_apart)
+@pytest.mark.parametrize("is_for_suspects", [False, True])
+async def test_a_job_that_kills_the_spawner_is_charged_if_it_was_alone(tmp_path: Path, is_for_suspects: bool) -> None:
+    pool = Pool(ARGV, most=2, is_for_suspects=is_for_suspects)
     other = asyncio.ensure_future(attempt(pool, "wait_for", began=str(tmp_path / "b"), gate=str(tmp_path / "end")))
     rude = asyncio.ensure_future(attempt(pool, "end_spawner", began=str(tmp_path / "a"), gate=str(tmp_path / "gate")))
     for name in "ab":
@@ -273,12 +273,13 @@ async def test_a_job_that_kills_the_spawner_is_charged_if_it_was_alone(tmp_path:
     lost, _ = await rude
     assert isinstance(lost, Lost)
     assert "the spawner, which starts processes, died" in lost.error.message
-    assert lost.shared is not is_apart
+    assert lost.shared is not is_for_suspects
     (tmp_path / "end").touch()
     outcome, _ = await other
-    assert isinstance(outcome, Succeeded if is_apart else Lost)
+    assert isinstance(outcome, Succeeded if is_for_suspects else Lost)
     assert getattr(outcome, "shared", True)
     assert await result(pool, "pid")
+    await pool.close()
 
 
 async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_before_the_answer() -> None:

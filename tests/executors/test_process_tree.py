@@ -53,7 +53,7 @@ def test_a_process_is_read_whatever_its_name(tmp_path: Path, start: Start) -> No
 
 def test_a_pid_that_no_process_has_is_not_found() -> None:
     assert process_tree.read(2**22 + 1) is None
-    assert process_tree.mark(2**22 + 1) == 0
+    assert process_tree.mark_of(2**22 + 1) == 0
     assert process_tree.children(2**22 + 1) == []
 
 
@@ -76,7 +76,7 @@ def test_what_a_dead_spawner_has_started_is_found_by_its_mark(tmp_path: Path, st
     start("prlimit", f"--rttime={mark}:", sys.executable, FAMILY, str(file), "leave").wait()
     pids = {int(line) for line in file.read_text().split()[1:]}
     left = [present(pid) for pid in pids]
-    assert {process_tree.mark(process.pid) for process in left} == {mark}
+    assert {process_tree.mark_of(process.pid) for process in left} == {mark}
     assert pids <= {process.pid for process in process_tree.left_behind()}
     process_tree.kill(lambda: [one for one in process_tree.left_behind() if one.pid in pids])
     eventually(lambda: not any(is_there(process) for process in left))
@@ -84,7 +84,7 @@ def test_what_a_dead_spawner_has_started_is_found_by_its_mark(tmp_path: Path, st
 
 def test_a_process_that_was_stopped_and_left_behind_is_killed(start: Start) -> None:
     sleep = start("prlimit", f"--rttime={process_tree.mark_for(dead_pid(), 7)}:", "sleep", "1000")
-    eventually(lambda: process_tree.mark(sleep.pid))
+    eventually(lambda: process_tree.mark_of(sleep.pid))
     sleep.send_signal(signal.SIGSTOP)
     process_tree.kill(lambda: [one for one in process_tree.left_behind() if one.pid == sleep.pid])
     assert sleep.wait() == -signal.SIGKILL
@@ -92,7 +92,7 @@ def test_a_process_that_was_stopped_and_left_behind_is_killed(start: Start) -> N
 
 def test_what_a_living_spawner_has_started_is_not_left_behind(start: Start) -> None:
     sleep = start("prlimit", f"--rttime={process_tree.mark_for(os.getpid(), 7)}:", "sleep", "1000")
-    eventually(lambda: process_tree.mark(sleep.pid))
+    eventually(lambda: process_tree.mark_of(sleep.pid))
     assert sleep.pid not in {process.pid for process in process_tree.left_behind()}
 
 
@@ -100,23 +100,23 @@ def test_the_marks_of_another_container_are_not_ours(monkeypatch: pytest.MonkeyP
     """There the pid that the mark names belongs to another process."""
     mark = process_tree.mark_for(dead_pid(), 7)
     sleep = start("prlimit", f"--rttime={mark}:", "sleep", "1000")
-    eventually(lambda: process_tree.mark(sleep.pid))
+    eventually(lambda: process_tree.mark_of(sleep.pid))
     monkeypatch.setattr(process_tree, "_HERE", process_tree._HERE ^ 1)
-    assert process_tree.mark(sleep.pid) == 0
+    assert process_tree.mark_of(sleep.pid) == 0
 
 
 def test_a_limit_that_is_no_mark_means_nothing(start: Start) -> None:
-    assert process_tree.mark(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
+    assert process_tree.mark_of(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
 
 
 def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Start) -> None:
     sleep = start("sleep", "1000")
     process = present(sleep.pid)
-    assert not process_tree.send(process._replace(start=process.start - 1), signal.SIGKILL)
+    assert not process_tree.send_signal(process._replace(start=process.start - 1), signal.SIGKILL)
     assert is_there(process)
-    assert process_tree.send(process, signal.SIGKILL)
+    assert process_tree.send_signal(process, signal.SIGKILL)
     assert sleep.wait() == -signal.SIGKILL
-    assert not process_tree.send(process, signal.SIGKILL)
+    assert not process_tree.send_signal(process, signal.SIGKILL)
 
 
 def test_a_command_that_starts_processes_all_the_time_is_killed(start: Start) -> None:

@@ -422,8 +422,8 @@ async def test_rubbish_from_a_worker_process_ends_its_own_commands_only(
 ) -> None:
     kept, rude = await spawn(on, nowhere, "sleep", "1000"), served(on, worker)
     other = await spawn(rude, nowhere, "sleep", "1000")
-    assert rude._line is not None
-    rude._line._socket.send(b".{")
+    assert rude._connection is not None
+    rude._connection._socket.send(b".{")
     assert (await asyncio.wait_for(other.wait(), 60)).error is not None
     assert process_tree.read(other.pid) is None
     assert not kept.has_ended

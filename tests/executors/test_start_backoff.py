@@ -155,7 +155,7 @@ async def test_processes_that_there_are_go_on_while_no_other_can_be_started(mach
 
 
 async def test_a_suspect_is_always_tried_for_its_claims_are_not_bounded(machine: Machine) -> None:
-    machine.pool.is_apart = True
+    machine.pool.is_for_suspects = True
     machine.fall_sick()
     for _ in range(2):
         assert given_back(await machine.run()).delay_s > 0

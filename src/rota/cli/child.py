@@ -171,7 +171,7 @@ def _pools(arguments: argparse.Namespace, settings: Settings) -> tuple[Pool, Poo
     recycling = Recycling(jobs=settings.recycle_jobs, age_s=settings.recycle_s, rss_bytes=settings.recycle_bytes)
     most = max(MOST_SUSPECTS, os.cpu_count() or 1)
     isolated = Pool(argv, recycling=recycling, patience_s=PATIENCE_S)
-    return isolated, Pool(argv, most=most, recycling=recycling, is_apart=True)
+    return isolated, Pool(argv, most=most, recycling=recycling, is_for_suspects=True)
 
 
 if __name__ == "__main__":

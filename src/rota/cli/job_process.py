@@ -36,7 +36,7 @@ def main() -> None:
         connection.send(end, Ready(payload.clean(str(error))))
         exit_in_order(1)
     process = JobProcess(end, app.functions(), meter)
-    process.greet()
+    process.send_ready()
     code = process.serve()
     app.close()
     exit_in_order(code)

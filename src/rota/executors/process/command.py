@@ -35,7 +35,7 @@ from rota.executors.reference import NO_SECRETS, Missing, Reference, Secrets
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 KILL_S = 5.0
-"""How long the end of a command may take after its grace, when it is killed."""
+"""How long a command may take to end after it was killed."""
 _TOKEN = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
 _LIST = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\*\}")
 
@@ -49,17 +49,17 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     argv: Sequence[str | Reference]
     environment: Mapping[str, str | Reference] = {}
     inherits: list[str] = msgspec.field(default_factory=lambda: list(INHERITED))
-    """The variables that it gets from the worker, where that has them."""
+    """Names of the worker's environment variables that it gets."""
     directory: str | None = None
     """Where it runs. An argument stands for one name in the path, never for `..` or `a/b`."""
     success: list[int] = msgspec.field(default_factory=lambda: [0])
     retry: list[int] | None = None
-    """Exit codes after which it is tried again; None for all that mean neither success nor a failure for good."""
+    """Exit codes after which it is retried; None for all that are neither in `success` nor in `permanent`."""
     permanent: list[int] = []
     memory_bytes: int | None = None
     grace_s: float = 10.0
     result: Literal["none", "json", "text"] = "none"
-    """What becomes the result: nothing, the last line of the standard output as JSON, or all of it as a text."""
+    """The result: none, the last line of the standard output as JSON, or all of it as text."""
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
@@ -83,7 +83,7 @@ prepare(Command)
 
 
 def _check_codes(said: Mapping[str, list[int]]) -> None:
-    """Each exit code is possible, and has one meaning."""
+    """Checks that each exit code is possible and has one meaning."""
     known: dict[int, str] = {}
     for name, codes in said.items():
         for code in codes:
@@ -111,7 +111,7 @@ def references(command: Command) -> frozenset[Reference]:
 
 
 def _templates(command: Command) -> Iterator[tuple[str, str]]:
-    """(place, text) of every text that may have placeholders. Messages name the place: the text may be a secret."""
+    """(place, text) of every text that may have placeholders. Errors name the place only: the text may be a secret."""
     for place, element in enumerate(command.argv):
         if isinstance(element, str):
             yield f"argv[{place}]", element
@@ -136,7 +136,7 @@ def _names(text: str, where: str) -> list[str]:
 
 
 def _check_lists(command: Command) -> None:
-    """A parameter is a list or a text, not both; `{name*}` has no place outside `argv`."""
+    """Checks that a parameter is a list or a text, not both, and that `{name*}` is only in `argv`."""
     single = set[str]()
     for where, text in _templates(command):
         is_list = _LIST.fullmatch(text)
@@ -158,12 +158,12 @@ class _Call(NamedTuple):
 
 @cache
 def shared_processes() -> Processes:
-    """For all commands of this process: if one cannot be started, neither can the others."""
+    """One back-off for all commands of this process: if one cannot be started, the others cannot either."""
     return Processes(StartBackoff(COMMANDS))
 
 
 class CommandExecutor(Executor):
-    """Runs one job's command, an attempt at a time or many at once."""
+    """Runs the command of one job; several attempts may run at once."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class CommandExecutor(Executor):
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
         except Missing as error:
             return Failed(payload.error("SecretMissing", str(error)))
-        environment = {**self._inherited(), **variables, **_told(context)}
+        environment = {**self._inherited(), **variables, **_attempt_variables(context)}
         return secrets.mask_error(await self._run(claim, context, _Call(argv, environment, directory, secrets)))
 
     async def _run(self, claim: Claim, context: Context, call: _Call) -> Outcome:
@@ -204,7 +204,7 @@ class CommandExecutor(Executor):
         try:
             keep = None if kept is None else kept.keep
             with _lines("stdout", context, call, keep) as out, _lines("stderr", context, call) as err:
-                status = await self._ended(on, call, out, err, context)
+                status = await self._run_to_end(on, call, out, err, context)
         except Refused as refused:
             return self._not_started(claim, refused, call)
         except OSError as error:
@@ -213,7 +213,7 @@ class CommandExecutor(Executor):
             if claim.is_suspect:
                 on.close()
         if status.error:
-            # With a spawner of its own the command has killed that itself; otherwise any other may have.
+            # A suspect has killed its own spawner. The shared spawner may have been killed by any command.
             lost = payload.error("SpawnerLost", f"the command {status.how}: {status.error}", last_of(out, err))
             return Lost(lost, shared=not claim.is_suspect)
         return self._outcome(status, out, err, kept)
@@ -221,8 +221,8 @@ class CommandExecutor(Executor):
     def abandon(self) -> None:
         spawner.shared().close()
 
-    async def _ended(self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context) -> ExitStatus:
-        """How the command ended. A cancel ends the command first."""
+    async def _run_to_end(self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context) -> ExitStatus:
+        """Runs the command to its end. A cancel ends the command first."""
         where = (call.argv, call.environment, call.directory)
         spawned = await on.spawn(*where, out.writing, err.writing, memory_bytes=self.command.memory_bytes)
         self.starts.worked()
@@ -232,7 +232,7 @@ class CommandExecutor(Executor):
             status = await spawned.wait()
         except asyncio.CancelledError:
             spawned.stop(self.command.grace_s)
-            context.usage = (await spawned.outlasted()).usage
+            context.usage = (await spawned.wait_despite_cancels()).usage
             raise
         context.usage = status.usage
         return status
@@ -338,7 +338,7 @@ def filled(
 
 
 def _directory(template: str, arguments: Mapping[str, Any]) -> str:
-    """An argument stays within its part of the path."""
+    """Fills in the directory. An argument stays within its part of the path."""
     parts = [(part, _replaced(part, arguments)) for part in template.split("/")]
     for part, name in parts:
         if part != name and (name in ("", ".", "..") or "/" in name):
@@ -351,7 +351,7 @@ def _single(value: str | Reference, arguments: Mapping[str, Any], secrets: Secre
 
 
 def _replaced(template: str, arguments: Mapping[str, Any]) -> str:
-    """Placeholders in the value of an argument are not replaced."""
+    """Replaces placeholders, but not in the values of arguments."""
     return _TOKEN.sub(lambda token: _text(arguments[token[1]], token[1]) if token[1] else token[0][0], template)
 
 
@@ -375,14 +375,14 @@ def _text(value: Any, name: str) -> str:
             raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is no text for a command{hint}")
 
 
-def _told(context: Context) -> dict[str, str]:
+def _attempt_variables(context: Context) -> dict[str, str]:
     """Variables about the attempt. The deadline is in whole seconds since 1970 UTC, as `date +%s` prints."""
-    told = {
+    variables = {
         "ROTA_EXECUTION_ID": context.id,
         "ROTA_JOB": context.job,
         "ROTA_ATTEMPT": str(context.attempt),
         "ROTA_FENCE": str(context.fence),
     }
     if context.deadline is not None:
-        told["ROTA_DEADLINE"] = str(context.deadline // MICROSECONDS)
-    return told
+        variables["ROTA_DEADLINE"] = str(context.deadline // MICROSECONDS)
+    return variables

@@ -33,7 +33,7 @@ STOPPED = 79
 
 
 class Call(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """To the process: run this."""
+    """To the process: run this claim."""
 
     claim: Claim
     deadline: int | None
@@ -45,26 +45,26 @@ class Stop(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Spent(msgspec.Struct, frozen=True, array_like=True):
-    """What a process has cost before a call, and how large it is: the call is not charged with that."""
+    """The processor time and the size of a process before a call, which are not counted for the call."""
 
     cpu_s: float = 0.0
     rss_bytes: int = 0
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """From the process: the app is loaded, or `error` says why it cannot be."""
+    """From the process: the app is loaded, or `error` says why it could not be loaded."""
 
     error: str = ""
     spent: Spent = Spent()
 
 
-class Told(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class NewState(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: the progress or the checkpoint of the running attempt."""
 
     state: State
 
 
-class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class LogLine(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: a line for the log of the running attempt."""
 
     stream: str
@@ -74,17 +74,17 @@ class Wrote(msgspec.Struct, frozen=True, tag=True, array_like=True):
 class Answer(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """From the process: the outcome of the call, its cost, and the cost of all calls so far.
 
-    `spoilt` says what the job has left behind, if the process must not be used again.
+    `leftover` names what the job has left behind, if the process must not be used again.
     """
 
     outcome: Outcome
     usage: Usage
     spent: Spent
     written: str | None = None
-    spoilt: str = ""
+    leftover: str = ""
 
 
-Message = Call | Stop | Ready | Told | Wrote | Answer
+Message = Call | Stop | Ready | NewState | LogLine | Answer
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 
@@ -126,7 +126,7 @@ class Inbox:
 
 
 def take_connection() -> socket.socket:
-    """Moves the connection off standard input, where user code could read messages away."""
+    """Moves the connection off standard input, where user code could consume its messages."""
     fd = os.dup(sys.stdin.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
@@ -140,21 +140,21 @@ class Caller:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._inbox = Inbox()
-        self._heard: deque[Message] = deque()
+        self._received: deque[Message] = deque()
 
     def next(self) -> Message | None:
         """The next message; None at the end of the connection."""
-        while not self._heard:
+        while not self._received:
             piece = self._end.recv(PIECE)
             if not piece:
                 return None
-            self._heard.extend(self._inbox.completed(piece))
-        return self._heard.popleft()
+            self._received.extend(self._inbox.completed(piece))
+        return self._received.popleft()
 
-    def is_told_to_stop(self) -> bool:
-        """Whether the last message is `Stop`, or the worker is gone. Reads nothing away; may interrupt `next`."""
-        if self._heard:
-            return isinstance(self._heard[-1], Stop)
+    def is_stop_announced(self) -> bool:
+        """Whether the last message is `Stop`, or the worker is gone. Consumes no message; may interrupt `next`."""
+        if self._received:
+            return isinstance(self._received[-1], Stop)
         try:
             ahead = self._end.recv(PIECE, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -165,12 +165,12 @@ class Caller:
 
 
 class Channel(asyncio.Protocol):
-    """The worker's end. Calls `heard` for every message, and `ended` once, after the last one. Never blocks."""
+    """The worker's end. Calls `received` for every message, and `ended` once, after the last one. Never blocks."""
 
     _transport: asyncio.Transport
 
-    def __init__(self, heard: Callable[[Message], None], ended: Callable[[], None]) -> None:
-        self._heard = heard
+    def __init__(self, received: Callable[[Message], None], ended: Callable[[], None]) -> None:
+        self._received = received
         self._ended = ended
         self._inbox = Inbox()
         self.is_open = True
@@ -182,7 +182,7 @@ class Channel(asyncio.Protocol):
         self._transport.write(encode(message))
 
     def close(self) -> None:
-        """No message is heard any more, and not the end either."""
+        """After this, neither `received` nor `ended` is called."""
         self.is_open = False
         self._transport.abort()
 
@@ -192,9 +192,9 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for message in self._inbox.completed(data):
-                self._heard(message)
+                self._received(message)
         except Exception as error:  # A job can write to the connection. No message can be found after its bytes.
-            log.warning("a process for isolated jobs is ended, because it sent a broken message: %r", error)
+            log.warning("a process for isolated jobs sent a broken message and is ended: %s", error, exc_info=True)
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -19,7 +19,7 @@ HANDLERS_S = 5.0
 
 
 def exit_in_order(code: int) -> NoReturn:
-    """Runs the atexit handlers and ends the process. From the main thread, when nothing is left to report."""
+    """Runs the atexit handlers and ends the process. To be called from the main thread, after the last report."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # The process is ending already.
     _flush()
     limit = threading.Timer(HANDLERS_S, os._exit, [code])

@@ -1,6 +1,6 @@
 """Ends a copy that a job has made of its process with os.fork() when the copy returns from the job's function.
 
-The copy has the sockets and the event loop of the original. If it continued, its answer would be taken for that of
+The copy has the sockets and the event loop of the original. If it continued, its answer would be mistaken for that of
 another execution. It exits as Python would: with 0 after a return, with the code of a SystemExit, or
 with 1 and the traceback on standard error. Its atexit handlers do not run: the buffers that they would write belong to
 the original process, which writes them itself.
@@ -16,7 +16,7 @@ import traceback
 from rota.executors.process.exiting import exit_at_once
 
 _copies = 0
-"""How many forks lead from the first process to this one. Cheaper to compare than the pid."""
+"""The number of forks between the first process and this one. Cheaper to compare than the pid."""
 
 
 class Original:

@@ -15,7 +15,7 @@ import os
 
 VARIABLE = "ROTA_DUMPABLE"
 KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE)
-"""The variables that an interpreter may need to start, besides LC_…"""
+"""The environment variables that an interpreter may need to start, besides those that begin with LC_."""
 _PR_SET_DUMPABLE = 4
 
 

@@ -1,8 +1,8 @@
 """The inside of a process that runs one isolated job at a time: reads a call, runs the function, answers.
 
-The function runs in the main thread, so that SIGTERM raises an exception in it, wherever it is; an async function is
-cancelled. The worker announces its SIGTERM with a message. Any other SIGTERM is ignored: a service manager that sends
-it to all processes has sent it to the worker too, which decides.
+The function runs in the main thread, so that SIGTERM raises an exception in it; an async function is cancelled. The
+worker announces its SIGTERM with a message. Any other SIGTERM is ignored: a service manager that sends it to all
+processes has sent it to the worker too, and the worker decides.
 
 Only this process writes to the connection. A copy that the job has forked shares it, and messages of two writers would
 be mixed; or the copy has closed it, and another file has the same descriptor.
@@ -29,7 +29,7 @@ from rota.domain.outcome import Failed, Outcome
 from rota.executors.context import Context
 from rota.executors.function import NOT_COMMITTED, FunctionExecutor
 from rota.executors.process import connection
-from rota.executors.process.connection import STOPPED, Answer, Call, Caller, Message, Ready, Told, Wrote
+from rota.executors.process.connection import STOPPED, Answer, Call, Caller, LogLine, Message, NewState, Ready
 from rota.executors.process.fork_guard import Original
 from rota.executors.process.lines import MOST_LINE
 from rota.executors.process.meter import Meter
@@ -52,10 +52,10 @@ class JobProcess:
         self._context: Context | None = None
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_asked = False
-        self._is_told = False
-        self._is_speaking = False
-        self._mouth = threading.Lock()
+        self._is_stop_asked = False
+        self._is_stop_raised = False
+        self._is_sending = False
+        self._send_lock = threading.Lock()
         self._caller = Caller(end)
         self._meter = meter
         self._baseline = ProcessBaseline()
@@ -63,32 +63,32 @@ class JobProcess:
         self._variables = contextvars.copy_context()
         """The context variables as the import of the app has left them; each call runs in a copy."""
 
-    def greet(self) -> None:
-        """Says that the app is loaded, and how much memory that took."""
-        self._listens()
+    def send_ready(self) -> None:
+        """Tells the worker that the app is loaded, and how much memory that took."""
+        self._may_continue()
         self._meter.end()
-        self._say(Ready(spent=self._meter.spent))
+        self._send(Ready(spent=self._meter.spent))
 
     def serve(self) -> int:
         """Returns the exit code."""
-        while self._listens() and (message := self._caller.next()) is not None:
+        while self._may_continue() and (message := self._caller.next()) is not None:
             if not isinstance(message, Call):
                 return STOPPED
             self._meter.begin()
             outcome, written = self._run(message)
             self._original.end_copy()
             usage = self._meter.end()
-            spoilt = self._baseline.restored()
+            leftover = self._baseline.restored()
             try:
-                self._say(Answer(outcome, usage, self._meter.spent, written, spoilt))
+                self._send(Answer(outcome, usage, self._meter.spent, written, leftover))
             except OSError:
                 return STOPPED  # The job or the worker has closed the connection.
-        return STOPPED if self._is_asked else 0
+        return STOPPED if self._is_stop_asked else 0
 
-    def _listens(self) -> bool:
-        """Sets our SIGTERM handler again, which a job may have replaced. Returns whether to wait for another call."""
+    def _may_continue(self) -> bool:
+        """Sets the SIGTERM handler again, which a job may have replaced. Returns whether to wait for another call."""
         signal.signal(signal.SIGTERM, self._stop)
-        return not self._is_asked
+        return not self._is_stop_asked
 
     def _run(self, call: Call) -> tuple[Outcome, str | None]:
         target = self._targets.get(call.claim.job)
@@ -99,12 +99,12 @@ class JobProcess:
         context.notes = self
         context.begin_slice(call.slice_s)
         try:
-            if self._is_asked and self._caller.is_told_to_stop():
-                self._raise()  # The signal came before the process had read this call.
+            if self._is_stop_asked:
+                self._raise_stop()  # The signal came before the process had read this call.
             prepared = target.prepare(call.claim.arguments, context)
             if isinstance(prepared, Failed):
                 return prepared, None
-            value = self._called(target, *prepared)
+            value = self._call(target, *prepared)
         except BaseException as error:
             self._original.end_copy(error)
             return target.raised(error, call.claim), context.written
@@ -114,10 +114,10 @@ class JobProcess:
         return (NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
-        """A line of `ctx.log`. Printed and logged lines go through the pipes, and so do all lines of a forked copy."""
+        """Sends a line of `ctx.log`. All lines of a forked copy go through the pipe of its standard error."""
         text = payload.clean(text, MOST_LINE)
         if not self._original.is_copied:
-            self._say(Wrote(stream, text))
+            self._send(LogLine(stream, text))
         else:
             with contextlib.suppress(OSError, ValueError):  # Standard error may be closed.
                 sys.stderr.write(f"{text}\n")
@@ -130,25 +130,25 @@ class JobProcess:
     def state(self, state: State) -> None:
         if self._original.is_copied:
             raise UsageError(
-                "a process that a job has forked cannot tell of its progress or keep a checkpoint: the job itself can"
+                "a process that a job has forked cannot report progress or save a checkpoint: do that in the job itself"
             )
-        self._say(Told(state))
+        self._send(NewState(state))
 
-    def _say(self, message: Message) -> None:
-        """From any thread of the job. A stop waits until the message is complete."""
+    def _send(self, message: Message) -> None:
+        """May be called from any thread of the job. A stop waits until the message is complete."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main:
-            self._is_speaking = True
+            self._is_sending = True
         try:
-            with self._mouth:
+            with self._send_lock:
                 connection.send(self._end, message)
         finally:
             if is_main:
-                self._is_speaking = False
-        if is_main and self._is_asked:
-            self._raise()
+                self._is_sending = False
+        if is_main and self._is_stop_asked:
+            self._raise_stop()
 
-    def _called(self, target: FunctionExecutor, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def _call(self, target: FunctionExecutor, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not target.is_async:
             return self._variables.copy().run(target.function, *args, **kwargs)
         if self._loop is None:
@@ -162,29 +162,29 @@ class JobProcess:
             self._cancel_rest(self._loop)
 
     def _cancel_rest(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cancels the tasks that the function has left behind: they would run on in the next call."""
+        """Cancels the tasks that the function has left behind: they would continue during the next call."""
         if rest := asyncio.all_tasks(loop):
             for task in rest:
                 task.cancel()
-            _, deaf = loop.run_until_complete(asyncio.wait(rest, timeout=LAST_TASKS_S))
-            if deaf:
+            _, still_running = loop.run_until_complete(asyncio.wait(rest, timeout=LAST_TASKS_S))
+            if still_running:
                 self._loop = None  # The next call gets a new loop.
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self._original.is_copied:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        if not self._caller.is_told_to_stop():
+        if not self._caller.is_stop_announced():
             return
-        self._is_asked = True  # Between two calls this is enough: `serve` checks it before the next call.
-        if not self._is_speaking:
-            self._raise()
+        self._is_stop_asked = True  # Between two calls this is enough: `serve` checks it before the next call.
+        if not self._is_sending:
+            self._raise_stop()
 
-    def _raise(self) -> None:
-        """Once: the clean-up of a function that was stopped is not interrupted."""
-        if self._is_told or self._context is None:
+    def _raise_stop(self) -> None:
+        """Stops the function. Does so once, so that its clean-up is not interrupted."""
+        if self._is_stop_raised or self._context is None:
             return
-        self._is_told = True
+        self._is_stop_raised = True
         self._context._ask_to_stop()
         if self._task is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)

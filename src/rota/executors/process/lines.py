@@ -1,4 +1,4 @@
-"""What a process writes to a pipe, as lines: read as it comes, never waited for, and never more than a little kept."""
+"""The output of a process, read from a pipe as lines. Reading never blocks, and only the last lines are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Write = Callable[[str, list[str]], None]
 
 
 class Lines:
-    """One pipe. `writing` is for the process; `write` gets the lines, as long as it is set. A long line is cut."""
+    """One pipe. The process gets the end `writing`. `write` gets the lines while it is set. A long line is cut."""
 
     def __init__(self, stream: str, write: Write | None = None, keep: Callable[[bytes], None] | None = None) -> None:
         self.stream = stream
@@ -32,25 +32,25 @@ class Lines:
         self._loop.add_reader(self._reading, self._read)
 
     def opened(self) -> None:
-        """The process has its end of the pipe: ours of it is closed, so that we see the end."""
+        """Closes this process's copy of the writing end, so that the end of the output is seen."""
         if self.writing >= 0:
             os.close(self.writing)
             self.writing = -1
 
     def drain(self) -> None:
-        """Takes what is there now, and what has no end yet as a line. Does not wait: others may hold the other end."""
+        """Reads the available output; an unfinished line counts as one. Does not wait for the end of the pipe."""
         self.take()
         if self._rest:
             self._give([self._ended(b"")])
 
     def take(self) -> None:
-        """Takes what is there now. What has no end yet waits for it."""
+        """Reads the available output. An unfinished line is kept until its end comes."""
         for _ in range(MOST_CHUNKS):
             if not self._read():
                 break
 
     def last(self, room: int = MOST_LAST) -> str:
-        """The last lines, as many as there is room for."""
+        """The last lines, as many as fit into `room` characters."""
         kept: list[str] = []
         for line in reversed(self._last):
             room -= len(line) + 1
@@ -60,15 +60,15 @@ class Lines:
         return "\n".join(reversed(kept))
 
     def forget(self) -> None:
-        """What was written until now is not among the last lines of what comes."""
+        """Forgets the last lines."""
         self._last.clear()
 
     def close(self) -> None:
         self.opened()
-        self._hang_up()
+        self._close_reading()
 
     def _read(self) -> bool:
-        """One piece; False if there is none."""
+        """Reads one piece; returns False if there is none."""
         if self._reading < 0:
             return False
         try:
@@ -78,7 +78,7 @@ class Lines:
         except OSError:
             piece = b""
         if not piece:
-            self._hang_up()
+            self._close_reading()
             return False
         if self._keep is not None:
             self._keep(piece)
@@ -88,7 +88,7 @@ class Lines:
         self._extend(piece[end:] if end else piece)
         return True
 
-    def _hang_up(self) -> None:
+    def _close_reading(self) -> None:
         if self._reading >= 0:
             self._loop.remove_reader(self._reading)
             os.close(self._reading)
@@ -100,7 +100,7 @@ class Lines:
             self.write(self.stream, texts)
 
     def _lines(self, piece: bytes) -> list[str]:
-        """The lines that are complete. Mostly there is nothing odd in them, and they are decoded in one go."""
+        """The complete lines. Usually all of them are short and valid UTF-8, and are decoded at once."""
         begun: list[str] = []
         if self._rest:
             end, _, piece = piece.partition(b"\n")
@@ -111,7 +111,7 @@ class Lines:
         return begun + texts if begun else texts
 
     def _ended(self, end: bytes) -> str:
-        """A line is complete: what has come of it before, and its end."""
+        """Completes the unfinished line."""
         self._extend(end)
         text = self._rest.removesuffix(b"\r").decode(errors="replace")
         if self._is_cut:
@@ -127,14 +127,14 @@ class Lines:
 
 
 def last_of(out: Lines, error: Lines) -> str:
-    """What a process wrote last to either; each under its name if there is something of both."""
-    if not (said := out.last(MOST_LAST // 2)) or not (complained := error.last(MOST_LAST // 2)):
+    """The last lines of both outputs; each has its name above it if neither is empty."""
+    if not (on_out := out.last(MOST_LAST // 2)) or not (on_error := error.last(MOST_LAST // 2)):
         return error.last() or out.last()
-    return f"--- {out.stream}\n{said}\n--- {error.stream}\n{complained}"
+    return f"--- {out.stream}\n{on_out}\n--- {error.stream}\n{on_error}"
 
 
 def _plain(piece: bytes) -> list[str] | None:
-    """Whole lines as they are; None if one might be too long, or cannot be decoded, and each needs a look."""
+    """The decoded lines; None if one may be too long or is not UTF-8, so that each has to be examined."""
     try:
         texts = piece.decode().split("\n")
     except UnicodeDecodeError:

@@ -38,7 +38,7 @@ from rota.executors.process.started_processes import Refused
 from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
 
 KEPT_SHARE = 4
-"""Of the memory that a job may have, at most one part in so many may be taken when it begins."""
+"""A process is replaced if more than this part of the memory for its job is taken before the job begins."""
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
@@ -46,7 +46,7 @@ _clock = SystemClock()
 
 
 class Recycling(msgspec.Struct, frozen=True, kw_only=True):
-    """When a process that was used is not used again."""
+    """When a process is replaced: after so many jobs, at this age, or at this size."""
 
     jobs: int = 10_000
     age_s: float = 3600.0
@@ -65,16 +65,16 @@ class Pool(Processes):
         most: int | None = None,
         recycling: Recycling | None = None,
         patience_s: float | None = None,
-        is_apart: bool = False,
+        is_for_suspects: bool = False,
     ) -> None:
         """A call that has waited for a process for `patience_s` is given back.
 
-        With `is_apart` each process has a spawner of its own: for suspects, which may kill that.
+        With `is_for_suspects` each process has a spawner of its own, because a suspect may kill its spawner.
         """
         super().__init__(StartBackoff(ISOLATED))
         self._argv = list(argv)
         self.most = most or max(2, os.cpu_count() or 2)
-        self.is_apart = is_apart
+        self.is_for_suspects = is_for_suspects
         self._patience_s = patience_s
         self._recycling = recycling or Recycling()
         self._idle: list[WarmProcess] = []
@@ -117,12 +117,12 @@ class Pool(Processes):
             await asyncio.wait(self._tasks, timeout=HANDLERS_S)
 
     def withdraw(self, call: JobCall) -> None:
-        """The call, which has not begun, was cancelled."""
+        """Drops a call that was cancelled before it began."""
         with contextlib.suppress(ValueError):  # Its process is being started, and will take another call.
             self._waiting.remove(call)
 
     def leave(self) -> None:
-        """A busy process is gone: another call can have its place."""
+        """A process is no longer busy: the next waiting call takes its place."""
         self._busy -= 1
         while self._busy < self.most and (call := self._next()) is not None:
             self._busy += 1
@@ -154,7 +154,7 @@ class Pool(Processes):
                 warm.begin(call)
                 return
             self._end(warm)
-        if not self.is_apart and self.starts.room == 0:
+        if not self.is_for_suspects and self.starts.room == 0:
             self._busy -= 1
             self._has_misfits = bool(self._idle)
             # No delay: nothing was tried here, and another worker may run it at once.
@@ -185,12 +185,12 @@ class Pool(Processes):
         self.leave()
 
     async def _start(self, memory_bytes: int | None) -> WarmProcess | Failed | str:
-        on, outputs = Spawner() if self.is_apart else spawner.shared(), list[Lines]()
+        on, outputs = Spawner() if self.is_for_suspects else spawner.shared(), list[Lines]()
         with contextlib.ExitStack() as undo:
             try:
                 ours, theirs = socket.socketpair()
                 undo.callback(ours.close)
-                if self.is_apart:
+                if self.is_for_suspects:
                     undo.callback(on.close)
                 with theirs:
                     for stream in ("stdout", "stderr"):
@@ -207,8 +207,8 @@ class Pool(Processes):
             undo.pop_all()
         for output in outputs:
             output.opened()
-        warm = WarmProcess(spawned, outputs, memory_bytes, self._free, on if self.is_apart else None)
-        problem = await warm.greet(ours)
+        warm = WarmProcess(spawned, outputs, memory_bytes, self._free, on if self.is_for_suspects else None)
+        problem = await warm.wait_ready(ours)
         if problem:
             await warm.end()
             return problem
@@ -217,10 +217,10 @@ class Pool(Processes):
     def _is_used_up(self, warm: WarmProcess) -> bool:
         most_bytes, age_s = self._recycling.rss_bytes, _clock.monotonic() - warm.born_at
         if warm.memory_bytes is not None:
-            # Memory that one job has kept is missing to the next.
+            # Memory that one job has kept is not available to the next.
             most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)
         is_spent = warm.jobs >= self._recycling.jobs or age_s >= self._recycling.age_s
-        return is_spent or bool(warm.spoilt) or warm.spent.rss_bytes > most_bytes
+        return is_spent or bool(warm.leftover) or warm.spent.rss_bytes > most_bytes
 
     def _end(self, warm: WarmProcess) -> None:
         self._do(warm.end())
@@ -266,19 +266,19 @@ class ProcessExecutor(Executor):
             return outcome
         if answer is not None:
             return answer
-        assert call.warm is not None
+        assert call.process is not None
         try:
-            return self._crashed(call.warm, await call.warm.end(), context)
+            return self._crashed(call.process, await call.process.end(), context)
         finally:
             self.pool.leave()
 
     async def _stopped(self, call: JobCall) -> None:
-        if call.warm is None:
+        if call.process is None:
             self.pool.withdraw(call)
             return
         try:
-            call.context.usage = call.warm.cost(await call.warm.stop(self.grace_s))
-            await call.warm.end()
+            call.context.usage = call.process.cost(await call.process.stop(self.grace_s))
+            await call.process.end()
         finally:
             self.pool.leave()
 
@@ -291,7 +291,7 @@ class ProcessExecutor(Executor):
             return Failed(error, Reason.OUT_OF_MEMORY)
         if ended.error:
             error = payload.error("SpawnerLost", f"the process of the job {ended.how}: {ended.error}", last)
-            return Lost(error, shared=not self.pool.is_apart)
+            return Lost(error, shared=not self.pool.is_for_suspects)
         how = "closed its connection to the worker, and was ended" if ended.exit_code == STOPPED else ended.how
         return Lost(payload.error("Crashed", f"the process of the job {how}", last))
 

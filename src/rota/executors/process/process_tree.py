@@ -2,10 +2,10 @@
 
 A process is identified by its pid and its start time, because the kernel reuses pids.
 
-A spawner marks what it starts with a number in a resource limit that has no effect: RLIMIT_RTTIME, as tens
-of thousands of years. Descendants inherit it, also after their parent has ended or they have made a session of their
-own, so an orphan still names its command and its spawner. The number holds the PID namespace too: in another container
-the same pid belongs to another process.
+A spawner marks the processes that it starts with a number in a resource limit that has no effect: RLIMIT_RTTIME, as
+tens of thousands of years. Descendants inherit the mark, also if their parent has ended or they have made a session of
+their own. So the mark of an orphan names its command and its spawner. It also names the PID namespace: in another
+container the same pid belongs to another process.
 
 The spawner's own program imports this file: nothing but the standard library here.
 """
@@ -37,7 +37,7 @@ class Process(NamedTuple):
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has ended and only waits to be reaped."""
+        """Whether it is a zombie."""
         return self.state in "ZX"
 
 
@@ -56,7 +56,7 @@ def present(pids: Iterable[int]) -> list[Process]:
 
 
 def children(pid: int) -> list[int]:
-    """The children of a process. Some may be missing if it starts or ends others meanwhile."""
+    """The children of a process. Some may be missing if it starts or reaps others meanwhile."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -77,7 +77,7 @@ def family(roots: Iterable[Process]) -> list[Process]:
 
 
 def resident_bytes(processes: Iterable[Process]) -> int:
-    """The memory that the processes hold together; shared pages are counted for each."""
+    """The sum of the memory of the processes; shared pages are counted for each process."""
     pages = 0
     for process in processes:
         fields = _content(f"/proc/{process.pid}/statm").split()
@@ -93,32 +93,34 @@ def mark_for(spawner: int, id: int) -> int:
     return (_HERE << _PID_BITS | spawner) << _ID_BITS | id % (1 << _ID_BITS)
 
 
-def put_on(mark: int) -> None:
-    """Marks this process, and so what it starts from now on."""
+def set_mark(mark: int) -> None:
+    """Marks this process, and so all processes that it starts from now on."""
     with contextlib.suppress(OSError, ValueError):  # The limit was lowered, or the system has none.
         resource.setrlimit(resource.RLIMIT_RTTIME, (mark, resource.RLIM_INFINITY))
 
 
-def mark(pid: int) -> int:
-    """The mark that a process carries; 0 if it has none of our PID namespace, or has ended."""
+def mark_of(pid: int) -> int:
+    """The mark of a process; 0 if it has none, has one of another PID namespace, or has ended."""
     words = _content(f"/proc/{pid}/limits").partition(_LIMIT)[2].split(maxsplit=1)
     number = int(words[0]) if words and words[0].isdigit() else 0
     return number if number >> _PID_BITS + _ID_BITS == _HERE else 0
 
 
 def left_behind() -> list[Process]:
-    """Processes that a spawner has started which is gone, and their descendants; not the caller."""
+    """Processes whose spawner is gone, and their descendants, without the calling process."""
     everyone = present(int(name) for name in os.listdir("/proc") if name.isdigit())
     roots = [process for process in everyone if _is_left_behind(process)]
     return [process for process in family(roots) if process.pid != os.getpid()]
 
 
 def _is_left_behind(process: Process) -> bool:
-    if process.is_dead or not (number := mark(process.pid)):
+    if process.is_dead or not (number := mark_of(process.pid)):
         return False
     pid = number >> _ID_BITS & (1 << _PID_BITS) - 1
     spawner = read(pid)
-    return spawner is None or spawner.is_dead or spawner.start > process.start  # Another process may have its pid.
+    return (
+        spawner is None or spawner.is_dead or spawner.start > process.start
+    )  # A later process has the pid of the spawner.
 
 
 def _namespace() -> int:
@@ -134,8 +136,8 @@ _HERE = _namespace()
 # --- Signals ----------------------------------------------------------------------------------------------------------
 
 
-def send(process: Process, number: int) -> bool:
-    """Signals this very process, never another one that has its pid by now; returns whether it was there."""
+def send_signal(process: Process, number: int) -> bool:
+    """Sends a signal to this process, never to a later one with the same pid; returns whether it still existed."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
@@ -153,9 +155,9 @@ def send(process: Process, number: int) -> bool:
 
 
 def kill(find: Callable[[], Iterable[Process]]) -> int:
-    """Kills all processes that `find` finds, and those that they start meanwhile; returns how many there were.
+    """Kills all processes that `find` returns, and those that they start meanwhile; returns how many there were.
 
-    A stopped process starts no others, so all are stopped first, again until no new one is found.
+    A stopped process starts no others. So all are stopped first, and `find` is called until it returns no new one.
     """
     found: dict[tuple[int, int], Process] = {}
     for _ in range(MOST_ROUNDS):
@@ -164,14 +166,14 @@ def kill(find: Callable[[], Iterable[Process]]) -> int:
             break
         for process in new:
             found[process.pid, process.start] = process
-            send(process, signal.SIGSTOP)
+            send_signal(process, signal.SIGSTOP)
     for process in found.values():
-        send(process, signal.SIGKILL)
+        send_signal(process, signal.SIGKILL)
     return len(found)
 
 
 def _content(path: str) -> bytes:
-    """Empty if the process has ended, or belongs to another user."""
+    """The content of a file; empty if its process has ended or belongs to another user."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -17,8 +17,8 @@ from rota.executors.process.started_processes import Refused
 class ExitStatus(msgspec.Struct, frozen=True):
     """How a process ended, and what its whole tree cost.
 
-    The peak is that of one process, or of the tree where that was seen to be more. It is never below the few megabytes
-    of the spawner itself.
+    The peak is that of the largest process, or of the whole tree if a measurement found more. It is never below the few
+    megabytes of the spawner itself.
     """
 
     exit_code: int | None = None
@@ -27,7 +27,7 @@ class ExitStatus(msgspec.Struct, frozen=True):
     peak_bytes: int = 0
     out_of_memory: bool = False
     error: str | None = None
-    """Why nothing better is known, if the spawner is gone."""
+    """Set if the spawner is gone, so that the exit status is not known."""
 
     @property
     def how(self) -> str:
@@ -47,7 +47,7 @@ def signal_name(number: int) -> str:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a spawner says of one process: its pid, its exit status, or the step that failed with its errno."""
+    """A spawner's message about one process: its pid, its exit status, or the step that failed with its errno."""
 
     id: int
     pid: int = 0
@@ -63,7 +63,7 @@ class Spawned:
     """A process that was started."""
 
     def __init__(self, id: int, send: Callable[[dict[str, Any]], None]) -> None:
-        """`send` gives a message to the spawner."""
+        """`send` sends a message to the spawner."""
         loop = asyncio.get_running_loop()
         self._id = id
         self._send = send
@@ -73,41 +73,38 @@ class Spawned:
 
     def stop(self, grace_s: float) -> None:
         """Asks the whole tree to end, and kills it if that takes longer than the grace."""
-        self._tell({"do": "stop", "id": self._id, "grace_s": grace_s})
+        if not self._ended.done():
+            self._send({"do": "stop", "id": self._id, "grace_s": grace_s})
 
     def kill(self) -> None:
         self.stop(0)
 
     async def wait(self) -> ExitStatus:
-        """When the process has ended and nothing of its tree is left."""
+        """Waits until no process of the tree is left."""
         return await asyncio.shield(self._ended)
 
-    async def outlasted(self) -> ExitStatus:
-        """`wait`, however often the waiting task is cancelled meanwhile."""
-        await _through(self._ended)
+    async def wait_despite_cancels(self) -> ExitStatus:
+        """`wait`, also if the waiting task is cancelled meanwhile."""
+        await _wait_despite_cancels(self._ended)
         return self._ended.result()
 
     @property
     def has_ended(self) -> bool:
         return self._ended.done()
 
-    def _tell(self, message: dict[str, Any]) -> None:
-        if not self._ended.done():
-            self._send(message)
-
-    async def begun(self) -> None:
-        """When the process was started. Raises Refused if it cannot be; a cancel kills it first."""
+    async def wait_started(self) -> None:
+        """Raises Refused if the process cannot be started. A cancel kills the process first."""
         try:
             await asyncio.shield(self._started)
         except asyncio.CancelledError:
             self.kill()
-            await _through(self._ended)
+            await _wait_despite_cancels(self._ended)
             if not self._started.cancelled():
                 self._started.exception()  # Retrieved, or asyncio would log it.
             raise
 
-    def hear(self, answer: Answer) -> bool:
-        """Returns whether that was the last answer."""
+    def receive(self, answer: Answer) -> bool:
+        """Returns whether this was the last answer."""
         if answer.pid:
             self.pid = answer.pid
             self._started.set_result(None)
@@ -118,16 +115,16 @@ class Spawned:
             self._ended.set_result(ExitStatus(error="it was not started"))
         return self._ended.done()
 
-    def lose(self, error: str) -> None:
-        """There will be no answer. The process may have run, so it counts as started."""
+    def set_lost(self, error: str) -> None:
+        """No answer will come. The process may have run, so it counts as started."""
         if not self._started.done():
             self._started.set_result(None)
         if not self._ended.done():
             self._ended.set_result(ExitStatus(signal=signal.SIGKILL, error=error))
 
 
-async def _through(future: asyncio.Future[Any]) -> None:
-    """Waits until `future` is done, however often the waiting task is cancelled meanwhile."""
+async def _wait_despite_cancels(future: asyncio.Future[Any]) -> None:
+    """Waits until `future` is done, also if the waiting task is cancelled meanwhile."""
     while not future.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([future])

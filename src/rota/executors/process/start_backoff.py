@@ -1,8 +1,8 @@
-"""Back-off after a process could not be started: the worker tries none for a while, then one.
+"""Back-off after a process could not be started: the worker starts none for a while, then tries one.
 
-A worker that is short of descriptors, memory or processes would give back what it claims faster than others can run it,
-and take it from them. So it pauses for a second, then for two and so on, and after each pause one start shows whether
-it works again. No attempt is counted: nothing has run.
+A worker that is short of descriptors, memory or processes would claim and give back executions faster than other
+workers can run them. So it pauses for a second, then for two and so on, and after each pause tries one start. No
+attempt is counted: nothing has run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _clock = SystemClock()
 
 
 class StartBackoff:
-    """Of one kind of process: those of a pool, or the commands of a worker."""
+    """The back-off of one kind of process: those of a pool, or the commands of a worker."""
 
     def __init__(self, what: str, monotonic: Callable[[], float] = _clock.monotonic) -> None:
         self.what = what
@@ -41,7 +41,7 @@ class StartBackoff:
         return int(self._monotonic() >= self._paused_until) if self.why else None
 
     def begin(self) -> None:
-        """A process is about to be started. After a pause this is the one try, and the next pause is twice as long."""
+        """Call this before a start. After a pause it is the one try, and the next pause is twice as long."""
         if self.room == 1:
             self._pause(2 * self._pause_s)
 

@@ -84,7 +84,7 @@ class StartedProcesses:
         """Starts a program, with `fds` as its standard output, error and, if there is a third, input."""
         self._count += 1
         mark = process_tree.mark_for(self._pid, self._count)
-        process_tree.put_on(mark)  # The program inherits it.
+        process_tree.set_mark(mark)  # The program inherits it.
         started = Started(self._executed(argv, env, cwd, fds), mark, memory_bytes, report)
         self._by_mark[mark] = self._by_pid[started.pid] = started
         self._look_at = min(self._look_at, self._monotonic() + (LOOK_S if memory_bytes is None else LOOK_LIMITED_S))
@@ -93,7 +93,7 @@ class StartedProcesses:
     def stop(self, started: Started, grace_s: float) -> None:
         """Sends SIGTERM to the whole tree, and kills the rest of it after the grace."""
         for process in self._family(started):
-            process_tree.send(process, signal.SIGTERM)
+            process_tree.send_signal(process, signal.SIGTERM)
         started.kill_at = min(started.kill_at, self._monotonic() + grace_s)
 
     def kill(self, started: Started) -> None:
@@ -159,12 +159,12 @@ class StartedProcesses:
         """The processes of a tree: the main process, its orphans, and their descendants."""
         main = present([started.pid]) if started.status is None else []
         orphans = self._orphans() if orphans is None else orphans
-        return process_tree.family([*main, *(one for one in orphans if process_tree.mark(one.pid) == started.mark)])
+        return process_tree.family([*main, *(one for one in orphans if process_tree.mark_of(one.pid) == started.mark)])
 
     def _reap(self, pid: int) -> None:
         """Reaps a child, and adds its cost to its tree."""
         main = self._by_pid.pop(pid, None)
-        started = main or self._by_mark.get(process_tree.mark(pid))
+        started = main or self._by_mark.get(process_tree.mark_of(pid))
         _, status, usage = os.wait4(pid, 0)
         if main is not None:
             main.status = status
@@ -176,7 +176,7 @@ class StartedProcesses:
         """Reports the trees of which no process is left. Kills the rest of the others, after the grace of a stop."""
         ended = [started for started in self._by_mark.values() if started.status is not None]
         orphans = self._orphans() if ended and self._has_children else []
-        left = {process_tree.mark(orphan.pid) for orphan in orphans}
+        left = {process_tree.mark_of(orphan.pid) for orphan in orphans}
         now = self._monotonic()
         for started in ended:
             if started.mark not in left:
@@ -187,7 +187,7 @@ class StartedProcesses:
 
     def _kill_strays(self, orphans: list[Process]) -> None:
         """Kills orphans whose tree was reported before they were found. Orphans without a mark end with the spawner."""
-        if strays := [orphan for orphan in orphans if process_tree.mark(orphan.pid) not in {0, *self._by_mark}]:
+        if strays := [orphan for orphan in orphans if process_tree.mark_of(orphan.pid) not in {0, *self._by_mark}]:
             process_tree.kill(functools.partial(process_tree.family, strays))
 
     def _measure(self, started: Started, orphans: list[Process]) -> None:

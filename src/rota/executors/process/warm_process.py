@@ -16,7 +16,7 @@ from rota.domain.outcome import Failed, GivenBack
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors.context import Context
-from rota.executors.process.connection import Answer, Call, Channel, Message, Ready, Spent, Stop, Told, Wrote
+from rota.executors.process.connection import Answer, Call, Channel, LogLine, Message, NewState, Ready, Spent, Stop
 from rota.executors.process.lines import Lines, last_of
 from rota.executors.process.spawned import ExitStatus, Spawned
 from rota.executors.process.spawner import Spawner
@@ -25,24 +25,24 @@ log = logging.getLogger("rota.engine")
 GRACE_S = 10.0
 START_S = 60.0
 _clock = SystemClock()
-_spoilers: set[str] = set()
+_reported_jobs: set[str] = set()
 """Jobs that were reported to leave something behind."""
 
 
 class JobCall:
-    """One call: it waits for a process, is made there, and is answered."""
+    """One call of a job's function: it waits for a process, is made there, and is answered."""
 
-    __slots__ = ("answered", "claim", "context", "memory_bytes", "slice_s", "warm")
+    __slots__ = ("answered", "claim", "context", "memory_bytes", "process", "slice_s")
 
     def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
         self.claim = claim
         self.context = context
         self.slice_s = slice_s
         self.memory_bytes = memory_bytes
-        self.warm: WarmProcess | None = None
-        """The process that makes the call, once it has begun."""
+        self.process: WarmProcess | None = None
+        """The process that runs the call, once it has begun."""
         self.answered: asyncio.Future[Answer | GivenBack | Failed | None] = asyncio.get_running_loop().create_future()
-        """None if the process ended without an answer; a GivenBack or a Failed if none could be started."""
+        """None if the process ended without an answer; a GivenBack or a Failed if no process could be started."""
 
 
 class WarmProcess:
@@ -54,9 +54,9 @@ class WarmProcess:
         outputs: Sequence[Lines],
         memory_bytes: int | None,
         free: Callable[[WarmProcess], None],
-        apart: Spawner | None = None,
+        own_spawner: Spawner | None = None,
     ) -> None:
-        """`apart` is its spawner, if that is its own."""
+        """`own_spawner` is closed with the process."""
         self.spawned = spawned
         self.memory_bytes = memory_bytes
         self.born_at = _clock.monotonic()
@@ -64,30 +64,33 @@ class WarmProcess:
         self.fresh_bytes = 0
         """Its size before its first job."""
         self.spent = Spent()
-        """What it had cost when the running call began."""
-        self.spoilt = ""
-        """What the last call has left behind, so that no other is made."""
+        """Its cost before the running call."""
+        self.leftover = ""
+        """What the last call has left behind; if there is something, the process is not used again."""
         self._free = free
-        self._apart = apart
+        self._own_spawner = own_spawner
         self._outputs = outputs
         self._call: JobCall | None = None
         loop = asyncio.get_running_loop()
-        self._greeting: asyncio.Future[Ready | None] = loop.create_future()
-        self._last_word: asyncio.Future[None] = loop.create_future()
-        self._channel = Channel(self._hear, self._miss)
+        self._ready: asyncio.Future[Ready | None] = loop.create_future()
+        self._is_disconnected: asyncio.Future[None] = loop.create_future()
+        self._channel = Channel(self._receive, self._disconnected)
 
-    async def greet(self, end: socket.socket) -> str | Failed:
-        """Waits until the app is loaded; returns why it is not. A Failed if another attempt would fail as well."""
+    async def wait_ready(self, end: socket.socket) -> str | Failed:
+        """Waits until the app is loaded; returns the reason if it cannot be, empty otherwise.
+
+        The reason is a Failed if another attempt would fail as well.
+        """
         try:
             async with asyncio.timeout(START_S):
                 await self._channel.open(end)
-                hello = await self._greeting
+                ready = await self._ready
         except TimeoutError:
             return f"its app was not loaded within {START_S:g} s"
-        if hello is not None:
-            self.spent, self.fresh_bytes = hello.spent, hello.spent.rss_bytes
-            is_too_large = not hello.error and self.fresh_bytes > (self.memory_bytes or self.fresh_bytes)
-            return _too_large(self.fresh_bytes, self.memory_bytes) if is_too_large else hello.error
+        if ready is not None:
+            self.spent, self.fresh_bytes = ready.spent, ready.spent.rss_bytes
+            is_too_large = not ready.error and self.fresh_bytes > (self.memory_bytes or self.fresh_bytes)
+            return _too_large(self.fresh_bytes, self.memory_bytes) if is_too_large else ready.error
         ended = await self.spawned.wait()
         self._drain()
         if ended.out_of_memory:
@@ -95,11 +98,11 @@ class WarmProcess:
         return "\n".join([f"its process {ended.how} while the app was loaded", *self.last_lines().splitlines()])
 
     def begin(self, call: JobCall) -> None:
-        """Makes the call. From now on its time runs."""
+        """Makes the call, whose timeout begins now."""
         assert self._call is None, "one at a time"
         call.context.begun()
         self._channel.send(Call(call.claim, call.context.deadline, call.slice_s))
-        self._call, call.warm = call, self
+        self._call, call.process = call, self
         for output in self._outputs:
             output.forget()  # The output of the last call explains nothing about the end of this one.
             output.write = call.context.write_output
@@ -113,17 +116,18 @@ class WarmProcess:
         return last_of(out, error)
 
     def cost(self, ended: ExitStatus) -> Usage:
-        """Of the last call, without which the process would not have ended. Its peak is that of the whole process."""
+        """The cost of the call in which the process ended. The peak is that of the process since its start."""
         usage, spent = ended.usage, self.spent
         cpu_s, peak_bytes = max(0.0, usage.cpu_s - spent.cpu_s), max(usage.peak_bytes, spent.rss_bytes)
         return msgspec.structs.replace(usage, cpu_s=cpu_s, peak_bytes=peak_bytes)
 
     async def stop(self, grace_s: float) -> ExitStatus:
-        """Ends the process, and reads until its end: a checkpoint for the next attempt may come last."""
+        """Ends the process, and reads its messages to the end: the last one may be a checkpoint."""
         self._channel.send(Stop())
-        self.spawned.stop(grace_s)
+        # The event loop may write at the end of its turn, and without the message the process would ignore the signal.
+        asyncio.get_running_loop().call_soon(self.spawned.stop, grace_s)
         ended = await self.spawned.wait()
-        await asyncio.shield(self._last_word)
+        await asyncio.shield(self._is_disconnected)
         return ended
 
     async def end(self) -> ExitStatus:
@@ -131,45 +135,43 @@ class WarmProcess:
         self._channel.close()
         self.spawned.stop(GRACE_S)
         ended = await self.spawned.wait()
-        if self._apart is not None:
-            self._apart.close()
+        if self._own_spawner is not None:
+            self._own_spawner.close()
         for output in self._outputs:
             output.close()
         return ended
 
-    def _hear(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         match message:
             case Answer():
                 self._answer(message)
-            case Wrote(stream=stream, text=text) if self._call is not None:
+            case LogLine(stream=stream, text=text) if self._call is not None:
                 for output in self._outputs:
                     output.take()  # In the order in which it was written.
                 self._call.context.write_log(stream, text)
-            case Told(state=state) if self._call is not None:
+            case NewState(state=state) if self._call is not None:
                 self._call.context._tell(state)
-            case Ready() if not self._greeting.done():
-                self._greeting.set_result(message)
+            case Ready() if not self._ready.done():
+                self._ready.set_result(message)
             case _:
                 pass
 
     def _answer(self, answer: Answer) -> None:
         call = self._ended_call()
-        if (
-            call is not None and not call.answered.done()
-        ):  # Otherwise it was cancelled, and its process is being stopped.
+        if call is not None and not call.answered.done():  # A cancelled call needs no answer.
             self.jobs += 1
-            self.spent, self.spoilt = answer.spent, answer.spoilt
-            if self.spoilt and call.claim.job not in _spoilers:
-                _spoilers.add(call.claim.job)
-                log.info("job %s leaves %s: a process that ran it is not used again", call.claim.job, self.spoilt)
+            self.spent, self.leftover = answer.spent, answer.leftover
+            if self.leftover and call.claim.job not in _reported_jobs:
+                _reported_jobs.add(call.claim.job)
+                log.info("job %s leaves %s: a process that ran it is not used again", call.claim.job, self.leftover)
             call.answered.set_result(answer)
             self._free(self)
 
-    def _miss(self) -> None:
-        """The connection has ended: the process has, or is about to."""
-        if not self._greeting.done():
-            self._greeting.set_result(None)
-        self._last_word.set_result(None)
+    def _disconnected(self) -> None:
+        """The process has ended, or is about to."""
+        if not self._ready.done():
+            self._ready.set_result(None)
+        self._is_disconnected.set_result(None)
         call = self._ended_call()
         if call is not None and not call.answered.done():
             call.answered.set_result(None)
