@@ -174,7 +174,7 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
         async def beaten(*args: Any) -> Beaten:
             return Beaten(*await timed(beat, *args))
 
-        with mock.patch.object(heart, "_store", mock.Mock(beat=beaten)):
+        with mock.patch.object(heart._store, "beat", beaten):
             return await original(heart)
 
     return _replaced(Heart, "step", step)

@@ -1,7 +1,7 @@
 """The process that runs user code: one node, tethered to its supervisor.
 
-It says hello once the app is imported, is told which worker it is, and then works until it is drained, must be
-replaced, or is no longer allowed to hold anything.
+It says hello once the app is imported, waits until the supervisor has sent its worker number, and then works until it
+is drained, must be replaced, or has lost its lease.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a supervisor runs, and how: made from the settings when it starts."""
+"""The settings of a supervisor and of its children."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.ops.fleet import Newcomer
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run: the children's command line, how many of them, and how they work."""
+    """The command line of the children, their number, and how they work."""
 
     command: Sequence[str]
     processes: Headcount

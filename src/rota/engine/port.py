@@ -41,7 +41,7 @@ class Beaten(NamedTuple):
 
 
 class WorkerStore(Protocol):
-    """What a child may ask of the store, for its own worker. `wire` reads the types of a call from the annotations."""
+    """The verbs of a child, for its own worker. `wire` reads the types of a call from these annotations."""
 
     async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
 
@@ -69,7 +69,7 @@ class WorkerStore(Protocol):
 
 
 class SupervisorStore(Protocol):
-    """What a supervisor asks of the store."""
+    """The verbs of a supervisor."""
 
     housekeeping: Sequence[Loop]
     """Loops that look after the database itself; none where the port does not end in one."""

@@ -1,4 +1,4 @@
-"""What ties a child process to its supervisor: neither outlives the other's intent.
+"""Ties a child process to its supervisor: a child ends with its supervisor and with its lease.
 
 The kernel kills the child when its parent dies; should that be missed (the parent died before we asked for it), the
 pipe from the supervisor ends, and the child ends itself. The supervisor also sends until when the lease holds: if the
