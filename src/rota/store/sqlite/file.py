@@ -62,7 +62,7 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
             path, timeout=patience_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         if write:
-            connection.execute("PRAGMA schema_version")  # Refuses now what is no database.
+            connection.execute("PRAGMA schema_version")  # Fails now if the file is no database.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 8000")
         else:
