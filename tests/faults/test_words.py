@@ -18,7 +18,7 @@ from tests.support import postgres
 
 SHOWN = "postgresql://host/shop"
 HOLDER = "an open transaction"
-SLOW = f"this is more work than the server can do in the time, or {HOLDER} holds what this needs"
+SLOW = f"this is more work than the server can do in the time, or {HOLDER} holds a lock or a key that this needs"
 
 
 def test_a_wait_for_a_lock_that_ran_out_is_not_called_a_server_that_is_away() -> None:
@@ -26,8 +26,8 @@ def test_a_wait_for_a_lock_that_ran_out_is_not_called_a_server_that_is_away() ->
     assert isinstance(known, StoreUnavailable)
     assert known.may_pass
     assert str(known) == (
-        f"{SHOWN} could not do this in time (canceling statement due to lock timeout): {HOLDER} holds what this needs, "
-        "a key or a lock: `rota doctor` names long transactions"
+        f"{SHOWN} waited too long for a lock (canceling statement due to lock timeout): {HOLDER} holds a lock or a key "
+        "that this needs: `rota doctor` names long transactions"
     )
 
 
@@ -43,7 +43,7 @@ def test_a_transaction_that_gave_way_says_so(kind: type[psycopg.Error]) -> None:
     known = translated(kind("deadlock detected"), SHOWN)
     assert isinstance(known, StoreUnavailable)
     assert known.may_pass
-    assert "let another transaction go first" in str(known)
+    assert "because of a conflict with another transaction" in str(known)
     assert "cannot be reached" not in str(known)
 
 
@@ -64,10 +64,10 @@ def test_a_table_that_is_locked_is_named_as_such(url: str, monkeypatch: pytest.M
         other.transaction(),
     ):
         other.execute("LOCK TABLE rota.queue IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(StoreUnavailable, match=f"lock timeout.*{HOLDER} holds what this needs"):
+        with pytest.raises(StoreUnavailable, match=f"lock timeout.*{HOLDER} holds a lock or a key that this needs"):
             looking.read(reader.queues, "default")
         # Its last try may end by the lock's time or by the caller's.
-        with pytest.raises(StoreUnavailable, match=f"{HOLDER} holds what this needs"):
+        with pytest.raises(StoreUnavailable, match=f"{HOLDER} holds a lock or a key that this needs"):
             store.read(reader.queues, "default")
 
 

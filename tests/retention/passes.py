@@ -10,7 +10,8 @@ from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retention import Pass, Retention
 from rota.ids import FIRST_ID
 from rota.ops import fleet, retention
-from rota.store.port import Store, View
+from rota.store.port import Store
+from tests.support.tables import table
 from tests.support.world import NAMESPACE, NO_RETRY, World
 
 DAY_S = 86_400
@@ -73,16 +74,14 @@ def finish_all(world: World, outcome: Outcome = Succeeded("1"), after_s: float =
 
 
 def summary(store: Store, namespace: str = NAMESPACE) -> list[Summed]:
-    """What is left of what was pruned, all hours together."""
-
-    def look(view: View) -> list[Summed]:
-        counted: Counter[tuple[str, str]] = Counter()
-        ran: Counter[tuple[str, str]] = Counter()
-        longest: dict[tuple[str, str], int] = {}
-        for _, job, _, _, status, executions, ran_us, longest_us in view.rows("summaries", namespace=namespace):
-            counted[job, status] += executions
-            ran[job, status] += ran_us
-            longest[job, status] = max(longest.get((job, status), 0), longest_us)
-        return [Summed(*key, count, ran[key], longest[key]) for key, count in sorted(counted.items())]
-
-    return store.read(look)
+    """The statistics of deleted executions, all hours together."""
+    counted: Counter[tuple[str, str]] = Counter()
+    ran: Counter[tuple[str, str]] = Counter()
+    longest: dict[tuple[str, str], int] = {}
+    for row in table(store, "summary"):
+        if row["namespace"] == namespace:
+            key = row["job"], row["status"]
+            counted[key] += row["executions"]
+            ran[key] += row["ran_us"]
+            longest[key] = max(longest.get(key, 0), row["longest_us"])
+    return [Summed(*key, count, ran[key], longest[key]) for key, count in sorted(counted.items())]

@@ -1,4 +1,4 @@
-"""Reads how long history is kept, how old it is, and the statistics of deleted executions."""
+"""Reads how long history is kept and how old it is."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from rota.store.port import View
 
 MOST_OVERDUE = 1000
 MOST_NEWEST = 200
-
-
-class SummaryRow(msgspec.Struct, frozen=True, array_like=True):
-    """The statistics of deleted executions; `hour` is the beginning of the hour in which they ended."""
-
-    app: str
-    job: str
-    queue: str
-    hour: int
-    status: str
-    executions: int
-    ran_us: int
-    longest_us: int
 
 
 class History(msgspec.Struct, frozen=True):
@@ -38,10 +25,6 @@ class History(msgspec.Struct, frozen=True):
 def retentions(view: View) -> dict[str, int | None]:
     """The namespaces, and how many seconds each keeps its history; None if the setting decides."""
     return dict(view.rows("retentions"))
-
-
-def summaries(view: View, namespace: str) -> list[SummaryRow]:
-    return view.records("summaries", SummaryRow, namespace=namespace)
 
 
 def history(view: View, default_s: int, chore: str, slack: int) -> History:

@@ -1,1 +1,1 @@
-"""PostgreSQL behind `rota.store.port`."""
+"""The implementation of `rota.store.port` on PostgreSQL."""

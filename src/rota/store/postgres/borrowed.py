@@ -21,7 +21,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import ArgumentsError, DefinitionError, StoreMismatch, StoreUnavailable
-from rota.store import migrate, statements
+from rota.store import migrate
 from rota.store.hints import Hint, merged
 from rota.store.port import Row, Tx, View
 from rota.store.postgres.bus import MOST_BYTES
@@ -50,7 +50,6 @@ FROM (SELECT %(schema)s AS name) wanted
 LEFT JOIN pg_namespace n ON n.nspname = wanted.name
 LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'
 """
-_HISTORY = "SELECT number, checksum, applied_at FROM migration ORDER BY number"
 _LIMIT = "SELECT set_config('idle_in_transaction_session_timeout', '20s', true)"
 RESET_SETTINGS = b"RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL"
 """Resets settings only. Behind a pooler, the rest of the session may belong to another client."""
@@ -191,10 +190,10 @@ def history(view: View) -> History:
 
 def check(voice: Voice, address: Address, ours: History) -> None:
     """Refuses a connection to another database, or one without the rights that an enqueue needs."""
-    _check_transaction(voice.driver())
+    check_transaction(voice)
     found = voice.say(_RIGHTS, {"schema": address.schema})[0][0]
     database, user, may_use, is_there, missing = _plain(found)
-    _check_transaction(voice.driver(), begun=True)
+    check_transaction(voice, begun=True)
     if not is_there:
         raise StoreMismatch(
             f"the connection is to the database {database!r}, which has no schema {address.schema!r} of Rota; the app "
@@ -206,7 +205,7 @@ def check(voice: Voice, address: Address, ours: History) -> None:
             f"{user} may not enqueue in the database {database!r}: GRANT it USAGE on the schema {address.schema} and "
             f"SELECT, INSERT, UPDATE, DELETE on its tables. It lacks {lacks}"
         )
-    text = statements.qualified(_HISTORY, address.schema)
+    ((text,), _) = _load(address.schema)["migrations"]
     theirs = History(database, tuple(_plain(row) for row in voice.say(text)[0]))
     if theirs != ours:
         raise StoreMismatch(
@@ -215,9 +214,27 @@ def check(voice: Voice, address: Address, ours: History) -> None:
         )
 
 
-def check_transaction(voice: Voice) -> None:
-    """Refuses a connection in autocommit mode, in a failed transaction, or in pipeline mode."""
-    _check_transaction(voice.driver())
+def check_transaction(voice: Voice, *, begun: bool = False) -> None:
+    """Refuses a connection in autocommit mode, in a failed transaction, or in pipeline mode.
+
+    `begun` if a statement was executed, so that a transaction should be open.
+    """
+    driver = voice.driver()
+    raw = getattr(driver, "pgconn", None)
+    if raw is not None and raw.pipeline_status != pq.PipelineStatus.OFF:
+        raise DefinitionError(
+            "the connection is in pipeline mode, where results arrive later, and Rota needs them at once: do this "
+            "before or after the block `with connection.pipeline():`"
+        )
+    info = getattr(driver, "info", None)
+    status = pq.TransactionStatus(getattr(info, "transaction_status", _UNKNOWN))
+    if status is pq.TransactionStatus.INERROR:
+        raise DefinitionError("the transaction has failed already: roll it back before you enqueue in it")
+    if status is pq.TransactionStatus.IDLE and (begun or getattr(driver, "autocommit", False)):
+        raise DefinitionError(
+            "the connection is in autocommit mode and in no transaction: there is nothing to enqueue in. Open one "
+            "(`with connection.transaction():`), or use enqueue() without within()"
+        )
 
 
 def run(
@@ -266,24 +283,6 @@ def notify(voice: Voice, address: Address, hints: list[Hint]) -> None:
     payload = msgspec.json.encode(merged(hints)).decode()
     if hints and len(payload) <= MOST_BYTES:  # Hints may be lost: workers also poll.
         voice.say(_NOTIFY, {"channel": f"{address.schema}_hints", "payload": payload})
-
-
-def _check_transaction(driver: Any, *, begun: bool = False) -> None:
-    raw = getattr(driver, "pgconn", None)
-    if raw is not None and raw.pipeline_status != pq.PipelineStatus.OFF:
-        raise DefinitionError(
-            "the connection is in pipeline mode, where results arrive later, and Rota needs them at once: do this "
-            "before or after the block `with connection.pipeline():`"
-        )
-    info = getattr(driver, "info", None)
-    status = pq.TransactionStatus(getattr(info, "transaction_status", _UNKNOWN))
-    if status is pq.TransactionStatus.INERROR:
-        raise DefinitionError("the transaction has failed already: roll it back before you enqueue in it")
-    if status is pq.TransactionStatus.IDLE and (begun or getattr(driver, "autocommit", False)):
-        raise DefinitionError(
-            "the connection is in autocommit mode and in no transaction: there is nothing to enqueue in. Open one "
-            "(`with connection.transaction():`), or use enqueue() without within()"
-        )
 
 
 def _described(history: History) -> str:

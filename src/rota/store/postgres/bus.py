@@ -15,13 +15,14 @@ import os
 import select
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import psycopg
 
 from rota.clock import MACHINE
 from rota.store.hints import Ended, Hint, HintDecoder, Listener, Wanted, merged
+from rota.store.pipe_listener import PipeListener
 from rota.store.postgres.errors import translated
 from rota.store.postgres.link import Link, checked
 from rota.store.postgres.url import Address
@@ -54,7 +55,7 @@ class PostgresBus:
         self._decoder = HintDecoder(MACHINE, f"the channel {self._channel}")
         self._lock = threading.Lock()
         self._outbox: list[Hint] = []
-        self._listeners: list[_PipeListener] = []
+        self._listeners: list[PipeListener] = []
         self._wanted: dict[str, float] = {}
         self._send_at = 0.0
         self._ended: deque[tuple[float, Ended]] = deque()
@@ -77,7 +78,7 @@ class PostgresBus:
                 self._start()
 
     def listen(self, *kinds: type[Hint]) -> Listener:
-        listener = _PipeListener(kinds, self._forget)
+        listener = PipeListener(kinds, self._forget)
         with self._lock:
             self._listeners.append(listener)
         self._start()
@@ -98,7 +99,7 @@ class PostgresBus:
         """In the child of a fork: the thread and the connection belong to the parent."""
         self._is_closed = True
 
-    def _forget(self, listener: _PipeListener) -> None:
+    def _forget(self, listener: PipeListener) -> None:
         with self._lock:
             self._listeners.remove(listener)
 
@@ -249,51 +250,6 @@ class PostgresBus:
             else:
                 kept.append(hint)
         return kept
-
-
-class _PipeListener:
-    """A receiver in this process: hints in a list, and a pipe that becomes readable."""
-
-    def __init__(self, kinds: Sequence[type[Hint]], forget: Callable[[_PipeListener], None]) -> None:
-        self._kinds = tuple(kinds)
-        self._forget = forget
-        self._lock = threading.Lock()
-        self._hints: list[Hint] = []
-        self._out, self._in = os.pipe()
-        os.set_blocking(self._out, False)
-        os.set_blocking(self._in, False)
-        self._is_closed = False
-
-    def fileno(self) -> int:
-        return self._out
-
-    def put(self, hints: Sequence[Hint]) -> None:
-        news = [hint for hint in hints if isinstance(hint, self._kinds)]
-        if not news:
-            return
-        with self._lock:
-            if self._is_closed:
-                return
-            if not self._hints:
-                with contextlib.suppress(BlockingIOError):
-                    os.write(self._in, b"!")
-            self._hints = merged([*self._hints, *news]) if self._hints else news
-
-    def take(self) -> list[Hint]:
-        with self._lock:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._out, 4096)
-            hints, self._hints = self._hints, []
-        return merged(hints)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            os.close(self._out)
-            os.close(self._in)
-        self._forget(self)
 
 
 def _payloads(hints: Sequence[Hint]) -> list[str]:

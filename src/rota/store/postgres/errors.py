@@ -98,7 +98,7 @@ def translated(error: psycopg.Error, shown: str) -> StoreError:
     if remedy(error) is not Remedy.NONE:
         return StoreUnavailable(_words_for_passing(error, shown, text), may_pass=True)
     if state in _NO_SCHEMA:
-        return StoreMismatch(f"{shown} lacks what this version of Rota needs ({text}): run `rota migrate`")
+        return StoreMismatch(f"{shown} lacks a table or column that this version needs ({text}): run `rota migrate`")
     if state == _NO_GRANT:
         return StoreUnavailable(
             f"{shown} refuses: {text}. Grant it to the URL's user, or use the owner of Rota's tables; "
@@ -109,17 +109,17 @@ def translated(error: psycopg.Error, shown: str) -> StoreError:
     if state in _NO_RIGHT or is_refusal(error):
         return StoreUnavailable(f"{shown} refuses: {text}. Check the URL's user, password and database, and its rights")
     if state is not None and state[:2] in _OF_THE_SERVER:
-        return StoreUnavailable(f"{shown} is in trouble: {text} ({state})")
+        return StoreUnavailable(f"{shown} has a problem of its own: {text} ({state})")
     return StoreError(f"{shown}: {text}")
 
 
 def _words_for_passing(error: psycopg.Error, shown: str, text: str) -> str:
     if error.sqlstate in _OVERTAKEN:
-        return f"{shown} let another transaction go first ({text}): try again"
+        return f"{shown} rolled this back because of a conflict with another transaction ({text}): try again"
     if error.sqlstate in _AGAIN:
         if error.sqlstate == _CANCELLED:
             return f"{shown} did not finish this ({text}): {_SLOW}"
-        return f"{shown} could not do this in time ({text}): an open transaction holds {_WHAT}"
+        return f"{shown} waited too long for a lock ({text}): an open transaction holds {_WHAT}"
     if error.sqlstate == _NO_WRITES or _READ_ONLY in str(error):
         return (
             f"{shown} cannot be written to ({text}): the server is a standby, or default_transaction_read_only is on "
@@ -131,7 +131,7 @@ def _words_for_passing(error: psycopg.Error, shown: str, text: str) -> str:
     return f"{shown} cannot be reached: {text}"
 
 
-_WHAT = "what this needs, a key or a lock: `rota doctor` names long transactions"
+_WHAT = "a lock or a key that this needs: `rota doctor` names long transactions"
 _SLOW = f"this is more work than the server can do in the time, or an open transaction holds {_WHAT}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 import msgspec
 
@@ -15,7 +14,6 @@ SCHEMES = ("postgresql", "postgres")
 DEFAULT_SCHEMA = "rota"
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _SERVERS_OWN = re.compile(r"information_schema|pg_.*")
-_UTF8 = {"utf8", "unicode"}
 # A connection that hangs is noticed within seconds, also while nothing is being sent.
 _DEFAULTS = {
     "connect_timeout": "5",
@@ -57,7 +55,6 @@ def parse(url: str) -> Address:
         raise DefinitionError(f"schema={schema!r} in the URL: use small letters, digits and _")
     if _SERVERS_OWN.fullmatch(schema):
         raise DefinitionError(f"schema={schema!r} in the URL: that one is PostgreSQL's own; use another name")
-    _check_encoding(pairs.pop("client_encoding", ""))
     defaults = {name: f"{name}={value}" for name, value in _DEFAULTS.items()}
     always = {name: f"{name}={value}" for name, value in _ALWAYS.items()}
     options = "&".join((defaults | pairs | always).values())
@@ -74,12 +71,6 @@ def _split(url: str) -> Parts:
         return parts
     encode = ", with % codes for what is special in a user or a password (%40 for @, %2F for /, %3A for :, %3F for ?)"
     raise DefinitionError(f"the PostgreSQL URL cannot be read: {_EXAMPLE}{encode if '://' in url else ''}")
-
-
-def _check_encoding(pair: str) -> None:
-    value = unquote(pair.partition("=")[2])
-    if pair and re.sub(r"[^a-z0-9]", "", value.lower()) not in _UTF8:
-        raise DefinitionError(f"client_encoding={value!r} in the URL: Rota speaks UTF-8 only; leave it out")
 
 
 def _check(conninfo: str, names: Sequence[str]) -> None:

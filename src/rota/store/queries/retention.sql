@@ -130,10 +130,6 @@ DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY
 -- name: oldest
 SELECT id, created_at FROM execution ORDER BY id LIMIT 1
 
--- name: summaries
-SELECT app, job, queue, hour, status, executions, ran_us, longest_us FROM summary WHERE namespace = :namespace
-ORDER BY hour, app, job, queue, status
-
 -- name: overdue
 SELECT count(*) FROM (SELECT id, namespace FROM execution ORDER BY id LIMIT :most) x
 JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace

@@ -1,1 +1,1 @@
-"""SQLite behind `rota.store.port`."""
+"""The implementation of `rota.store.port` on SQLite."""

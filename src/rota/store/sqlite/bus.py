@@ -19,6 +19,7 @@ import msgspec
 from rota.clock import Clock
 from rota.domain.errors import StoreUnavailable
 from rota.store.hints import Hint, HintDecoder, Listener, merged
+from rota.store.pipe_listener import PipeListener
 from rota.store.sqlite import side_files
 
 _LARGEST = 60_000
@@ -107,7 +108,7 @@ class SilentBus:
         pass
 
     def listen(self, *kinds: type[Hint]) -> Listener:
-        return _SilentListener()
+        return PipeListener(kinds, lambda listener: None)
 
     def close(self) -> None:
         pass
@@ -142,22 +143,6 @@ class _SocketListener:
             _remove(self._folder_fd, self._name)
             os.close(self._folder_fd)
             self._folder_fd = -1
-
-
-class _SilentListener:
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-
-    def fileno(self) -> int:
-        return self._read
-
-    def take(self) -> list[Hint]:
-        return []
-
-    def close(self) -> None:
-        for fd in (self._read, self._write):
-            with contextlib.suppress(OSError):
-                os.close(fd)
 
 
 def _remove(folder_fd: int, name: str) -> None:

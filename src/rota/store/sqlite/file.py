@@ -54,9 +54,7 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
         path = side_files.real(path)
         if not Path(path).parent.is_dir():
             raise StoreUnavailable(f"the folder {Path(path).parent} does not exist: create it or change the URL")
-        side_files.check(path)
-        if write:
-            side_files.check_folder(path)
+        side_files.check(path, write=write)
     try:
         if path != MEMORY and write:
             side_files.create_database(path)
@@ -64,7 +62,7 @@ def connect(path: str, *, write: bool, patience_s: float = 5.0) -> sqlite3.Conne
             path, timeout=patience_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         if write:
-            connection.execute("PRAGMA schema_version")  # Refuses now what is no database.
+            connection.execute("PRAGMA schema_version")  # Fails now if the file is no database.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 8000")
         else:

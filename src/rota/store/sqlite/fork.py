@@ -67,33 +67,26 @@ class Gate:
             self._change.notify_all()
 
 
-_stores: weakref.WeakSet[Forkable] = weakref.WeakSet()
-
-
-def watch(store: Forkable) -> None:
-    _stores.add(store)
-
-
-def forget(store: Forkable) -> None:
-    _stores.discard(store)
+stores: weakref.WeakSet[Forkable] = weakref.WeakSet()
+"""The open stores of this process."""
 
 
 def _before() -> None:
-    for store in list(_stores):
+    for store in list(stores):
         if store.gate.shut():
             store.let_go()
 
 
 def _in_parent() -> None:
-    for store in list(_stores):
+    for store in list(stores):
         store.gate.open()
 
 
 def _in_child() -> None:
-    for store in list(_stores):
+    for store in list(stores):
         store.gate = Gate()
         store.abandon()
-    _stores.clear()
+    stores.clear()
 
 
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

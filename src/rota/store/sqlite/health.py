@@ -17,8 +17,19 @@ LOCK_WAIT_S = 5.0
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "fuse.sshfs"})
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings. `write_s` is how long a durable commit took; `write_error` says why it failed."""
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a durable commit took, or why it failed."""
+
+    write_s: float | None = None
+    write_error: str = ""
+    is_full: bool = False
+    """Whether the write failed because the disk is full."""
+    is_locked: bool = False
+    """Whether the write failed because another process held the lock."""
+
+
+class Health(Written, frozen=True, kw_only=True):
+    """The findings."""
 
     path: str
     sqlite_version: str
@@ -27,12 +38,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     wal_bytes: int
     free_bytes: int
     file_system: str
-    write_s: float | None
-    write_error: str
-    is_full: bool = False
-    """Whether the write failed because the disk is full."""
-    is_locked: bool = False
-    """Whether the write failed because another process held the lock."""
     exposed: list[str] = []
     """Files that every user of the machine can read or write."""
 
@@ -48,6 +53,7 @@ def examine(url: str, clock: Clock) -> Health:
     written = _write(path, clock)
     space = os.statvfs(Path(path).parent)
     return Health(
+        **msgspec.structs.asdict(written),
         path=path,
         sqlite_version=sqlite3.sqlite_version,
         journal_mode=journal_mode,
@@ -55,10 +61,6 @@ def examine(url: str, clock: Clock) -> Health:
         wal_bytes=_size(path + "-wal"),
         free_bytes=space.f_bavail * space.f_frsize,
         file_system=_file_system(path),
-        write_s=written.took_s,
-        write_error=written.error,
-        is_full=written.is_full,
-        is_locked=written.is_locked,
         exposed=side_files.exposed(path),
     )
 
@@ -73,14 +75,7 @@ def _journal_mode(path: str) -> str:
         connection.close()
 
 
-class _Written(msgspec.Struct, frozen=True):
-    took_s: float | None = None
-    error: str = ""
-    is_full: bool = False
-    is_locked: bool = False
-
-
-def _write(path: str, clock: Clock) -> _Written:
+def _write(path: str, clock: Clock) -> Written:
     """Times a durable commit under the turn lock. It rewrites a header value."""
     try:
         turn = TurnLock(path, create=False)
@@ -88,13 +83,13 @@ def _write(path: str, clock: Clock) -> _Written:
         return _committed(path, clock)  # No worker has used this database yet.
     try:
         if not turn.take(LOCK_WAIT_S):
-            return _Written(error=str(turn.busy(path, LOCK_WAIT_S)), is_locked=True)
+            return Written(write_error=str(turn.busy(path, LOCK_WAIT_S)), is_locked=True)
         return _committed(path, clock)
     finally:
         turn.close()
 
 
-def _committed(path: str, clock: Clock) -> _Written:
+def _committed(path: str, clock: Clock) -> Written:
     connection = sqlite3.connect(path, timeout=5.0, isolation_level=None)
     try:
         connection.execute("PRAGMA synchronous = FULL")
@@ -102,10 +97,10 @@ def _committed(path: str, clock: Clock) -> _Written:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("PRAGMA user_version = 0")
         connection.execute("COMMIT")
-        return _Written(clock.monotonic() - started_at)
+        return Written(write_s=clock.monotonic() - started_at)
     except sqlite3.Error as error:
         is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-        return _Written(error=str(translated(error, path)), is_full=is_full, is_locked=is_busy(error))
+        return Written(write_error=str(translated(error, path)), is_full=is_full, is_locked=is_busy(error))
     finally:
         connection.close()
 

@@ -39,17 +39,12 @@ def create_database(path: str) -> None:
             os.close(_created(path))
 
 
-def check(path: str) -> None:
-    """Refuses a link or another user's file in the place of a file that SQLite keeps beside the database."""
-    for suffix in OF_SQLITE:
+def check(path: str, *, write: bool) -> None:
+    """Refuses a link or another user's file in place of a file of SQLite or, to write, of the folder of sockets."""
+    for suffix in (*OF_SQLITE, HINTS) if write else OF_SQLITE:
         with contextlib.suppress(FileNotFoundError):
-            _check(path, path + suffix, os.lstat(path + suffix), stat.S_ISREG)
-
-
-def check_folder(path: str) -> None:
-    """The same for the folder of sockets."""
-    with contextlib.suppress(FileNotFoundError):
-        _check(path, path + HINTS, os.lstat(path + HINTS), stat.S_ISDIR)
+            is_kind = stat.S_ISDIR if suffix == HINTS else stat.S_ISREG
+            _check(path, path + suffix, os.lstat(path + suffix), is_kind)
 
 
 def open_lock(path: str, *, create: bool = True) -> int:

@@ -87,7 +87,7 @@ class SqliteStore:
         if not inline:
             self._thread.start()
         if self.path != MEMORY:
-            fork.watch(self)
+            fork.stores.add(self)
 
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         if self._closed:
@@ -182,7 +182,7 @@ class SqliteStore:
         self._closed = True
         if not self._inline:
             self._stop_writer()
-        fork.forget(self)
+        fork.stores.discard(self)
         self.bus.close()
         if not self._awaits_turn:
             with self._writing:
