@@ -80,12 +80,17 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
     rows = tx.records("pending", Pending, ids=ids)
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
-        places: dict[Status, list[str]] = {Status.SCHEDULED: [], Status.WAITING: [], Status.QUEUED: []}
-        for row in rows:
-            places[row.place].append(row.id)
-        tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **places)
+        tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **by_place(rows))
         after_end(tx, [End(row.id, status, reason) for row in rows])
     return rows
+
+
+def by_place(rows: Iterable[Pending]) -> dict[str, list[str]]:
+    """The ids of pending executions by the table that they are in, as parameters of a statement."""
+    places: dict[str, list[str]] = {Status.SCHEDULED: [], Status.WAITING: [], Status.QUEUED: []}
+    for row in rows:
+        places[row.place].append(row.id)
+    return places
 
 
 def standings(tx: Tx, namespace: str, ids: Iterable[str]) -> list[Standing]:

@@ -9,7 +9,6 @@ writer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -48,15 +47,15 @@ class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False):
     taken_at: int
 
 
-def lock(tx: Tx, calls: Sequence[Sequence[Any]]) -> None:
+def lock(tx: Tx, calls: Sequence[tuple[Header, list[Item]]]) -> None:
     """Locks all keys of all calls, each a header and its items, in one statement and in the same order everywhere."""
     jobs = _lock_names(calls)
     if not jobs:
         return
-    # A call with very many keys locks its job alone; other calls share the lock of the job.
-    shared = [(job, len(names) <= MOST_LOCKS) for job, names in jobs.items()]
-    own = [(name, False) for names in jobs.values() if len(names) <= MOST_LOCKS for name in names]
-    is_ours, isolation = tx.one("lock_keys", keys=[*shared, *own], waits=tx.waits) or (0, "")
+    # Each row is a name and whether its lock is shared. With too many keys the lock of the job is exclusive instead.
+    locks = [(job, len(names) <= MOST_LOCKS) for job, names in jobs.items()]
+    locks += [(name, False) for names in jobs.values() if len(names) <= MOST_LOCKS for name in names]
+    is_ours, isolation = tx.one("lock_keys", keys=locks, waits=tx.waits) or (0, "")
     if not is_ours:
         named = ", ".join(sorted({job.split(" ")[-1] for job in jobs}))
         raise NotNow(
@@ -70,8 +69,8 @@ def lock(tx: Tx, calls: Sequence[Sequence[Any]]) -> None:
         )
 
 
-def _lock_names(calls: Sequence[Sequence[Any]]) -> dict[str, list[str]]:
-    """What to lock for each job: a name for every key."""
+def _lock_names(calls: Sequence[tuple[Header, list[Item]]]) -> dict[str, list[str]]:
+    """By job, a name to lock for each of its keys."""
     jobs: dict[str, list[str]] = {}
     for header, items in calls:
         if header.is_keyed:
@@ -201,17 +200,8 @@ def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int)
     return moved
 
 
-_POSTPONE = {
-    Status.SCHEDULED: "postpone_scheduled",
-    Status.WAITING: "postpone_waiting",
-    Status.QUEUED: "postpone_queued",
-}
-
-
 def _postpone(tx: Tx, header: Header, rows: list[Pending], deadlines: dict[str, int | None], run_at: int) -> None:
-    for place, statement in _POSTPONE.items():
-        if ids := [row.id for row in rows if row.place is place]:
-            tx.run(statement, ids=ids, run_at=run_at)
+    tx.run("postpone", run_at=run_at, **ending.by_place(rows))
     changed = []
     for row in rows:
         start, before = max(row.due_at or run_at, run_at), deadlines[row.id]

@@ -83,14 +83,12 @@ def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route 
     """None if no process has declared the job. The first execution for a queue that no definition names adds it."""
     where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
     found = tx.one("route", **where)
-    if found is None:
-        known = tx.one("requirements_of", namespace=namespace, app=app, job=job)
-        if known is None:
-            return None
+    if found is None and (known := tx.one("requirements_of", namespace=namespace, app=app, job=job)):
         tx.run("add_queues", namespace=namespace, queues=[(queue,)])
         tx.run("add_lanes", namespace=namespace, app=app, lanes=[(job, queue, known[0])])
         found = tx.one("route", **where)
-        assert found is not None, "the lane was added in this transaction"
+    if found is None:
+        return None
     version, lane, policy, max_depth = found
     return Route(namespace, app, job, queue, version, lane, Policy(policy), max_depth)
 

@@ -104,23 +104,19 @@ WHERE l.namespace = :namespace AND l.queue = :queue
 -- name: arguments_of
 SELECT arguments FROM execution WHERE id = :id
 
--- name: postpone_scheduled
-UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id AMONG(:ids, uuid)
-
--- name: postpone_queued
--- The caller holds the rows.
+-- name: postpone
+-- The caller has locked the rows. If the job of a waiting execution is still paused when it is due, the next claim moves
+-- it back to `waiting`.
+UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id AMONG(:scheduled, uuid);
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
 SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at
-FROM ready r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:ids, uuid);
-DELETE FROM ready WHERE id AMONG(:ids, uuid)
-
--- name: postpone_waiting
--- If the job is still paused when the execution is due, the next claim moves it back to `waiting`.
+FROM ready r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:queued, uuid);
+DELETE FROM ready WHERE id AMONG(:queued, uuid);
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
 SELECT w.id, w.lane, x.priority, :run_at, w.fence, w.attempts, w.crashes, w.first_start_at
-FROM waiting w JOIN execution x ON x.id = w.id WHERE w.id AMONG(:ids, uuid);
-DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
-DELETE FROM waiting WHERE id AMONG(:ids, uuid)
+FROM waiting w JOIN execution x ON x.id = w.id WHERE w.id AMONG(:waiting, uuid);
+DELETE FROM blocker WHERE execution AMONG(:waiting, uuid);
+DELETE FROM waiting WHERE id AMONG(:waiting, uuid)
 
 -- name: move_deadlines
 -- The old `expiry` row stays: when it is due, upkeep compares it with the deadline of the execution and drops it.
