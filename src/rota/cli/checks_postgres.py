@@ -14,7 +14,7 @@ from rota.domain.size import words as size
 from rota.store.postgres import health
 from rota.store.postgres.health import PostgresHealth, Session, Table
 
-OLDEST_VERSION = 140_000
+OLDEST_VERSION = 150_000
 LONG_S = 60.0
 IDLE_S = 10.0
 BLOCKED_S = 1.0
@@ -50,7 +50,7 @@ def _health(database: Database) -> PostgresHealth:
 def server(database: Database) -> Iterator[Finding]:
     found = _health(database)
     words = f"PostgreSQL {found.version}, database of {size(found.bytes)}"
-    yield warn(words, "upgrade to PostgreSQL 14 or newer") if found.version_number < OLDEST_VERSION else ok(words)
+    yield warn(words, "upgrade to PostgreSQL 15 or newer") if found.version_number < OLDEST_VERSION else ok(words)
 
 
 @check("write")
