@@ -56,13 +56,10 @@ def timed_out(limit: Stop, rules: Rules) -> TimedOut:
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
 
 
-def silence_left_s(rules: Rules, context: Context, now: float) -> float:
-    """How much longer an attempt may report no progress, after the time for its first report is over.
-
-    `now` is a monotonic time.
-    """
-    limit_s, told_at = rules.progress_timeout_s, context.told_at
-    return 0.0 if limit_s is None or told_at is None else told_at + limit_s - now
+def silence_left_s(rules: Rules, context: Context) -> float:
+    """How much longer an attempt may report no progress, after the time for its first report is over."""
+    limit_s, silent_s = rules.progress_timeout_s, context.silent_s
+    return 0.0 if limit_s is None or silent_s is None else limit_s - silent_s
 
 
 def total_left_s(claim: Claim, rules: Rules) -> float | None:

@@ -290,7 +290,7 @@ class Worker:
     def _check_progress(self, id: str) -> None:
         """Stops an attempt that has reported no progress for too long. Its time runs from the last report."""
         attempt = self._running[id]
-        left_s = limits.silence_left_s(attempt.rules, attempt.context, self._clock.monotonic())
+        left_s = limits.silence_left_s(attempt.rules, attempt.context)
         if left_s <= 0:
             self.stop(id, Stop.PROGRESS_TIMEOUT)
         else:

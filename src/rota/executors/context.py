@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.domain import headers, payload
 from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError, RotaError, Snooze
@@ -25,7 +25,7 @@ T = TypeVar("T")
 H = TypeVar("H", covariant=True)
 MOST_NOTE = 1000
 MOST_CHECKPOINT = 1024 * 1024
-_monotonic = SystemClock().monotonic
+_monotonic = MACHINE.monotonic
 
 
 def _nothing() -> None:
@@ -298,6 +298,11 @@ class Context:
 
     def begin_slice(self, seconds: float | None) -> None:
         self.slice_until = None if seconds is None else _monotonic() + seconds
+
+    @property
+    def silent_s(self) -> float | None:
+        """How long ago the attempt last reported progress; None if it never has."""
+        return None if self.told_at is None else _monotonic() - self.told_at
 
     def _tell(self, state: State) -> None:
         self.told += 1

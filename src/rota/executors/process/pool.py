@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
@@ -42,7 +42,6 @@ KEPT_SHARE = 4
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
-_clock = SystemClock()
 
 
 class Recycling(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,7 +214,7 @@ class Pool(Processes):
         return warm
 
     def _is_used_up(self, warm: WarmProcess) -> bool:
-        most_bytes, age_s = self._recycling.rss_bytes, _clock.monotonic() - warm.born_at
+        most_bytes, age_s = self._recycling.rss_bytes, MACHINE.monotonic() - warm.born_at
         if warm.memory_bytes is not None:
             # Memory that one job has kept is not available to the next.
             most_bytes = min(most_bytes, warm.fresh_bytes + max(0, warm.memory_bytes - warm.fresh_bytes) // KEPT_SHARE)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from zlib import crc32
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.domain.claim import Claim
 from rota.domain.outcome import Error, GivenBack
 from rota.domain.status import Reason
@@ -21,13 +21,12 @@ LONGEST_PAUSE_S = 30.0
 DELAY_S = 5.0
 """An execution that was given back becomes ready again after half to one and a half of this."""
 log = logging.getLogger("rota.engine")
-_clock = SystemClock()
 
 
 class StartBackoff:
     """The back-off of one kind of process: those of a pool, or the commands of a worker."""
 
-    def __init__(self, what: str, monotonic: Callable[[], float] = _clock.monotonic) -> None:
+    def __init__(self, what: str, monotonic: Callable[[], float] = MACHINE.monotonic) -> None:
         self.what = what
         self._monotonic = monotonic
         self._pause_s = 0.0

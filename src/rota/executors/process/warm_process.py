@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from rota.clock import SystemClock
+from rota.clock import MACHINE
 from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.outcome import Failed, GivenBack
@@ -24,7 +24,6 @@ from rota.executors.process.spawner import Spawner
 log = logging.getLogger("rota.engine")
 GRACE_S = 10.0
 START_S = 60.0
-_clock = SystemClock()
 _reported_jobs: set[str] = set()
 """Jobs that were reported to leave something behind."""
 
@@ -59,7 +58,7 @@ class WarmProcess:
         """`own_spawner` is closed with the process."""
         self.spawned = spawned
         self.memory_bytes = memory_bytes
-        self.born_at = _clock.monotonic()
+        self.born_at = MACHINE.monotonic()
         self.jobs = 0
         self.fresh_bytes = 0
         """Its size before its first job."""
