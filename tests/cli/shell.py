@@ -88,7 +88,7 @@ class Shell:
         answer = self(*words, env=env)
         assert answer.code == code, answer
         assert answer.out == ""
-        assert answer.err.startswith("rota: ")
+        assert answer.err.startswith("rota: "), answer.err
         assert answer.err.count("\n") == 1, answer.err
         return answer.err.removeprefix("rota: ").strip()
 

@@ -37,7 +37,7 @@ def found(leaves: str) -> str:
         ("subprocess.run(['sh', '-c', 'sleep 5 > /dev/null 2>&1 &'])", "processes"),
         ("subprocess.run(['true'])", ""),
         ("os.chdir('/'); os.umask(0)", ""),
-        ("import sys; sys.stdout.close()", "a closed standard output or error"),
+        ("import sys; sys.stdout.close()", "a closed standard stream"),
         ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])", ""),
         (LOWER, "other resource limits"),
     ],

@@ -13,7 +13,7 @@ from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
 from rota.cli.options import length, moment
 from rota.cli.options import priority as level
-from rota.domain import payload
+from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
@@ -101,6 +101,8 @@ def _options(
 ) -> Options:
     if others["delay"] is not None and others["at"] is not None:
         raise click.UsageError("give --delay or --at, not both")
+    if others["queue"] is not None:
+        names.check(others["queue"], "a queue's name")
     is_unique = unique or unique_key is not None or unique_for is not None or on_conflict is not None
     rule = Unique(key=unique_key, scope=unique_for or "active", on_conflict=on_conflict or "return")
     return cast("Options", {**others, "unique": rule if is_unique else None})

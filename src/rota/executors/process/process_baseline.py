@@ -27,6 +27,7 @@ _LIMITS = (
 )
 """Lower limits by which another job would fail. Reading one costs half a microsecond for each job."""
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_STANDARD = (0, 1, 2)
 OURS = "rota-"
 """Prefix of the names of the threads that an app has for its database."""
 LOOKS, PAUSE_S = 10, 0.005
@@ -60,8 +61,8 @@ class ProcessBaseline:
             _flush(sys.stdout, sys.stderr)
             sys.stdout, sys.stderr = self._out, self._err
         _flush(self._out, self._err)
-        if self._out.closed or self._err.closed:
-            return "a closed standard output or error"
+        if self._out.closed or self._err.closed or not all(map(_is_open, _STANDARD)):
+            return "a closed standard stream"
         if [*map(resource.getrlimit, _LIMITS)] != self._limits:
             return "other resource limits"
         if _has_children():
@@ -88,6 +89,14 @@ class ProcessBaseline:
 
 def _is_at_rest(frame: FrameType) -> bool:
     return frame.f_code is _WORKER or (frame.f_code is _WAITS and frame.f_locals.get("timeout") is None)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def _flush(*streams: object) -> None:

@@ -284,6 +284,7 @@ def main() -> None:
     end = socket.socket(fileno=SOCKET_FD)
     end.set_inheritable(False)
     Spawner(Client(end), int(sys.argv[1]), ours, SystemClock()).run()
+    signal.set_wakeup_fd(-1)  # `theirs` is closed now, and a signal may still arrive.
 
 
 if __name__ == "__main__":
