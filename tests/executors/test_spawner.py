@@ -372,6 +372,7 @@ def test_what_a_spawner_leaves_that_was_killed_with_its_worker_is_found_by_its_m
         os.kill(spawner_pid, signal.SIGKILL)
         worker.kill()
         worker.wait()
+    eventually(lambda: (one := process_tree.read(spawner_pid)) is None or one.is_dead, what="the end of the spawner")
     found = {process.pid for process in process_tree.left_behind()}
     # A worker of another test may have started meanwhile, and have ended them.
     assert all(process.pid in found or not is_there(process) for process in started)
