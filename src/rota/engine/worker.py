@@ -2,7 +2,7 @@
 
 Every attempt is a task that awaits its executor. It can be asked to stop, for one of five causes; then the task is
 cancelled. An attempt that does not stop within the grace is written off: its outcome is recorded, its slot is free
-again, and the process asks to be replaced, because the code may still be attempt in it.
+again, and the process asks to be replaced, because the code may still be running in it.
 
 An execution that was claimed ahead waits for a slot, but not for long: then it is given back, because another worker
 may have a free slot.
