@@ -22,7 +22,6 @@ _URLS = {"url", "listen_url"}
 _NO_SETTINGS = {
     "ROTA_DUMPABLE",
     "ROTA_HTTP_ALLOW",
-    "ROTA_STAGE_ID",
     *(f"ROTA_{name}" for name in ("EXECUTION_ID", "JOB", "ATTEMPT", "FENCE", "DEADLINE")),
 }
 """Variables that Rota itself reads, or sets for commands."""

@@ -234,7 +234,7 @@ def test_removing_keeps_the_ledger(shell: Shell, seed: Seed) -> None:
 def test_removing_what_code_declares_says_that_it_comes_back(shell: Shell, seed: Seed) -> None:
     wanted = [("send", Spec(job="send", trigger=NIGHTLY))]
     seed.store.transact(schedule.declare, "default", "shop", wanted)
-    assert "the next worker that starts adds it again" in shell.ok("schedules", "remove", "send").err
+    assert "the next deploy adds it again" in shell.ok("schedules", "remove", "send").err
 
 
 def test_whose_ledger_it_is_is_said_if_the_job_was_named(shell: Shell, seed: Seed) -> None:

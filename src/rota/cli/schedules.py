@@ -76,11 +76,11 @@ def resume(database: Database, name: str, app: str | None) -> None:
 def remove(database: Database, name: str, app: str | None) -> None:
     """Remove a schedule; its ledger stays.
 
-    A schedule that code declares comes back with the next worker that starts.
+    A schedule that code declares comes back with the next deploy of that code.
     """
     row = database.read(lookup.schedule, database.namespace, name, app)
     database.transact(ops.remove, row.namespace, row.app, row.name, database.actor)
-    again = "; its code still declares it, so the next worker that starts adds it again" if row.origin == "code" else ""
+    again = "; its code still declares it, so the next deploy adds it again" if row.origin == "code" else ""
     output.message(f"schedule {row.name} is removed{again}")
 
 

@@ -198,7 +198,9 @@ class App:
         queue: str | None = None,
         **when: Unpack[When],
     ) -> Schedule:
-        """Makes a schedule at run time, or changes the one of that name: within a second, on every node.
+        """Makes a schedule at run time, or changes the one of that name.
+
+        All nodes follow it at once, or after `poll_s` if a wake-up was lost.
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """

@@ -72,7 +72,7 @@ class Handle(Generic[T]):
 
     def _outcome(self, ending: Ending | Status, timeout: float | None) -> T:
         if isinstance(ending, Status):
-            raise NotFinished(f"execution {self.id} is {ending} after {timeout:g} s; it goes on")
+            raise NotFinished(f"execution {self.id} is {ending} after {timeout:g} s; it continues")
         if ending.status is Status.SUCCESS:
             return self._decoded(ending.result or "null")
         if ending.status is Status.CANCELLED:

@@ -112,7 +112,7 @@ class Job(Generic[P, T, R]):
 
         The connection is yours, to the app's PostgreSQL database: a connection, cursor or session of psycopg,
         SQLAlchemy or Django, sync for `enqueue` and async for `aenqueue`. It is committed by you. `notify` wakes
-        workers with your commit; that costs, and without it they look every second.
+        workers with your commit; that costs, and without it they look every two seconds (`poll_s`).
         """
         return self._with(self._options, Caller(connection, notify), self._parent)
 
