@@ -173,7 +173,7 @@ def test_a_wait_that_takes_too_long_says_what_the_execution_does(app: App) -> No
     def send() -> None: ...
 
     x = send.enqueue()
-    with pytest.raises(NotFinished, match=r"is queued after 0\.05 s; it goes on"):
+    with pytest.raises(NotFinished, match=r"is queued after 0\.05 s; it continues"):
         x.result(timeout=0.05)
     with pytest.raises(TimeoutError):
         x.result(timeout=0)
