@@ -154,7 +154,7 @@ def _chosen(
 
 def _ask(question: str) -> None:
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} Say --yes, because there is no terminal to ask at")
+        raise UsageError(f"{question} There is no terminal to ask at: confirm with --yes")
     if not click.confirm(question, err=True):
         output.message("nothing was done")
         click.get_current_context().exit(UNSUCCESSFUL)

@@ -189,7 +189,7 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
         if reason is None:
             found.append(tick.at)
         high = tick.at - 1
-        if reason is Outcome.EXCLUDED:  # No tick of an excluded day can be chosen, however many it has.
+        if reason is Outcome.EXCLUDED:  # The whole day is excluded: continue with the day before.
             high = min(high, start_of_day(spec.tz, day_of(spec.tz, tick.at)) - 1)
     return found[::-1]
 

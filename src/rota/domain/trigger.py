@@ -133,7 +133,7 @@ def count(trigger: Trigger, after: int, until: int) -> int:
 
 
 def gaps(trigger: Cron, after: int, until: int) -> list[Tick]:
-    """The ticks in (after, until] that stand for a time of day which a clock change leaves out."""
+    """The ticks in (after, until] whose local time does not exist, because the clock was set forward."""
     found = ticks.gaps(*parts(trigger), after // MICROSECONDS, until // MICROSECONDS, trigger.repeat)
     return [_in_microseconds(tick) for tick in found]
 

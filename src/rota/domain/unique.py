@@ -1,8 +1,8 @@
 """Keys that keep work single: idempotency keys and unique keys.
 
-An idempotency key names one request for ever: the same key gives the same execution back, and the same key with
-other arguments is an error. A unique key keeps out a second execution only while the first is within a scope, and
-says what happens to the newcomer.
+An idempotency key names one request as long as the history of its execution is kept: the same key returns the same
+execution, and the same key with other arguments is an error. For a unique key, a rule decides what happens to a second
+execution with the key while the first one is within a scope.
 """
 
 from __future__ import annotations

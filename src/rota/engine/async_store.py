@@ -1,4 +1,4 @@
-"""The port of the supervisor and its workers over a database: one hop from the event loop to a thread per verb."""
+"""Implements the ports of `engine/port.py` on a database. Each call runs in a thread, off the event loop."""
 
 from __future__ import annotations
 

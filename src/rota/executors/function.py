@@ -96,7 +96,7 @@ class FunctionExecutor(Executor):
         return self._returned(value, context)
 
     def _failed(self, error: BaseException, claim: Claim, context: Context) -> Outcome | None:
-        """None if the function was asked to stop: whatever it raised, it has stopped."""
+        """None if the attempt was asked to stop: then the exception does not matter."""
         if context.is_stopping:
             return None
         if context.threads is None and _stops_caller(error):

@@ -180,9 +180,9 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
 
 
 def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int) -> set[str]:
-    """Moves the starts of the holders that have not begun, and returns these.
+    """Postpones the holders that have not begun, and returns their ids.
 
-    For a holder that has begun, the newcomer must run too: its arguments may be newer than what the holder has read.
+    A holder that has begun may have read older arguments, so the newcomer runs too.
     """
     deadlines = {one.id: one.deadline for one in holders}
     left, moved = [one.id for one in holders if one.status in PENDING], set[str]()

@@ -94,7 +94,7 @@ def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route 
 
 
 def place(tx: Tx, batches: Sequence[Batch]) -> None:
-    """Writes all items of all batches: behind blockers as waiting, until they are due as scheduled, else as ready."""
+    """Writes a batch with blockers as waiting, a batch that is not due as scheduled, and any other as ready."""
     if len(batches) == 1 and not batches[0].blockers:
         _place_alike(tx, batches[0])
     elif batches:

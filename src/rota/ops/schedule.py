@@ -118,7 +118,7 @@ def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: 
 
 
 def unset_calendars(tx: Tx, namespace: str, specs: Iterable[Spec]) -> list[str]:
-    """The calendars that the schedules name and that are not set: no date is left out for them."""
+    """The calendars that the schedules name and that do not exist: they exclude no date."""
     wanted = sorted({name for spec in specs for name in spec.calendars})
     return [name for name in wanted if tx.one("calendar_days", namespace=namespace, name=name) is None]
 

@@ -313,7 +313,7 @@ class App:
             raise DefinitionError(f"@app.job() decorates a function, not {function!r}")
         job_name = names.check(name or str(getattr(function, "__name__", "")), "a job's name")
         if job_name in self.jobs:
-            raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: give one of them name=")
+            raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: pass name= to one of them")
         signature = Signature(function, job_name)
         rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
         doc = function.__doc__ or ""

@@ -41,8 +41,8 @@ after_commit: weakref.WeakKeyDictionary[Any, list[Callable[[], None]]] = weakref
 class Caller(msgspec.Struct, frozen=True):
     """Whose transaction an operation joins.
 
-    `guard`: the operation may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so the
-    transaction may not stand still afterwards, and no hints are sent: the worker's report sends them.
+    `guard`: the operation may be refused half-way, so it runs in a savepoint. `ends`: it ends an execution, so an idle
+    transaction is ended by the server after a while, and no hints are sent: the worker's report sends them.
     """
 
     connection: Any

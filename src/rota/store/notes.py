@@ -27,7 +27,7 @@ def lines(
     attempt: int | None = None,
     stream: str | None = None,
 ) -> list[Line]:
-    """Up to `most` lines after `after`, which is the fence and the number of a line, in their order."""
+    """Up to `most` lines, in order, that follow the position `after`: a fence and the number of a line."""
     found: list[Line] = []
     for piece in _pieces(view, "pieces_after", after, namespace=namespace, id=id, attempt=attempt):
         behind = after[1] if piece.fence == after[0] else 0

@@ -119,7 +119,9 @@ def _single(name: str, arguments: dict[str, Any]) -> str:
         return value
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    raise ArgumentsError(f"the argument {name!r} must be a text, a number, true or false to stand in the request")
+    raise ArgumentsError(
+        f"the argument {name!r} becomes part of the request, so it must be a text, a number, true or false"
+    )
 
 
 def _as_json(name: str, before: str, arguments: dict[str, Any]) -> str:

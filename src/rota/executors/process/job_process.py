@@ -4,8 +4,8 @@ The function runs in the main thread, so that SIGTERM raises an exception in it;
 worker announces its SIGTERM with a message. Any other SIGTERM is ignored: a service manager that sends it to all
 processes has sent it to the worker too, and the worker decides.
 
-Only this process writes to the connection. A copy that the job has forked shares it, and messages of two writers would
-be mixed; or the copy has closed it, and another file has the same descriptor.
+A copy of this process that the job has forked must not write to the connection: messages of two writers would mix. If
+the copy has closed the connection, its descriptor may belong to another file.
 """
 
 from __future__ import annotations
