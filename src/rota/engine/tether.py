@@ -114,7 +114,7 @@ class Tether:
 
 
 def _take_standard_input() -> int:
-    """Moves the supervisor's pipe off standard input: user code that reads it would swallow the supervisor's messages."""
+    """Moves the supervisor's pipe off standard input: user code that reads it would swallow the messages."""
     pipe = os.dup(sys.stdin.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())

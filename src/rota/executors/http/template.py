@@ -120,7 +120,7 @@ def _single(name: str, arguments: dict[str, Any]) -> str:
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     raise ArgumentsError(
-        f"the argument {name!r} becomes part of the request, so it must be a text, a number, true or false"
+        f"the argument {name!r} is put into the request, so it must be a text, number, true or false"
     )
 
 
