@@ -119,9 +119,7 @@ def _single(name: str, arguments: dict[str, Any]) -> str:
         return value
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    raise ArgumentsError(
-        f"the argument {name!r} is put into the request, so it must be a text, number, true or false"
-    )
+    raise ArgumentsError(f"the argument {name!r} is put into the request, so it must be a text, number, true or false")
 
 
 def _as_json(name: str, before: str, arguments: dict[str, Any]) -> str:
