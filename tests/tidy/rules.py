@@ -258,6 +258,10 @@ def import_in_function(path: str, source: str) -> list[Finding]:
 # Written so that this file does not find itself.
 _LEFTOVER = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
 _MACHINE_PATH = re.compile(r"(?<![\w.)}\]>-])(?:/(?:work|root|home|Users)/|[A-Z]:\\Users\\)[\w.]*")
+_NO_SUBJECT = re.compile(
+    r"\b(?:somebody|anybody|nobody|whoever|(?:goes|going) on|(?:is|are|was|were) told|comes? to nothing)\b",
+    re.IGNORECASE,
+)
 
 
 def leftovers(path: str, source: str) -> list[Finding]:
@@ -268,6 +272,11 @@ def leftovers(path: str, source: str) -> list[Finding]:
 def machine_paths(path: str, source: str) -> list[Finding]:
     """No file names a folder of somebody's machine."""
     return _matches(path, source, _MACHINE_PATH, "path of a machine")
+
+
+def words_without_subject(path: str, source: str) -> list[Finding]:
+    """A sentence names the row, the process, the lock, the worker or the caller that it is about."""
+    return _matches(path, source, _NO_SUBJECT, "name the subject")
 
 
 _SLEEPS = {"time.sleep", "asyncio.sleep"}

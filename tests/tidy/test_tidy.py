@@ -105,6 +105,13 @@ def test_nothing_is_left_to_do() -> None:
     hold(rules.leftovers, "src/rota", "tests")
 
 
+def test_sentences_name_their_subject() -> None:
+    """In source, statements and docs. Tests and benchmarks may follow."""
+    files = {**sources("src/rota"), **sources("src/rota", "*.sql"), **sources("docs", "*.md")}
+    files |= {name: (REPOSITORY / name).read_text("utf-8") for name in ("README.md", "CHANGELOG.md")}
+    assert_none(finding for path, source in files.items() for finding in rules.words_without_subject(path, source))
+
+
 def test_no_file_names_a_folder_of_a_machine() -> None:
     assert_none(finding for path, source in text_files() for finding in rules.machine_paths(path, source))
 
@@ -305,6 +312,12 @@ def test_imports_in_functions_are_found() -> None:
 def test_what_is_left_to_do_is_found(word: str) -> None:
     assert lines_found(rules.leftovers, OPS, f"x = 1\n# {word}: later\n") == [2]
     assert lines_found(rules.leftovers, OPS, f"x = 'A{word}B'\n") == []
+
+
+@pytest.mark.parametrize("words", ["whoever asks", "Nobody waits", "it goes on", "who is told", "comes to nothing"])
+def test_sentences_without_a_subject_are_found(words: str) -> None:
+    assert lines_found(rules.words_without_subject, OPS, f"x = 1\n# {words}.\n") == [2]
+    assert lines_found(rules.words_without_subject, OPS, "# The worker tells the caller, and resumes.\n") == []
 
 
 @pytest.mark.parametrize("folder", ["home", "root", "work", "Users"])

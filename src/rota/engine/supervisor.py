@@ -344,7 +344,7 @@ class Supervisor:
         return list(self._unreported)
 
     async def _join(self, child: Child, hello: Hello) -> int | None:
-        """The number of the new worker; None if we are told to stop before the store has given one."""
+        """The number of the new worker; None if the supervisor stops before the store has given one."""
         if not await self._open(hello):
             return None
         newcomer = self._plan.newcomer(hello, child.pid, self._host)
