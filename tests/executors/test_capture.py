@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -125,3 +126,16 @@ def _let_go(stream: TextIO) -> None:
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
         stream.close()
+
+
+def test_a_captured_stream_is_a_file_object_that_a_job_cannot_close(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as out:
+        tee = capture._Tee(out, "stdout")
+        with tee as stream:
+            stream.write("first\n")
+        tee.close()
+        tee.write("second\n")
+        assert isinstance(tee, io.TextIOBase)
+        assert (out.closed, tee.fileno(), tee.encoding) == (False, out.fileno(), out.encoding)
+        out.seek(0)
+        assert out.read() == "first\nsecond\n"

@@ -112,3 +112,12 @@ def test_what_an_executor_lacks_is_told_as_text_whatever_it_says(says: Any, miss
     clumsy = Clumsy()
     clumsy.missing = says
     assert ThirdParty(clumsy, "clumsy").missing == missing
+
+
+def test_an_executor_that_cannot_say_what_it_lacks_runs_nothing_here() -> None:
+    class Broken(Clumsy):
+        @property
+        def missing(self) -> str:
+            raise OSError("no bus")
+
+    assert ThirdParty(Broken(), "broken").missing == "its executor failed: no bus"

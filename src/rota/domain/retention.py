@@ -30,7 +30,7 @@ FULL_S = 86_400.0
 ABANDONED_S = 300.0
 """Another node takes over a pass without a heartbeat for so long."""
 
-FIRST_BATCH, LARGEST_BATCH = 100, 1000
+FIRST_BATCH, LARGEST_BATCH = 10, 1000
 AIM_S = 0.02
 """How long one transaction of pruning should take, because other transactions wait for it or for the disk."""
 

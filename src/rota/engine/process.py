@@ -140,7 +140,7 @@ class ChildProcess:
 
     def _heard(self, line: bytes) -> None:
         if line.startswith(tether.REPORT):
-            with contextlib.suppress(msgspec.DecodeError):
+            with contextlib.suppress(ValueError):  # Not msgpack, or not UTF-8.
                 self.blocked = _read_report(line.removeprefix(tether.REPORT))
         elif line.startswith(tether.EXIT):
             self._announced = line.removeprefix(tether.EXIT)

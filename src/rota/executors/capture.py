@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
-from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
@@ -32,7 +32,7 @@ def finish(context: Context) -> None:
             stream.finish(context)
 
 
-class _Tee:
+class _Tee(io.TextIOBase):
     """A stream that also adds the lines to the log of the attempt that writes them."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
@@ -70,10 +70,6 @@ class _Tee:
                 self._pending[context] = rest
         _log(context, self._name, lines)
 
-    def writelines(self, texts: Iterable[str]) -> None:
-        for text in texts:
-            self.write(text)
-
     def flush(self) -> None:
         try:
             self._stream.flush()
@@ -82,6 +78,27 @@ class _Tee:
         except _OUTPUT_ERRORS:
             if current.get() is None:
                 raise
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Only flushes: other attempts and the worker's own log use the stream too."""
+        self.flush()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self._stream.errors
 
     def __getattr__(self, name: str) -> Any:
         """The stream's own. Its `buffer` too: bytes are not copied to the log, only text."""

@@ -40,7 +40,10 @@ class ThirdParty(Executor):
 
     @property
     def missing(self) -> str:  # type: ignore[override]
-        return str(getattr(self._theirs, "missing", "") or "")
+        try:
+            return str(getattr(self._theirs, "missing", "") or "")
+        except Exception as error:
+            return f"its executor failed: {error}"
 
     async def run(self, claim: Claim, context: Context) -> Outcome:
         try:

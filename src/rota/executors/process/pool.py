@@ -132,7 +132,7 @@ class Pool(Processes):
         if self._is_used_up(warm):
             self._end(warm)
         elif (call := self._next(warm)) is not None:
-            warm.begin(call)
+            self._begin(call, warm)
             return
         else:
             self._idle.append(warm)
@@ -150,7 +150,7 @@ class Pool(Processes):
         for warm in [one for one in reversed(self._idle) if one.memory_bytes == call.memory_bytes]:
             self._idle.remove(warm)
             if not warm.has_ended:
-                warm.begin(call)
+                self._begin(call, warm)
                 return
             self._end(warm)
         if not self.is_for_suspects and self.starts.room == 0:
@@ -162,6 +162,14 @@ class Pool(Processes):
         while len(self._idle) >= self.most:
             self._end(self._idle.pop(0))  # Its memory limit differs.
         self._do(self._start_for(call))
+
+    def _begin(self, call: JobCall, warm: WarmProcess) -> None:
+        try:
+            warm.begin(call)
+        except Exception as error:  # The call cannot be encoded.
+            call.answered.set_exception(error)
+            self._end(warm)
+            self.leave()
 
     async def _start_for(self, call: JobCall) -> None:
         self.starts.begin()
@@ -175,10 +183,12 @@ class Pool(Processes):
             if call.answered.done():
                 self._free(warm)  # Its call was cancelled; another one may wait.
             else:
-                warm.begin(call)
+                self._begin(call, warm)
             return
         if isinstance(warm, str):
             self.starts.failed(warm)
+        else:
+            self.starts.worked()  # The machine can start processes: this one is at fault.
         if not call.answered.done():
             call.answered.set_result(warm if isinstance(warm, Failed) else not_started(call.claim, _not_started(warm)))
         self.leave()

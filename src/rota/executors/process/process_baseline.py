@@ -56,7 +56,10 @@ class ProcessBaseline:
             signal.setitimer(timer, 0)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signals)
         os.umask(self._mask)
-        os.fchdir(self._directory)
+        try:
+            os.fchdir(self._directory)
+        except OSError:
+            return "a closed descriptor"
         if sys.stdout is not self._out or sys.stderr is not self._err:
             _flush(sys.stdout, sys.stderr)
             sys.stdout, sys.stderr = self._out, self._err

@@ -137,13 +137,13 @@ class StartedProcesses:
 
     def _executed(self, argv: list[str], env: dict[str, str], cwd: str | None, fds: list[int]) -> int:
         """Starts the program in a session of its own, and returns its pid."""
-        os.environ["PATH"] = env.get("PATH", os.defpath)  # posix_spawnp searches the path of the calling process.
         places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in zip(fds, (1, 2, 0), strict=False)]
         step = "directory"
         try:
             if cwd is not None:
                 os.chdir(cwd)
             step = "program"
+            os.environ["PATH"] = env.get("PATH", os.defpath)  # posix_spawnp searches the path of the calling process.
             return os.posix_spawnp(argv[0], argv, env, file_actions=places, setsid=True)
         except (OSError, ValueError) as error:
             code = getattr(error, "errno", errno.EINVAL)

@@ -233,7 +233,7 @@ class _Watchdog:
             for link in links:
                 if link.give_up_at is not None and now >= link.give_up_at:
                     link.cut()
-            del links  # A connection that is used no more can go.
+            del links, link  # A connection that is no longer used can be collected.
             pause.wait(LOOK_S)
 
 
