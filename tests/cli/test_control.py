@@ -99,7 +99,9 @@ def test_acting_on_all_wants_to_be_sure(shell: Shell, seed: Seed) -> None:
     seed.fail(3)
     assert "say which" in shell.refused("dead", "replay", "--job", "fail")
     assert "not both" in shell.refused("dead", "replay", "--all", "0197")
-    assert "replay 3 dead letters? Say --yes" in shell.refused("dead", "replay", "--all")
+    assert "replay 3 dead letters? There is no terminal to ask at: confirm with --yes" in shell.refused(
+        "dead", "replay", "--all"
+    )
     assert len(dead(shell)) == 3
 
 
