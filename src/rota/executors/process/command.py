@@ -246,7 +246,6 @@ class CommandExecutor(Executor):
             case _:
                 self.starts.failed(str(refused))
                 return not_started(claim, _no_process(str(refused)))
-        self.starts.worked()  # The machine can start processes: this one is at fault.
         return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
     def _inherited(self) -> dict[str, str]:

@@ -187,8 +187,6 @@ class Pool(Processes):
             return
         if isinstance(warm, str):
             self.starts.failed(warm)
-        else:
-            self.starts.worked()  # The machine can start processes: this one is at fault.
         if not call.answered.done():
             call.answered.set_result(warm if isinstance(warm, Failed) else not_started(call.claim, _not_started(warm)))
         self.leave()
