@@ -24,12 +24,16 @@ def database() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(autouse=True)
+def empty_table(database: str) -> None:
+    shared().execute("TRUNCATE item", database=database.rpartition("/")[2])
+
+
 @pytest.fixture
-def proxy(database: str) -> Iterator[Proxy]:
+def proxy(empty_table: None) -> Iterator[Proxy]:
     with Proxy(shared().port) as proxy:
         yield proxy
         proxy.cut()
-    shared().execute("TRUNCATE item", database=database.rpartition("/")[2])
 
 
 @pytest.fixture
