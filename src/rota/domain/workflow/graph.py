@@ -1,0 +1,101 @@
+"""The graph of a workflow as data: what a traced function compiles to, and what a YAML or JSON file says.
+
+The graph is the definition of a job of kind `workflow`; its canonical JSON is the content of the job's version. Steps
+are numbered by their position, and a run stores one letter per step (`letters.py`).
+
+Three kinds of values occur in a graph:
+
+- a **template** is JSON in which objects with a `$` key stand for values that are known later (`template.py`);
+- a **condition** is an object with one operator (`condition.py`);
+- a **step name** names an upstream step.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+FORM = "workflow/1"
+MOST_STEPS = 1_000
+MOST_WIDTH = 100_000
+MOST_NESTING = 20
+
+Template = Any
+Condition = dict[str, Any]
+OnFailure = Literal["finish", "stop"]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One step. It runs a `job` or a `workflow` of the same app."""
+
+    id: str
+    job: str | None = None
+    workflow: str | None = None
+    arguments: dict[str, Template] = msgspec.field(name="with", default={})
+    """The arguments by parameter. For a map those that all items share."""
+    map: Template | None = None
+    """The list of items: the step is a map."""
+    item: str | None = msgspec.field(name="as", default=None)
+    """The parameter that takes the item; None if each item is a whole call: an object, or a list of arguments."""
+    at_once: int | None = None
+    tolerate: int | str | None = None
+    """How many items may fail: a number, or a share such as `1%`."""
+    after: tuple[str, ...] = ()
+    rule: str = "all_success"
+    when: tuple[Condition, ...] = ()
+    """The conditions of the blocks around the step, outermost first."""
+    may_fail: bool = False
+    queue: str | None = None
+    priority: int | None = None
+    delay: float | None = None
+    timeout: float | None = None
+    retry: dict[str, Any] | None = None
+    tags: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+
+    @property
+    def runs(self) -> str:
+        """The name of the job or workflow that the step runs."""
+        return self.job or self.workflow or ""
+
+    @property
+    def is_map(self) -> bool:
+        return self.map is not None
+
+
+class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, dict=True):
+    """A workflow. Durations are seconds."""
+
+    rota: str = msgspec.field(default=FORM)
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+    """The JSON schema of each parameter."""
+    required: tuple[str, ...] = ()
+    """The parameters without a default."""
+    steps: tuple[Step, ...] = ()
+    result: Template = None
+    timeout: float | None = None
+    on_failure: OnFailure = "finish"
+    max_nesting: int = MOST_NESTING
+    max_width: int = MOST_WIDTH
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each step, by its name."""
+        return {step.id: number for number, step in enumerate(self.steps)}
+
+
+decode = msgspec.json.Decoder(Graph).decode
+
+
+def to_data(graph: Graph) -> dict[str, Any]:
+    """The graph as JSON values, in the order of the fields. The form is always named."""
+    return {"rota": graph.rota, **msgspec.to_builtins(graph)}
+
+
+def content(graph: Graph) -> str:
+    """The graph as canonical JSON."""
+    return msgspec.json.encode(to_data(graph), order="sorted").decode()
