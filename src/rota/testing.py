@@ -48,6 +48,7 @@ from rota.executors.process.lines import MOST_LINE
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
+from rota.ops.runs.chores import work_on_runs
 from rota.sdk.app import App
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
@@ -143,12 +144,15 @@ class Harness:
         next_at = min(self._times(chores), default=None)
         if not chores.ready:
             return None, next_at
-        served = msgspec.structs.replace(self._served, jobs=[*self._app.targets()])
+        served = msgspec.structs.replace(self._served, jobs=[*self._app.jobs])
         taken = claim.claim(tx, self._worker, served, 1)
+        while not taken.claims and taken.has_more:  # A row gate has moved what was claimed: a workflow was opened.
+            taken = claim.claim(tx, self._worker, served, 1)
         return (taken.claims[0] if taken.claims else None), next_at
 
     def _times(self, chores: upkeep.Chores) -> list[int]:
-        times = [chores.next_due_at, chores.next_deadline, chores.next_tick_at if self._fires else None]
+        times = [chores.next_due_at, chores.next_deadline, chores.next_run_at]
+        times += [chores.next_tick_at] if self._fires else []
         return [at for at in times if at is not None]
 
     def _is_due(self, chores: upkeep.Chores) -> bool:
@@ -162,7 +166,7 @@ class Harness:
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
         is_woken = after_end.wake_forgotten(tx) or blockers.release_lifted(tx)
-        return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx))
+        return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx) or work_on_runs(tx, look_s=0))
 
     async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:
         target = self._target(attempt.job)

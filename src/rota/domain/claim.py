@@ -18,6 +18,8 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
     crashes: int
     first_start_at: int
     started_at: int
+    run: str | None
+    """The run that the execution is a step of."""
 
 
 class Claim(Taken, frozen=True, array_like=True):
@@ -34,6 +36,8 @@ class Claim(Taken, frozen=True, array_like=True):
     """A JSON object of texts by name."""
     overrides: str | None = None
     """The execution's own timeout and retry policy, as `domain/overrides.py` reads them."""
+    inputs: str | None = None
+    """The arguments of a step that are results of other steps, before they are resolved (`ops/runs/inputs.py`)."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False

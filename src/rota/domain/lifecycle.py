@@ -47,6 +47,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     crashes: int
     first_start_at: int
     started_at: int
+    run: str | None = None
+    """The run that the execution is a step of."""
     cancel_at: int | None = None
     cancel_reason: Reason | None = None
 

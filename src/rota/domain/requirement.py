@@ -42,6 +42,8 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether it runs in a process of its own: a worker takes only as many as it has processes for."""
     command: bool = False
     """Whether it is a command: a worker that cannot start processes takes none."""
+    workflow: bool = False
+    """Whether it is a workflow: a claim opens it as a run, and starts nothing."""
 
 
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -169,6 +171,10 @@ def processes(requirements: str) -> str:
     """The purpose of the process that the job needs; empty if it needs none."""
     wanted = decode(requirements)
     return ISOLATED if wanted.isolated else COMMANDS if wanted.command else ""
+
+
+def is_workflow(requirements: str) -> bool:
+    return decode(requirements).workflow
 
 
 def compete(one: str, other: str) -> bool:

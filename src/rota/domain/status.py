@@ -65,6 +65,10 @@ class Reason(StrEnum):
     LEASE_LOST = "lease_lost"
     OUT_OF_MEMORY = "out_of_memory"
     SUSPECTED = "suspected"
+    STEP_FAILED = "step_failed"
+    RUN_TIMEOUT = "run_timeout"
+    TOO_DEEP = "too_deep"
+    INPUTS_TOO_LARGE = "inputs_too_large"
 
 
 def may_move(source: Status | None, target: Status) -> bool:

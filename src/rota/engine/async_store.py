@@ -21,6 +21,7 @@ from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, 
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
+from rota.ops.runs import chores
 from rota.ops.upkeep import Chores
 from rota.store import load, reader
 from rota.store.hints import CancelAsked, Due, Hint, Ready
@@ -162,6 +163,9 @@ class SupervisorCalls:
 
     async def release_lifted(self) -> int:
         return await self.calls.transact(blockers.release_lifted)
+
+    async def work_on_runs(self) -> int:
+        return await self.calls.transact(chores.work_on_runs)
 
     async def wake_forgotten(self) -> int:
         return await self.calls.transact(after_end.wake_forgotten)

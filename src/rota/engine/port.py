@@ -103,6 +103,9 @@ class SupervisorStore(Protocol):
     async def release_lifted(self) -> int:
         """Releases some executions whose blocker was lifted; returns how many."""
 
+    async def work_on_runs(self) -> int:
+        """One step of work on a stopping run or a wide map; returns whether there was any."""
+
     async def wake_forgotten(self) -> int: ...
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death: ...

@@ -83,6 +83,8 @@ class Upkeep:
             done.append(await self._fire())
         if chores.has_lifted:
             done.append(await self._store.release_lifted())
+        if _is_past(chores.next_run_at, chores.now):
+            done.append(await self._store.work_on_runs())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
             done.append(await self._store.wake_forgotten())
@@ -148,7 +150,7 @@ class Upkeep:
         return jumped_s > self._lease_s / 2 or passed_s > self._lease_s / 2 + self._poll_s
 
     def _delay_s(self, chores: upkeep.Chores) -> float:
-        known = (chores.next_due_at, chores.next_deadline, chores.next_tick_at)
+        known = (chores.next_due_at, chores.next_deadline, chores.next_tick_at, chores.next_run_at)
         times = [at for at in known if at is not None and at > chores.now]
         self._next_at = min(times, default=None)
         if self._next_at is None:

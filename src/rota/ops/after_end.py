@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from rota.domain.status import Reason, Status
+from rota.domain.status import Status
 from rota.ops import job_pauses
+from rota.ops.end import End
+from rota.ops.runs.advance import advance_runs
 from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
@@ -25,20 +25,18 @@ NEWS_S = 1.0
 MOST = 500
 
 
-class End(msgspec.Struct, frozen=True, gc=False):
-    """One execution that has ended."""
-
-    id: str
-    status: Status
-    reason: Reason
-    is_plain: bool = False
-
-
 def after_end(tx: Tx, ends: Sequence[End]) -> None:
     """To be called once by each transaction that ends executions, with the ends in the order in which they happened."""
     if ends:
-        for follow in CONSEQUENCES:
-            follow(tx, ends)
+        steps = [end for end in ends if end.run is not None]
+        follow(tx, [*ends, *advance_runs(tx, steps)] if steps else ends)
+
+
+def follow(tx: Tx, ends: Sequence[End]) -> None:
+    """`after_end` for ends whose runs have been advanced."""
+    if ends:
+        for consequence in CONSEQUENCES:
+            consequence(tx, ends)
 
 
 def _notify(tx: Tx, ends: Sequence[End]) -> None:

@@ -30,9 +30,12 @@ from rota.ops.gates.claim_affinity import claim_affinity
 from rota.ops.gates.claiming import Claiming, Group, Starts
 from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
 from rota.ops.gates.open_breakers import open_breakers
+from rota.ops.gates.open_runs import open_runs
 from rota.ops.gates.paused_jobs import paused_jobs
+from rota.ops.gates.paused_runs import paused_runs
 from rota.ops.gates.processes import processes
 from rota.ops.gates.start_deadlines import start_deadlines
+from rota.ops.gates.step_inputs import step_inputs
 from rota.store.port import Row, Tx
 
 LANE_GATES: tuple[Callable[[Claiming, Group], None], ...] = (
@@ -43,7 +46,13 @@ LANE_GATES: tuple[Callable[[Claiming, Group], None], ...] = (
     starving_lanes,
 )
 """Each bounds what may be taken from a group of lanes."""
-ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (paused_jobs, start_deadlines)
+ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (
+    paused_jobs,
+    start_deadlines,
+    paused_runs,
+    step_inputs,
+    open_runs,
+)
 """Each returns the executions that may start, and has moved the others to where they belong."""
 DEEPER = 4
 """How many times more ranks of a lane are read each time that it must be read further."""

@@ -9,7 +9,9 @@ import msgspec
 from rota.domain.errors import UnknownExecution
 from rota.domain.lifecycle import Held
 from rota.domain.status import PENDING, Reason, Status
-from rota.ops.after_end import End, after_end
+from rota.ops.after_end import after_end, follow
+from rota.ops.end import End
+from rota.ops.runs.stop import stop
 from rota.store import reader
 from rota.store.hints import CancelAsked
 from rota.store.port import Tx
@@ -24,6 +26,7 @@ class Pending(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempts: int
     crashes: int
     first_start_at: int | None
+    run: str | None
     place: Status
     """Which table it is in: scheduled, waiting or queued."""
     due_at: int | None
@@ -66,10 +69,15 @@ def end_all(
         known = None
         led_to.update((row.id, row.status) for row in found)
         pending = [row.id for row in found if row.status in PENDING]
-        running = [row.id for row in found if row.status is Status.RUNNING and row.cancel_at is None]
+        running = [row.id for row in found if row.status is Status.RUNNING and row.cancel_at is None and row.worker]
+        runs = [row.id for row in found if row.status is Status.RUNNING and row.worker is None]
         ended = {row.id for row in end_pending(tx, pending, status, reason)} if pending else set()
         led_to.update(dict.fromkeys(ended, status))
         left = {*pending, *running} - ended - (_ask_cancel(tx, running, reason) if running else set())
+        if runs:
+            stopped = stop(tx, runs, reason)
+            follow(tx, stopped)
+            led_to.update((end.id, end.status) for end in stopped)
         if not left:
             break
     return led_to
@@ -81,7 +89,7 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
         tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **by_place(rows))
-        after_end(tx, [End(row.id, status, reason) for row in rows])
+        after_end(tx, [End(row.id, status, reason, run=row.run) for row in rows])
     return rows
 
 

@@ -32,7 +32,8 @@ from rota.domain.outcome import (
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
 from rota.ops import breakers
-from rota.ops.after_end import End, after_end
+from rota.ops.after_end import after_end
+from rota.ops.end import End
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -115,8 +116,11 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
             pausing.add(report.id)
     ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}
     found = tx.records("finish_successes", tuple, ids=list(fences), fences=fences, results=results, **ending)
-    late = {row[0] for row in found}
-    ends = [End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing) for id in fences if id not in late]
+    late = {stale for stale, _, _ in found if stale}
+    runs = {id: run for _, id, run in found if run}
+    ends = [
+        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id)) for id in fences if id not in late
+    ]
     return [*stale, *late], ends
 
 
@@ -227,7 +231,7 @@ class _Batch:
     def __init__(self, now: int) -> None:
         self._now = now
         self.attempts: list[tuple[object, ...]] = []
-        self.ready: list[tuple[str, int, int, int, int, int, int | None]] = []
+        self.ready: list[tuple[str, int, int, int, int, int, int | None, str | None]] = []
         self.scheduled: list[tuple[str, int, int, int, int, int, int | None, str]] = []
         self.dead: list[tuple[str, str, str | None]] = []
         self.ends: list[End] = []
@@ -242,8 +246,8 @@ class _Batch:
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
                 is_plain = move.status is Status.SUCCESS and not report.pauses
-                self.ends.append(End(row.id, move.status, move.reason, is_plain))
-                if move.status is Status.FAILED:
+                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run))
+                if move.status is Status.FAILED and row.run is None:  # The dead letter of a failed step is its run.
                     error = _error(report.outcome)
                     found = None if error is None else fingerprint.of(error)
                     self.dead.append((row.id, move.reason.value, found))
@@ -251,7 +255,8 @@ class _Batch:
                 later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, first_start_at)
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):
-                self.ready.append((row.id, row.lane, row.rank, row.fence, attempts, crashes, first_start_at))
+                place = (row.id, row.lane, row.rank)
+                self.ready.append((*place, row.fence, attempts, crashes, first_start_at, row.run))
         self._attempt(row, report, int(isinstance(move, Final)), kind, move.reason.value, attempts, crashes)
 
     def _attempt(

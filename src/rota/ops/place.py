@@ -49,6 +49,20 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     overrides: str | None = None
 
 
+class StepOf(msgspec.Struct, frozen=True):
+    """The columns of an execution that is a step of a run."""
+
+    run: str
+    number: int
+    inputs: str | None = None
+    first_item: int | None = None
+    """For items of a map: the number of the first one. The others follow it in order."""
+
+    def columns(self, position: int) -> tuple[str, int, int | None, str | None]:
+        return self.run, self.number, None if self.first_item is None else self.first_item + position, self.inputs
+
+
+_NO_STEP = (None, None, None, None)
 _of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
 _of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
 _of_origin = attrgetter(*Origin.__struct_fields__)
@@ -72,6 +86,12 @@ class Batch(msgspec.Struct, frozen=True):
     catch_up: int | None = None
     blockers: tuple[Blocker, ...] = ()
     """While it has any, it waits; once they are released it is ready, whatever `run_at` says."""
+    step: StepOf | None = None
+    """Which step of a run the executions are."""
+
+    @property
+    def run(self) -> str | None:
+        return None if self.step is None else self.step.run
 
     @property
     def rank(self) -> int:
@@ -95,7 +115,7 @@ def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route 
 
 def place(tx: Tx, batches: Sequence[Batch]) -> None:
     """Writes a batch with blockers as waiting, a batch that is not due as scheduled, and any other as ready."""
-    if len(batches) == 1 and not batches[0].blockers:
+    if len(batches) == 1 and not batches[0].blockers and batches[0].step is None:
         _place_alike(tx, batches[0])
     elif batches:
         _place_rows(tx, batches)
@@ -141,15 +161,18 @@ def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
     _insert(tx, batches)
     free = [batch for batch in batches if not batch.blockers]
     if later := [
-        (id, one.route.lane, one.priority, one.run_at) for one in free if one.run_at > tx.now for id in one.items
+        (id, one.route.lane, one.priority, one.run_at, one.run)
+        for one in free
+        if one.run_at > tx.now
+        for id in one.items
     ]:
         tx.run("place_scheduled", rows=later)
         tx.tell(Due(min(row[3] for row in later)))
-    if due := [(id, one.route.lane, one.rank) for one in free if one.run_at <= tx.now for id in one.items]:
+    if due := [(id, one.route.lane, one.rank, one.run) for one in free if one.run_at <= tx.now for id in one.items]:
         tx.run("place_ready", rows=due)
-        tx.tell(Ready.of(row[1:] for row in due))
+        tx.tell(Ready.of(row[1:3] for row in due))
     if blocked := [one for one in batches if one.blockers]:
-        rows = [(id, one.route.lane, one.rank) for one in blocked for id in one.items]
+        rows = [(id, one.route.lane, one.rank, one.run) for one in blocked for id in one.items]
         behind = [(id, one.rank, kind, key) for one in blocked for id in one.items for kind, key in one.blockers]
         tx.run("place_waiting", rows=rows, blockers=behind)
 
@@ -160,7 +183,11 @@ def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
     for batch in batches:
         groups.setdefault(_of_origin(batch.origin), []).append(batch)
     for group in groups.values():
-        rows = [(*item, *_of_route(one.route), *_of_batch(one)) for one in group for item in one.items.items()]
+        rows = [
+            (*item, *_of_route(one.route), *_of_batch(one), *(one.step.columns(position) if one.step else _NO_STEP))
+            for one in group
+            for position, item in enumerate(one.items.items())
+        ]
         tx.run("place", rows=rows, **_asdict(group[0].origin))
 
 

@@ -11,7 +11,9 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
+from rota.ops.after_end import follow
 from rota.ops.fleet import Death
+from rota.ops.runs.stop import stop
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
 
@@ -41,6 +43,8 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     has_followers: bool = False
     has_lifted: bool = False
     """Whether executions wait to be released from a blocker that has ended."""
+    next_run_at: int | None = None
+    """When a run or a map needs a chore."""
     workers: int = 0
     places: list[int] = []
     """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
@@ -71,8 +75,9 @@ def look(
         ours=list(ours),
     )
     assert found is not None, "a statement without FROM has one row"
-    now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, workers, places, ready = found
-    flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted))
+    now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, next_run_at, *rest = found
+    workers, places, ready = rest
+    flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted), next_run_at)
     positions = sorted(msgspec.json.decode(places, type=list[int])) if places else []
     lanes = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
     return Chores(now, next_due_at, next_deadline, *flags, workers, positions, lanes)
@@ -89,11 +94,13 @@ def promote(tx: Tx) -> int:
 
 
 def expire(tx: Tx) -> int:
-    """Ends executions as skipped that have not started by their start deadline."""
+    """Ends executions as skipped that have not started by their start deadline, and stops runs at their timeout."""
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
     ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
+    if overdue := [row[0] for row in tx.rows("past_run_deadline", ids=ids)]:
+        follow(tx, stop(tx, overdue, Reason.RUN_TIMEOUT))
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])

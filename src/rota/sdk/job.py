@@ -32,7 +32,7 @@ from rota.sdk.transaction import Caller, atransact, transact
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
-_UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, "", "{}", None, 0, 0)
+_UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
 
 class Job(Generic[P, T, R]):

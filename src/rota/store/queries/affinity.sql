@@ -17,10 +17,10 @@ WHERE a.namespace = :namespace AND a.app = :app AND a.key AMONG(:keys, text) AND
 
 -- name: claim_these @sqlite
 SELECT id, lane, rank, fence + 1 AS fence, attempts, crashes,
-       coalesce(first_start_at, :now) AS first_start_at, :now AS started_at
+       coalesce(first_start_at, :now) AS first_start_at, :now AS started_at, run
 FROM ready WHERE id AMONG(:ids, uuid);
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now, run
 FROM ready WHERE id AMONG(:ids, uuid);
 DELETE FROM ready WHERE id AMONG(:ids, uuid)
 
@@ -29,10 +29,10 @@ WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
         SELECT r.ctid FROM ready r WHERE r.id AMONG(:ids, uuid) ORDER BY r.rank, r.id FOR UPDATE SKIP LOCKED))
-    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
-RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, run)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now, run FROM taken, t
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, run
 
 -- name: keep_affinity
 INSERT INTO affinity (namespace, app, key, worker, used_at)

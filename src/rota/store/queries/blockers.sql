@@ -1,8 +1,9 @@
 -- name: block
 -- The caller holds the rows. Those that it has claimed in this transaction move to `waiting`: no other transaction has
 -- seen their new fence, so it is taken back. The others are in `waiting` already and get further blockers.
-INSERT INTO waiting (id, lane, rank, since_at, fence, attempts, crashes, first_start_at)
-SELECT id, lane, rank, :now, fence - 1, attempts, crashes, CASE WHEN first_start_at < started_at THEN first_start_at END
+INSERT INTO waiting (id, lane, rank, since_at, fence, attempts, crashes, run, first_start_at)
+SELECT id, lane, rank, :now, fence - 1, attempts, crashes, run,
+       CASE WHEN first_start_at < started_at THEN first_start_at END
 FROM running WHERE id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid);
 INSERT INTO blocker (execution, kind, key, rank)
@@ -17,8 +18,8 @@ WHERE b.kind = :kind AND b.key = :key ORDER BY b.rank, b.execution LIMIT :most F
 -- name: release
 -- The caller holds the waiting rows, so no other transaction changes their blockers meanwhile.
 DELETE FROM blocker WHERE kind = :kind AND key = :key AND execution AMONG(:ids, uuid);
-INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
-SELECT w.id, w.lane, w.rank, w.fence, w.attempts, w.crashes, w.first_start_at FROM waiting w
+INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at, run)
+SELECT w.id, w.lane, w.rank, w.fence, w.attempts, w.crashes, w.first_start_at, w.run FROM waiting w
 WHERE w.id AMONG(:ids, uuid) AND NOT EXISTS (SELECT 1 FROM blocker b WHERE b.execution = w.id);
 DELETE FROM waiting
 WHERE id AMONG(:ids, uuid) AND NOT EXISTS (SELECT 1 FROM blocker b WHERE b.execution = waiting.id)

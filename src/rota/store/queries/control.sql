@@ -1,18 +1,18 @@
 -- name: pending @sqlite
-SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at
+SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'scheduled' AS place, run_at
 FROM scheduled WHERE id AMONG(:ids, uuid)
 UNION ALL
-SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', NULL FROM waiting WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', NULL FROM waiting WHERE id AMONG(:ids, uuid)
 UNION ALL
-SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
 -- name: pending @postgres
 -- Locked, because a claim may be moving them. A row that moves to another table meanwhile is in none of the three.
-WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at FROM scheduled
+WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
-     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', CAST(NULL AS bigint) FROM waiting
+     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', CAST(NULL AS bigint) FROM waiting
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
-     r AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', CAST(NULL AS bigint) FROM ready
+     r AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', CAST(NULL AS bigint) FROM ready
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE)
 SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r
 

@@ -1,9 +1,9 @@
 -- name: place
 -- Executions of several batches: each row has the columns of its batch; the other columns are the same for all.
-INSERT INTO execution (PLACED, created_at)
+INSERT INTO execution (PLACED, run, step, map_index, inputs, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
-              e.deadline, e.schedule, e.tick, e.catch_up), :now
-FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int) e
+              e.deadline, e.schedule, e.tick, e.catch_up), e.run, e.step, e.map_index, e.inputs, :now
+FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int, run uuid, step int, map_index int, inputs text) e
 
 -- name: place_alike_ready @sqlite
 -- The executions of one batch differ only in id and arguments.
@@ -48,18 +48,19 @@ placed AS (
 SELECT lane, rank FROM r
 
 -- name: place_ready
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT lane, rank, id, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) e
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes, run)
+SELECT lane, rank, id, 0, 0, 0, run FROM EACH(:rows, id uuid, lane int, rank bigint, run uuid) e
 
 -- name: place_waiting
-INSERT INTO waiting (id, lane, rank, since_at, fence, attempts, crashes)
-SELECT id, lane, rank, :now, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, rank bigint) e;
+INSERT INTO waiting (id, lane, rank, since_at, fence, attempts, crashes, run)
+SELECT id, lane, rank, :now, 0, 0, 0, run FROM EACH(:rows, id uuid, lane int, rank bigint, run uuid) e;
 INSERT INTO blocker (execution, rank, kind, key)
 SELECT execution, rank, kind, key FROM EACH(:blockers, execution uuid, rank bigint, kind text, key text) e
 
 -- name: place_scheduled
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
-SELECT id, lane, priority, run_at, 0, 0, 0 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint) e
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, run)
+SELECT id, lane, priority, run_at, 0, 0, 0, run
+FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint, run uuid) e
 
 -- name: place_expiries
 INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e
@@ -108,12 +109,12 @@ SELECT arguments FROM execution WHERE id = :id
 -- The caller has locked the rows. If the job of a waiting execution is still paused when it is due, the next claim moves
 -- it back to `waiting`.
 UPDATE scheduled SET run_at = GREATEST(run_at, :run_at) WHERE id AMONG(:scheduled, uuid);
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
-SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at, run)
+SELECT r.id, r.lane, x.priority, :run_at, r.fence, r.attempts, r.crashes, r.first_start_at, r.run
 FROM ready r JOIN execution x ON x.id = r.id WHERE r.id AMONG(:queued, uuid);
 DELETE FROM ready WHERE id AMONG(:queued, uuid);
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at)
-SELECT w.id, w.lane, x.priority, :run_at, w.fence, w.attempts, w.crashes, w.first_start_at
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at, run)
+SELECT w.id, w.lane, x.priority, :run_at, w.fence, w.attempts, w.crashes, w.first_start_at, w.run
 FROM waiting w JOIN execution x ON x.id = w.id WHERE w.id AMONG(:waiting, uuid);
 DELETE FROM blocker WHERE execution AMONG(:waiting, uuid);
 DELETE FROM waiting WHERE id AMONG(:waiting, uuid)

@@ -11,6 +11,8 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
        EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) AS has_followers,
        EXISTS (SELECT 1 FROM lifted_blocker) AS has_lifted,
+       CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0
+            ELSE (SELECT min(look_at) FROM map_open) END AS next_run_at,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place
@@ -29,8 +31,8 @@ FROM scheduled s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN queue q ON q.name
 WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most FOR UPDATE OF s SKIP LOCKED
 
 -- name: promote
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at)
-SELECT s.lane, e.rank, s.id, s.fence, s.attempts, s.crashes, s.first_start_at
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at, run)
+SELECT s.lane, e.rank, s.id, s.fence, s.attempts, s.crashes, s.first_start_at, s.run
 FROM EACH(:rows, id uuid, rank bigint) e CROSS JOIN scheduled s ON s.id = e.id;
 DELETE FROM scheduled WHERE id AMONG(:ids, uuid)
 

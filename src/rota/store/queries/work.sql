@@ -48,12 +48,12 @@ LIMIT 1
 -- order of the primary key. RETURNING would cost a step for each row.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
-       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at
+       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at, r.run
 FROM m
 CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now, r.run
 FROM m
 CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
 DELETE FROM ready WHERE id AMONG(:returned, uuid)
@@ -70,10 +70,10 @@ taken AS (
             WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest
             ORDER BY r.rank, r.id LIMIT :most FOR UPDATE SKIP LOCKED) f ON true
         LIMIT :most))
-    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
-RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, run)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now, run FROM taken, t
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, run
 
 -- name: claim_at_once @sqlite
 -- `claim_heads` and `claim` in one: at most `depth` rows from each lane, up to the highest rank. Skips lanes with
@@ -87,11 +87,11 @@ WITH m AS MATERIALIZED (
     CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
     WHERE w.id = :worker AND w.state = 'live' AND w.lease_until > :now AND w.offers = :offers)
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
-       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at
+       coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at, r.run
 FROM m
 CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now, r.run
 FROM ready r WHERE r.id AMONG(:returned, uuid);
 DELETE FROM ready WHERE id AMONG(:returned, uuid)
 
@@ -110,20 +110,21 @@ taken AS (
             WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= :highest
             ORDER BY r.rank, r.id LIMIT :depth FOR UPDATE SKIP LOCKED) f ON true
         LIMIT :most))
-    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at)
-INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at)
-SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now FROM taken, t
-RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, run)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now, run FROM taken, t
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, run
 
 -- name: claimed
 -- Without a join and with bounds, so that PostgreSQL opens only the partitions that may contain the ids.
-SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides FROM execution
+SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides, inputs FROM execution
 WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 
 -- name: unclaim
 -- In the transaction of the claim: no other transaction has seen the new fence, so it is taken back.
-INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
-SELECT id, lane, rank, fence - 1, attempts, crashes, CASE WHEN first_start_at < started_at THEN first_start_at END
+INSERT INTO ready (id, lane, rank, fence, attempts, crashes, run, first_start_at)
+SELECT id, lane, rank, fence - 1, attempts, crashes, run,
+       CASE WHEN first_start_at < started_at THEN first_start_at END
 FROM running WHERE id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
@@ -135,11 +136,11 @@ CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.jo
 WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest
 
 -- name: held
-SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason
+SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run, cancel_at, cancel_reason
 FROM running WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
 
 -- name: held_by_worker
-SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, cancel_at, cancel_reason
+SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run, cancel_at, cancel_reason
 FROM running WHERE worker = :worker ORDER BY id LIMIT :most FOR UPDATE
 
 -- name: attempts_of_worker
@@ -152,10 +153,11 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
 -- name: finish_successes @sqlite
--- Returns the ids of stale reports. SQLite reads an object several times faster than a list of rows.
-SELECT f.key AS id FROM json_each(:fences) f
-WHERE NOT EXISTS (
-    SELECT 1 FROM running r WHERE r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker));
+-- Returns the ids of stale reports, and the run of each step. SQLite reads an object several times faster than a list
+-- of rows.
+SELECT CASE WHEN r.id IS NULL THEN f.key ELSE '' END AS stale, r.id, r.run FROM json_each(:fences) f
+LEFT JOIN running r ON r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker)
+WHERE r.id IS NULL OR r.run IS NOT NULL;
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
 SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.value, :now
@@ -169,12 +171,13 @@ WITH e AS MATERIALIZED (
 gone AS (
     DELETE FROM running r USING e
     WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker)
-    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, e.result),
+    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, r.run, e.result),
 ended AS (
     INSERT INTO finished (
         id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
     SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now FROM gone)
-SELECT id FROM e WHERE id NOT IN (SELECT id FROM gone)
+SELECT CASE WHEN g.id IS NULL THEN e.id END AS stale, g.id, g.run FROM e LEFT JOIN gone g ON g.id = e.id
+WHERE g.id IS NULL OR g.run IS NOT NULL
 
 -- name: finish
 -- A finished execution may still have a stale `running` row: only that row is deleted.
@@ -186,13 +189,13 @@ WHERE (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence A
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: return_ready
-INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at)
-SELECT id, lane, rank, fence, attempts, crashes, first_start_at
-FROM EACH(:rows, id uuid, lane int, rank bigint, fence bigint, attempts int, crashes int, first_start_at bigint) e
+INSERT INTO ready (id, lane, rank, fence, attempts, crashes, first_start_at, run)
+SELECT id, lane, rank, fence, attempts, crashes, first_start_at, run
+FROM EACH(:rows, id uuid, lane int, rank bigint, fence bigint, attempts int, crashes int, first_start_at bigint, run uuid) e
 
 -- name: return_scheduled
-INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at, reason)
-SELECT x.id, e.lane, x.priority, e.run_at, e.fence, e.attempts, e.crashes, e.first_start_at, e.reason
+INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, first_start_at, run, reason)
+SELECT x.id, e.lane, x.priority, e.run_at, e.fence, e.attempts, e.crashes, e.first_start_at, x.run, e.reason
 FROM EACH(:rows, id uuid, lane int, run_at bigint, fence bigint, attempts int, crashes int, first_start_at bigint, reason text) e
 CROSS JOIN execution x ON x.id = e.id
 

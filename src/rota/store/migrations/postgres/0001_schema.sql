@@ -98,11 +98,13 @@ CREATE TABLE execution (
     deadline     bigint,
     job_version  bigint NOT NULL,
     tick         bigint,
+    -- The run that this is a step of, the number of the step in its graph, and the item of a map.
     run          uuid,
     parent       uuid,
     replay_of    uuid,
     lane         integer NOT NULL,
     priority     integer NOT NULL,
+    step         integer,
     map_index    integer,
     namespace    text NOT NULL,
     app          text NOT NULL,
@@ -112,7 +114,8 @@ CREATE TABLE execution (
     arguments    text NOT NULL,
     key          text,
     schedule     text,
-    step         text,
+    -- A JSON object: the arguments that are results of other steps, resolved when the execution is claimed.
+    inputs       text,
     tags         text,
     trace        text,
     -- A JSON object of texts by name.
@@ -132,10 +135,11 @@ CREATE TABLE execution_default PARTITION OF execution DEFAULT;
 
 -- The tables below stay small and change often. They are vacuumed early and without pauses.
 
--- A row keeps its fence, counted attempts, crashes and first start when it moves. scheduled with attempts > 0 is
--- `retrying`.
+-- A row keeps its fence, counted attempts, crashes, first start and run when it moves. scheduled with attempts > 0
+-- is `retrying`.
 CREATE TABLE scheduled (
     id             uuid PRIMARY KEY,
+    run            uuid,
     run_at         bigint NOT NULL,
     first_start_at bigint,
     lane           integer NOT NULL,
@@ -151,6 +155,7 @@ CREATE INDEX scheduled_due ON scheduled (run_at, id);
 CREATE TABLE waiting (
     id             uuid PRIMARY KEY,
     rank           bigint NOT NULL,
+    run            uuid,
     since_at       bigint NOT NULL,
     first_start_at bigint,
     lane           integer NOT NULL,
@@ -179,6 +184,7 @@ CREATE TABLE lifted_blocker (
 
 CREATE TABLE ready (
     id             uuid NOT NULL,
+    run            uuid,
     rank           bigint NOT NULL,
     first_start_at bigint,
     lane           integer NOT NULL,
@@ -192,6 +198,7 @@ CREATE UNIQUE INDEX ready_id ON ready (id);
 
 CREATE TABLE running (
     id             uuid PRIMARY KEY,
+    run            uuid,
     rank           bigint NOT NULL,
     worker         bigint NOT NULL,
     first_start_at bigint NOT NULL,
@@ -448,22 +455,112 @@ CREATE TABLE affinity (
     PRIMARY KEY (namespace, app, key)
 ) WITH (fillfactor = 70);
 
+-- Workflows. A run is an execution of a workflow: while it is open it has a row in `run`, and its execution waits behind a
+-- blocker of kind `run`. `letters` has one letter per step of the graph (domain/workflow/letters.py). The row is the lock
+-- for every decision about the run, and is locked after all other rows.
+CREATE TABLE run (
+    id           uuid PRIMARY KEY,
+    root         uuid NOT NULL,
+    parent       uuid,
+    parent_step  integer,
+    parent_item  integer,
+    depth        integer NOT NULL,
+    version      bigint NOT NULL,
+    opened_at    bigint NOT NULL,
+    changed_at   bigint NOT NULL,
+    deadline     bigint,
+    paused_at    bigint,
+    namespace    text NOT NULL,
+    app          text NOT NULL,
+    job          text NOT NULL,
+    -- The digest of the pinned version, and what was pinned of each job at the opening, as a JSON object.
+    graph        text NOT NULL,
+    pinned       text NOT NULL,
+    letters      text NOT NULL,
+    -- Null, or why the run is stopping: no step starts any more except those with the rule `always`.
+    stopping     text,
+    -- The last step whose executions were told to stop; null until the run stops, and when all have been told.
+    told         integer,
+    paused_by    text,
+    paused_note  text
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+CREATE INDEX run_told ON run (id) WHERE told IS NOT NULL;
+CREATE INDEX run_paused ON run (id) WHERE paused_at IS NOT NULL;
+CREATE INDEX run_changed ON run (changed_at);
+
+-- Runs that have ended: what is needed to show them and to retry them.
+CREATE TABLE run_ended (
+    id           uuid NOT NULL,
+    root         uuid NOT NULL,
+    parent       uuid,
+    parent_step  integer,
+    parent_item  integer,
+    depth        integer NOT NULL,
+    version      bigint NOT NULL,
+    opened_at    bigint NOT NULL,
+    pinned       text NOT NULL,
+    letters      text NOT NULL
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
+CREATE TABLE run_ended_default PARTITION OF run_ended DEFAULT;
+-- Which execution is which step of a run. The item of a step that is no map is 0. A step that was kept by a retry has
+-- the execution of the earlier run.
+CREATE TABLE step (
+    run       uuid NOT NULL,
+    number    integer NOT NULL,
+    item      integer NOT NULL,
+    execution uuid NOT NULL
+) PARTITION BY RANGE (run);
+CREATE UNIQUE INDEX step_run ON step (run, number, item);
+CREATE TABLE step_default PARTITION OF step DEFAULT;
+
+-- Maps that still have items to insert, or whose items have to be told to stop. `next_item` is the first item without an
+-- execution, `told_item` the first one that was not told, and `from_id` to `to_id` are the executions of the last chunk.
+-- The expander looks at the map from `look_at` on.
+CREATE TABLE map_open (
+    run         uuid NOT NULL,
+    number      integer NOT NULL,
+    width       integer NOT NULL,
+    next_item   integer NOT NULL,
+    told_item   integer NOT NULL DEFAULT 0,
+    look_at     bigint NOT NULL,
+    from_id     uuid,
+    to_id       uuid,
+    PRIMARY KEY (run, number)
+) WITH (fillfactor = 50);
+
+-- The items of a map by outcome, in shards: finishes of different items change different rows.
+CREATE TABLE map_tally (
+    run       uuid NOT NULL,
+    number    integer NOT NULL,
+    shard     integer NOT NULL,
+    open      integer NOT NULL,
+    success   integer NOT NULL,
+    failed    integer NOT NULL,
+    cancelled integer NOT NULL,
+    skipped   integer NOT NULL,
+    PRIMARY KEY (run, number, shard)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
+       x.run, x.step, x.map_index, x.inputs, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'
             WHEN s.id IS NOT NULL THEN CASE WHEN s.attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+            WHEN n.id IS NOT NULL THEN 'running'
             WHEN w.id IS NOT NULL THEN 'waiting' END AS status,
-       coalesce(f.reason, u.cancel_reason, s.reason, CASE WHEN w.id IS NOT NULL THEN
+       coalesce(f.reason, u.cancel_reason, s.reason, n.stopping, CASE WHEN w.id IS NOT NULL THEN
            (SELECT min(b.kind) FROM blocker b WHERE b.execution = w.id) END, '') AS reason,
        coalesce(f.fence, u.fence, r.fence, s.fence, w.fence) AS fence,
        coalesce(f.attempts, u.attempts, r.attempts, s.attempts, w.attempts) AS attempts,
        coalesce(f.crashes, u.crashes, r.crashes, s.crashes, w.crashes) AS crashes,
        s.run_at AS due_at,
-       coalesce(f.started_at, u.started_at) AS started_at,
+       coalesce(f.started_at, u.started_at, n.opened_at) AS started_at,
        f.finished_at,
        u.cancel_at,
        coalesce(f.worker, u.worker) AS worker
@@ -472,7 +569,8 @@ LEFT JOIN finished f ON f.id = x.id AND f.final = 1
 LEFT JOIN running u ON u.id = x.id
 LEFT JOIN ready r ON r.id = x.id
 LEFT JOIN scheduled s ON s.id = x.id
-LEFT JOIN waiting w ON w.id = x.id;
+LEFT JOIN waiting w ON w.id = x.id
+LEFT JOIN run n ON n.id = x.id;
 
 -- Enqueue from SQL, in any language and transaction: SELECT rota.enqueue('send', '{"to": "a@b.c"}').
 --

@@ -104,9 +104,12 @@ CREATE TABLE execution (
     deadline     INTEGER,
     schedule     TEXT,
     tick         INTEGER,
+    -- The run that this is a step of, the number of the step in its graph, and the item of a map.
     run          TEXT,
-    step         TEXT,
+    step         INTEGER,
     map_index    INTEGER,
+    -- A JSON object: the arguments that are results of other steps, resolved when the execution is claimed.
+    inputs       TEXT,
     parent       TEXT,
     replay_of    TEXT,
     tags         TEXT,
@@ -125,8 +128,8 @@ CREATE TABLE execution (
 CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
 
--- A row keeps its fence, counted attempts, crashes and first start when it moves. scheduled with attempts > 0 is
--- `retrying`.
+-- A row keeps its fence, counted attempts, crashes, first start and run when it moves. scheduled with attempts > 0
+-- is `retrying`.
 CREATE TABLE scheduled (
     id             TEXT PRIMARY KEY,
     lane           INTEGER NOT NULL,
@@ -136,6 +139,7 @@ CREATE TABLE scheduled (
     attempts       INTEGER NOT NULL,
     crashes        INTEGER NOT NULL,
     first_start_at INTEGER,
+    run            TEXT,
     reason         TEXT
 ) WITHOUT ROWID;
 CREATE INDEX scheduled_due ON scheduled (run_at, id);
@@ -149,7 +153,8 @@ CREATE TABLE waiting (
     fence          INTEGER NOT NULL,
     attempts       INTEGER NOT NULL,
     crashes        INTEGER NOT NULL,
-    first_start_at INTEGER
+    first_start_at INTEGER,
+    run            TEXT
 ) WITHOUT ROWID;
 
 -- The reasons why an execution waits; domain/blocker.py lists the kinds.
@@ -178,6 +183,7 @@ CREATE TABLE ready (
     attempts       INTEGER NOT NULL,
     crashes        INTEGER NOT NULL,
     first_start_at INTEGER,
+    run            TEXT,
     PRIMARY KEY (lane, rank, id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX ready_id ON ready (id);
@@ -192,6 +198,7 @@ CREATE TABLE running (
     crashes        INTEGER NOT NULL,
     first_start_at INTEGER NOT NULL,
     started_at     INTEGER NOT NULL,
+    run            TEXT,
     cancel_at      INTEGER,
     cancel_reason  TEXT
 ) WITHOUT ROWID;
@@ -434,22 +441,111 @@ CREATE TABLE affinity (
     PRIMARY KEY (namespace, app, key)
 ) WITHOUT ROWID;
 
+-- Workflows. A run is an execution of a workflow: while it is open it has a row in `run`, and its execution waits behind a
+-- blocker of kind `run`. `letters` has one letter per step of the graph (domain/workflow/letters.py). The row is the lock
+-- for every decision about the run, and is locked after all other rows.
+CREATE TABLE run (
+    id           TEXT PRIMARY KEY,
+    root         TEXT NOT NULL,
+    parent       TEXT,
+    parent_step  INTEGER,
+    parent_item  INTEGER,
+    depth        INTEGER NOT NULL,
+    version      INTEGER NOT NULL,
+    opened_at    INTEGER NOT NULL,
+    changed_at   INTEGER NOT NULL,
+    deadline     INTEGER,
+    paused_at    INTEGER,
+    namespace    TEXT NOT NULL,
+    app          TEXT NOT NULL,
+    job          TEXT NOT NULL,
+    -- The digest of the pinned version, and what was pinned of each job at the opening, as a JSON object.
+    graph        TEXT NOT NULL,
+    pinned       TEXT NOT NULL,
+    letters      TEXT NOT NULL,
+    -- Null, or why the run is stopping: no step starts any more except those with the rule `always`.
+    stopping     TEXT,
+    -- The last step whose executions were told to stop; null until the run stops, and when all have been told.
+    told         INTEGER,
+    paused_by    TEXT,
+    paused_note  TEXT
+) WITHOUT ROWID;
+CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+CREATE INDEX run_told ON run (id) WHERE told IS NOT NULL;
+CREATE INDEX run_paused ON run (id) WHERE paused_at IS NOT NULL;
+CREATE INDEX run_changed ON run (changed_at);
+
+-- Runs that have ended: what is needed to show them and to retry them.
+CREATE TABLE run_ended (
+    id           TEXT NOT NULL,
+    root         TEXT NOT NULL,
+    parent       TEXT,
+    parent_step  INTEGER,
+    parent_item  INTEGER,
+    depth        INTEGER NOT NULL,
+    version      INTEGER NOT NULL,
+    opened_at    INTEGER NOT NULL,
+    pinned       TEXT NOT NULL,
+    letters      TEXT NOT NULL
+);
+CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
+
+-- Which execution is which step of a run. The item of a step that is no map is 0. A step that was kept by a retry has
+-- the execution of the earlier run.
+CREATE TABLE step (
+    run       TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    item      INTEGER NOT NULL,
+    execution TEXT NOT NULL,
+    PRIMARY KEY (run, number, item)
+) WITHOUT ROWID;
+
+-- Maps that still have items to insert, or whose items have to be told to stop. `next_item` is the first item without an
+-- execution, `told_item` the first one that was not told, and `from_id` to `to_id` are the executions of the last chunk.
+-- The expander looks at the map from `look_at` on.
+CREATE TABLE map_open (
+    run         TEXT NOT NULL,
+    number      INTEGER NOT NULL,
+    width       INTEGER NOT NULL,
+    next_item   INTEGER NOT NULL,
+    told_item   INTEGER NOT NULL DEFAULT 0,
+    look_at     INTEGER NOT NULL,
+    from_id     TEXT,
+    to_id       TEXT,
+    PRIMARY KEY (run, number)
+) WITHOUT ROWID;
+
+-- The items of a map by outcome, in shards: finishes of different items change different rows.
+CREATE TABLE map_tally (
+    run       TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    shard     INTEGER NOT NULL,
+    open      INTEGER NOT NULL,
+    success   INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    skipped   INTEGER NOT NULL,
+    PRIMARY KEY (run, number, shard)
+) WITHOUT ROWID;
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
+       x.run, x.step, x.map_index, x.inputs, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'
             WHEN s.id IS NOT NULL THEN CASE WHEN s.attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+            WHEN n.id IS NOT NULL THEN 'running'
             WHEN w.id IS NOT NULL THEN 'waiting' END AS status,
-       coalesce(f.reason, u.cancel_reason, s.reason, CASE WHEN w.id IS NOT NULL THEN
+       coalesce(f.reason, u.cancel_reason, s.reason, n.stopping, CASE WHEN w.id IS NOT NULL THEN
            (SELECT min(b.kind) FROM blocker b WHERE b.execution = w.id) END, '') AS reason,
        coalesce(f.fence, u.fence, r.fence, s.fence, w.fence) AS fence,
        coalesce(f.attempts, u.attempts, r.attempts, s.attempts, w.attempts) AS attempts,
        coalesce(f.crashes, u.crashes, r.crashes, s.crashes, w.crashes) AS crashes,
        s.run_at AS due_at,
-       coalesce(f.started_at, u.started_at) AS started_at,
+       coalesce(f.started_at, u.started_at, n.opened_at) AS started_at,
        f.finished_at,
        u.cancel_at,
        coalesce(f.worker, u.worker) AS worker
@@ -458,4 +554,5 @@ LEFT JOIN finished f ON f.id = x.id AND f.final = 1
 LEFT JOIN running u ON u.id = x.id
 LEFT JOIN ready r ON r.id = x.id
 LEFT JOIN scheduled s ON s.id = x.id
-LEFT JOIN waiting w ON w.id = x.id;
+LEFT JOIN waiting w ON w.id = x.id
+LEFT JOIN run n ON n.id = x.id;

@@ -1,0 +1,39 @@
+"""Row gate: a claimed execution of a workflow is not started. It opens as a run, and its first steps are placed."""
+
+from __future__ import annotations
+
+from rota.domain import requirement
+from rota.domain.blocker import Kind
+from rota.domain.claim import Claim
+from rota.domain.outcome import Failed
+from rota.ops import blockers, finish
+from rota.ops.after_end import follow
+from rota.ops.gates.claiming import Claiming
+from rota.ops.runs.advance import look_at
+from rota.ops.runs.opening import Opening, add_runs, prepared
+from rota.ops.runs.run import Run
+
+
+def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
+    lanes = {lane for group in claiming.groups if requirement.is_workflow(group.requirements) for lane in group.lanes}
+    claims = {claim.id: claim for claim in taken if claim.lane in lanes}
+    if not claims:
+        return taken
+    tx = claiming.tx
+    ids = sorted(claims)
+    runs: list[Run] = []
+    refused: list[tuple[Claim, Failed]] = []
+    for opening in tx.records("openings", Opening, ids=ids, lowest=ids[0], highest=ids[-1]):
+        found = prepared(tx, opening)
+        if isinstance(found, Run):
+            runs.append(found)
+        else:
+            refused.append((claims[opening.id], found))
+    if refused:
+        reports = [(one.held_by(claiming.worker), finish.Finished(one.id, one.fence, why)) for one, why in refused]
+        finish.settle(tx, reports)
+    if runs:
+        blockers.block(tx, [(run.id, Kind.RUN, run.id) for run in runs])
+        add_runs(tx, runs)
+        follow(tx, look_at(tx, runs))
+    return [claim for claim in taken if claim.id not in claims]

@@ -1,0 +1,21 @@
+"""Row gate: the run of a step is not paused, nor any run above it. Such a step waits until the run is resumed."""
+
+from __future__ import annotations
+
+from rota.domain.blocker import Kind
+from rota.domain.claim import Claim
+from rota.ops import blockers
+from rota.ops.gates.claiming import Claiming
+
+
+def paused_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
+    tx = claiming.tx
+    runs = {claim.run for claim in taken if claim.run is not None}
+    paused = {row[0] for row in tx.rows("paused_runs")} if runs else set()
+    if not paused:
+        return taken
+    behind = {id: ancestor for id, ancestor in tx.rows("ancestors_of", ids=sorted(runs)) if ancestor in paused}
+    blocked = {claim.id: behind[claim.run] for claim in taken if claim.run in behind}
+    if blocked:
+        blockers.block(tx, [(id, Kind.RUN_PAUSED, run) for id, run in blocked.items()])
+    return [claim for claim in taken if claim.id not in blocked]

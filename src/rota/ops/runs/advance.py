@@ -1,0 +1,141 @@
+"""What follows when steps of runs end: the next steps, and the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rota.domain.outcome import Error
+from rota.domain.status import Reason, Status
+from rota.domain.workflow import advance as decisions
+from rota.domain.workflow import letters as alphabet
+from rota.ops.end import End
+from rota.ops.runs import maps
+from rota.ops.runs.maps import Item
+from rota.ops.runs.result import run_result
+from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.start import Started, start
+from rota.ops.runs.values import Values
+from rota.store.port import Tx
+
+Changes = dict[str, dict[int, str]]
+"""For each run the steps that have ended, with their letters. A run without any is only looked at."""
+
+
+class _Place(msgspec.Struct, frozen=True, array_like=True):
+    id: str
+    run: str
+    number: int
+    item: int | None
+    depth: int
+    namespace: str
+    app: str
+    job: str
+    version: int
+    graph: str
+
+
+class Level(msgspec.Struct):
+    """What has ended in the runs at one depth of nesting."""
+
+    steps: Changes = {}
+    items: list[tuple[Item, Status]] = []
+
+
+def advance_runs(tx: Tx, ends: Sequence[End]) -> list[End]:
+    """Advances the runs of these steps, and returns the runs that have ended by that, which may be steps themselves."""
+    ids = [end.id for end in ends]
+    rows = tx.records("step_places", _Place, ids=ids, lowest=min(ids), highest=max(ids))
+    places = {place.id: place for place in rows}
+    levels: dict[int, Level] = {}
+    for end in ends:
+        if (place := places.get(end.id)) is not None:
+            at_once = place.item is not None and graph_of(tx, place).steps[place.number].at_once is not None
+            _add(levels, place.depth, place.run, place.number, place.item, end.status, at_once=at_once)
+    return advance_levels(tx, levels)
+
+
+def look_at(tx: Tx, runs: Iterable[Run]) -> list[End]:
+    """Advances these runs although no step of them has ended; returns the runs that have ended by that."""
+    levels: dict[int, Level] = {}
+    for run in runs:
+        levels.setdefault(run.depth, Level()).steps[run.id] = {}
+    return advance_levels(tx, levels)
+
+
+def advance_levels(tx: Tx, levels: dict[int, Level]) -> list[End]:
+    """From the deepest level up: the end of a run is the end of a step one level above."""
+    ends: list[End] = []
+    while levels:
+        depth = max(levels)
+        level = levels.pop(depth)
+        for run_id in maps.count(tx, level.items):
+            level.steps.setdefault(run_id, {})
+        for run, status, reason in _advance_level(tx, level.steps):
+            ends.append(End(run.id, status, reason, run=run.parent))
+            if run.parent is not None:
+                assert run.parent_step is not None
+                _add(levels, depth - 1, run.parent, run.parent_step, run.parent_item, status, at_once=True)
+    return ends
+
+
+def _add(
+    levels: dict[int, Level], depth: int, run: str, number: int, item: int | None, status: Status, *, at_once: bool
+) -> None:
+    level = levels.setdefault(depth, Level())
+    if item is None:
+        level.steps.setdefault(run, {})[number] = alphabet.letter_of(status)
+    else:
+        level.items.append((Item(run, number, item, at_once), status))
+
+
+Ended = tuple[Run, Status, Reason]
+
+
+def _advance_level(tx: Tx, changes: Changes) -> list[Ended]:
+    runs = tx.records("lock_runs", Run, ids=sorted(changes))
+    tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
+    updates: list[tuple[str, str, str | None, int | None]] = []
+    started = Started()
+    ended: list[tuple[Run, Status, Reason, str | None, Error | None]] = []
+    for run in runs:
+        graph, values = graph_of(tx, run), Values(tx, run.id, graph_of(tx, run))
+        letters, stopping = run.letters, run.stopping
+        ended_steps = changes[run.id] | maps.decided(started, run, graph, tallies)
+        looked_at = None if run.letters.strip(alphabet.UNDECIDED) == "" or not ended_steps else ended_steps.keys()
+        while True:
+            letters = alphabet.with_ends(letters, ended_steps)
+            if stopping is None and decisions.must_stop(graph, letters):
+                stopping = Reason.STEP_FAILED
+            advanced = decisions.advance(graph, letters, values, is_stopping=stopping is not None, changed=looked_at)
+            letters = advanced.letters
+            if stopping is None and decisions.must_stop(graph, letters):
+                stopping = Reason.STEP_FAILED
+            ended_steps = start(tx, started, run, graph, letters, advanced.start, values)
+            if not ended_steps:
+                break
+            looked_at = ended_steps.keys()
+        if alphabet.is_over(letters):
+            ended.append((run, *run_result(tx, run, graph, letters, stopping, values)))
+        tells = stopping is not None and run.stopping is None
+        updates.append((run.id, letters, stopping, 0 if tells else None))
+    tx.run("update_runs", rows=updates)
+    started.write(tx)
+    return _end(tx, ended)
+
+
+def _end(tx: Tx, ended: Sequence[tuple[Run, Status, Reason, str | None, Error | None]]) -> list[Ended]:
+    if ended:
+        rows = [
+            (run.id, status.value, reason.value, result, None if error is None else msgspec.json.encode(error).decode())
+            for run, status, reason, result, error in ended
+        ]
+        tx.run("end_runs", ended=rows, ids=[run.id for run, *_ in ended])
+        if dead := [
+            (run.id, reason.value, None)
+            for run, status, reason, _, _ in ended
+            if status is Status.FAILED and run.parent is None
+        ]:
+            tx.run("bury", rows=dead)
+    return [(run, status, reason) for run, status, reason, _, _ in ended]

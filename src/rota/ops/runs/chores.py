@@ -1,0 +1,12 @@
+"""The chores of runs, which any node does: one step of work at a time."""
+
+from __future__ import annotations
+
+from rota.ops.runs.expand import LOOK_S, expand
+from rota.ops.runs.tell import tell_steps
+from rota.store.port import Tx
+
+
+def work_on_runs(tx: Tx, look_s: float = LOOK_S) -> bool:
+    """Tells the steps of one stopping run, or works on one map. False if neither was needed."""
+    return tell_steps(tx) or expand(tx, look_s)

@@ -1,0 +1,129 @@
+"""The chore behind wide maps: placing their items chunk by chunk, and telling items to stop.
+
+The transaction that starts a map places its first items. The others follow in chunks, when most of the last chunk has
+been claimed, so that other work waits for two chunks at most. One node at a time works on a map: it holds the row in
+`map_open`. No finish waits for that row.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.blocker import Kind
+from rota.domain.instant import MICROSECONDS
+from rota.domain.status import Reason, Status
+from rota.domain.workflow import maps as map_rules
+from rota.domain.workflow import template
+from rota.domain.workflow.graph import Graph, Step
+from rota.domain.workflow.letters import FAILED
+from rota.ops import ending
+from rota.ops.after_end import follow
+from rota.ops.runs import maps
+from rota.ops.runs.advance import Level, advance_levels
+from rota.ops.runs.inputs import Inputs
+from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.start import Started, start_items
+from rota.ops.runs.values import Values
+from rota.store.port import Tx
+
+CHUNK = 1_000
+FEW = 500
+"""The next chunk follows when fewer items of the last one wait to be claimed."""
+TOLD = 500
+"""Items that are told to stop in one transaction."""
+LOOK_S = 0.05
+"""How often a map is looked at whose last chunk is still waiting."""
+
+
+class _Open(msgspec.Struct, frozen=True, array_like=True):
+    """A row of `map_open`."""
+
+    run: str
+    number: int
+    width: int
+    next_item: int
+    told_item: int
+    from_id: str | None
+    to_id: str | None
+
+
+def expand(tx: Tx, look_s: float) -> bool:
+    """One step of work on one map. False if there was none to do: then the map is looked at again after `look_s`."""
+    rows = tx.records("next_map", _Open)
+    if not rows:
+        return False
+    (one,) = rows
+    runs = tx.records("run_open", Run, id=one.run)
+    if not runs:
+        return _close(tx, one)
+    run = runs[0]
+    graph = graph_of(tx, run)
+    step = graph.steps[one.number]
+    if _must_stop(tx, run, step, one):
+        return _stop(tx, run, one)
+    if one.next_item >= one.width:
+        return _close(tx, one)
+    if one.from_id is not None:
+        (waiting,) = tx.one("unclaimed_between", low=one.from_id, high=one.to_id, most=FEW) or (0,)
+        if waiting >= FEW:
+            _note(tx, one, after_s=look_s)
+            return False
+    return _chunk(tx, run, graph, step, one)
+
+
+def _must_stop(tx: Tx, run: Run, step: Step, one: _Open) -> bool:
+    counts = maps.tallies(tx, [run.id]).get((run.id, one.number))
+    too_many = counts is not None and map_rules.outcome(counts, step.tolerate) == FAILED
+    return too_many or (run.stopping is not None and step.rule != "always")
+
+
+def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
+    values = Values(tx, run.id, graph)
+    outcomes = {other.id: letter for other, letter in zip(graph.steps, run.letters, strict=True)}
+    items = template.resolve(template.lowered(step.map, outcomes), values, values.outcomes)
+    arguments = {name: template.lowered(value, outcomes) for name, value in step.arguments.items()}
+    chunk = items[one.next_item : one.next_item + CHUNK]
+    started = Started()
+    free = None if step.at_once is None else _free(tx, run, step.at_once, one)
+    ids = start_items(tx, started, run, one.number, step, Inputs.of(arguments), chunk, one.next_item, free)
+    started.write(tx)
+    next_item = one.next_item + len(chunk)
+    if next_item >= one.width:
+        return _close(tx, one)
+    _note(tx, msgspec.structs.replace(one, next_item=next_item, from_id=min(ids), to_id=max(ids)))
+    return True
+
+
+def _free(tx: Tx, run: Run, at_once: int, one: _Open) -> int:
+    """How many more items may start. The tallies are locked, so that no item ends between this count and the chunk."""
+    tx.rows("lock_tallies", keys=[(run.id, one.number, shard) for shard in range(map_rules.SHARDS)])
+    counts = maps.tallies(tx, [run.id])[run.id, one.number]
+    ended = one.width - counts.open
+    (behind,) = tx.one("count_blocked", kind=Kind.MAP, key=maps.blocker_key(run.id, one.number)) or (0,)
+    return at_once - (one.next_item - ended - int(behind))
+
+
+def _stop(tx: Tx, run: Run, one: _Open) -> bool:
+    """First counts the items that were never placed as cancelled; then tells those that were, chunk by chunk."""
+    if one.next_item < one.width:
+        widths = map_rules.shard_widths(one.width, one.next_item)
+        shards = {(run.id, one.number, shard): {Status.CANCELLED: count} for shard, count in enumerate(widths) if count}
+        _note(tx, msgspec.structs.replace(one, next_item=one.width))
+        maps.count_shards(tx, shards)
+        follow(tx, advance_levels(tx, {run.depth: Level(steps={run.id: {}})}))
+        return True
+    found = tx.rows("items_from", run=run.id, number=one.number, item=one.told_item, most=TOLD)
+    if not found:
+        return _close(tx, one)
+    ending.end_all(tx, run.namespace, [id for _, id in found], Status.CANCELLED, Reason.CANCELLED)
+    _note(tx, msgspec.structs.replace(one, told_item=found[-1][0] + 1))
+    return True
+
+
+def _note(tx: Tx, one: _Open, after_s: float = 0.0) -> None:
+    tx.run("note_map", look_at=tx.now + round(after_s * MICROSECONDS), **msgspec.structs.asdict(one))
+
+
+def _close(tx: Tx, one: _Open) -> bool:
+    tx.run("close_map", run=one.run, number=one.number)
+    return True

@@ -1,0 +1,50 @@
+"""The inputs of a step: the arguments that are results of other steps, by reference.
+
+A step is placed with the literal part of its arguments, and with its references as JSON. Nothing is copied. When the
+step is claimed, the row gate `step_inputs` reads the values and completes the arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.domain.workflow import template
+
+TROUBLE = "$trouble"
+"""The member that says why the arguments of a step cannot be made."""
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """The arguments of a step: those that are known, and the templates of the others."""
+
+    known: dict[str, Any]
+    open: dict[str, Any]
+    trouble: str = ""
+
+    @classmethod
+    def of(cls, arguments: dict[str, Any]) -> Inputs:
+        """`arguments` are lowered templates."""
+        later = {name: value for name, value in arguments.items() if not template.is_literal(value)}
+        known = {name: template.resolve(value, _none) for name, value in arguments.items() if name not in later}
+        return cls(known, later)
+
+    @classmethod
+    def broken(cls, trouble: str) -> Inputs:
+        """Of a step that fails because its arguments cannot be made."""
+        return cls({}, {}, trouble)
+
+    def literals(self, more: dict[str, Any] | None = None) -> str:
+        """The known arguments as JSON text, with `more` of them."""
+        return msgspec.json.encode({**self.known, **(more or {})}).decode()
+
+    def references(self) -> str | None:
+        """The others as JSON text; None if there are none."""
+        if self.trouble:
+            return msgspec.json.encode({TROUBLE: self.trouble}).decode()
+        return msgspec.json.encode(self.open).decode() if self.open else None
+
+
+def _none(root: str) -> Any:
+    raise AssertionError(f"a literal refers to {root}")

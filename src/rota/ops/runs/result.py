@@ -1,0 +1,53 @@
+"""The end of a run: its status, and its result or error."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.outcome import Error
+from rota.domain.status import Reason, Status
+from rota.domain.workflow import advance as decisions
+from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow import template
+from rota.domain.workflow.graph import Graph
+from rota.domain.workflow.template import TemplateError
+from rota.ops.runs.run import Run
+from rota.ops.runs.values import Values
+from rota.store.port import Tx
+
+MOST_RESULT_BYTES = 16 * 1024 * 1024
+End = tuple[Status, Reason, str | None, Error | None]
+
+
+def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | None, values: Values) -> End:
+    """How a run ends whose steps have all ended."""
+    if stopping == Reason.CANCELLED:
+        return Status.CANCELLED, Reason.CANCELLED, None, None
+    if stopping == Reason.RUN_TIMEOUT:
+        text = f"the run took longer than its timeout of {graph.timeout:g} s"
+        return Status.FAILED, Reason.RUN_TIMEOUT, None, Error("RunTimeout", text)
+    if decisions.outcome(graph, letters) is Status.FAILED:
+        return Status.FAILED, Reason.STEP_FAILED, None, _first_failure(tx, run, graph, letters)
+    outcomes = {step.id: letter for step, letter in zip(graph.steps, letters, strict=True)}
+    try:
+        value = template.resolve(template.lowered(graph.result, outcomes), values, values.outcomes)
+    except TemplateError as error:
+        return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", str(error))
+    text = msgspec.json.encode(value).decode()
+    if len(text) > MOST_RESULT_BYTES:
+        words = f"the result of the run is {len(text):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
+        return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", words)
+    return Status.SUCCESS, Reason.COMPLETED, text, None
+
+
+def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
+    """Names the first step that failed, with its error."""
+    for number, step in enumerate(graph.steps):
+        if letters[number] in (alphabet.FAILED, alphabet.CANCELLED) and not step.may_fail:
+            status = "failed" if letters[number] == alphabet.FAILED else "was cancelled"
+            found = tx.one("first_error", run=run.id, number=number)
+            if found is None or found[0] is None:
+                return Error("StepFailed", f"step {step.id} {status}")
+            error = msgspec.json.decode(found[0], type=Error)
+            return Error("StepFailed", f"step {step.id} {status}: {error.type}: {error.message}")
+    return Error("StepFailed", "a step failed")

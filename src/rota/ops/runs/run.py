@@ -1,0 +1,118 @@
+"""An open run as its row, its pinned graph, and what was pinned of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+import msgspec
+
+from rota.domain import job
+from rota.domain.workflow import graph as graphs
+from rota.domain.workflow.graph import Graph
+from rota.store.port import View
+
+KIND = "workflow"
+"""The kind of target that makes a job a workflow."""
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """A row of `run`."""
+
+    id: str
+    root: str
+    parent: str | None
+    parent_step: int | None
+    parent_item: int | None
+    depth: int
+    version: int
+    opened_at: int
+    deadline: int | None
+    paused_at: int | None
+    namespace: str
+    app: str
+    job: str
+    graph: str
+    pinned: str
+    letters: str
+    stopping: str | None
+    """Why the run is stopping; None if it is not."""
+
+
+class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the steps of a run take from the definition of their job, as it was when the run opened."""
+
+    version: int
+    queue: str
+    priority: int = 0
+    start_within_s: float | None = None
+
+
+class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What all steps of a run share."""
+
+    jobs: dict[str, PinnedJob]
+    actor: str = ""
+    priority: int | None = None
+    headers: str | None = None
+    trace: str | None = None
+
+
+_decode_pinned = msgspec.json.Decoder(Pinned).decode
+_graphs: dict[str, Graph] = {}
+MOST_GRAPHS = 1_000
+
+
+@lru_cache(maxsize=10_000)
+def pinned(text: str) -> Pinned:
+    return _decode_pinned(text)
+
+
+def encode_pinned(value: Pinned) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class OfVersion(Protocol):
+    """Anything that names a version of a workflow and its digest."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def app(self) -> str: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def graph(self) -> str: ...
+
+
+def graph_of(view: View, run: OfVersion) -> Graph:
+    """The pinned graph, decoded once per process: its digest names its content."""
+    known = _graphs.get(run.graph)
+    if known is None:
+        where = {"namespace": run.namespace, "app": run.app, "job": run.job, "version": run.version}
+        found = view.one("definition_of_version", **where)
+        assert found is not None, f"version {run.version} of workflow {run.job} is kept while its runs are open"
+        known = decoded_graph(found[0])
+        if len(_graphs) >= MOST_GRAPHS:
+            _graphs.clear()
+        _graphs[run.graph] = known
+    return known
+
+
+def decoded_graph(definition: str) -> Graph:
+    """The graph in the stored definition of a workflow."""
+    return graphs.decode(msgspec.json.encode(job.decode(definition).target["graph"]))
+
+
+def pinned_jobs(view: View, namespace: str, app: str, names: Sequence[str]) -> dict[str, PinnedJob]:
+    """The definitions in force of the jobs that have one."""
+    found = view.rows("definitions_in_force", namespace=namespace, app=app, jobs=sorted(set(names)))
+    return {name: _pinned_job(version, definition) for name, version, definition in found}
+
+
+def _pinned_job(version: int, definition: str) -> PinnedJob:
+    about = job.decode(definition)
+    return PinnedJob(version, about.queue, about.priority, about.start_within_s)

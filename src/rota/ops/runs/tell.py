@@ -1,0 +1,29 @@
+"""The chore behind a stop: cancels the open steps of a stopping run."""
+
+from __future__ import annotations
+
+from rota.domain.status import Reason, Status
+from rota.ops import ending
+from rota.ops.runs.run import Run
+from rota.ops.runs.stop import open_steps
+from rota.store.port import Tx
+
+
+def tell_steps(tx: Tx) -> bool:
+    """Tells the steps of one run. False if no run has steps to tell.
+
+    The row of the run is not locked: a step that ends meanwhile is left alone, and no further step of a stopping run
+    starts. The expander tells the items of maps.
+    """
+    found = tx.one("next_untold_run")
+    if found is None:
+        return False
+    (run,) = tx.records("run_open", Run, id=found[0])
+    executions, maps = open_steps(tx, run)
+    if executions:
+        reason = Reason(run.stopping or Reason.CANCELLED)
+        ending.end_all(tx, run.namespace, executions, Status.CANCELLED, reason)
+    if maps:
+        tx.run("open_maps", rows=[(run.id, number, 0, 0, None, None) for number in maps])
+    tx.run("note_told", id=run.id, told=None)
+    return True

@@ -1,0 +1,167 @@
+-- name: step_places
+-- Which step of which open run these executions are. With bounds, so that PostgreSQL opens only the partitions that may
+-- contain the ids.
+SELECT x.id, x.run, x.step, x.map_index, n.depth, n.namespace, n.app, n.job, n.version, n.graph FROM execution x CROSS JOIN run n ON n.id = x.run
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
+
+-- name: lock_runs
+-- In the order of their ids to avoid a deadlock.
+SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
+       graph, pinned, letters, stopping
+FROM run WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
+
+-- name: run_open
+SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
+       graph, pinned, letters, stopping
+FROM run WHERE id = :id
+
+-- name: definition_of_version
+SELECT definition FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
+
+-- name: openings
+-- The runs that are about to open, each with the version in force and its parent run.
+SELECT x.id, x.namespace, x.app, x.job, j.version, v.digest, x.priority, x.actor, x.headers, x.trace, x.run, x.step,
+       x.map_index, p.depth, p.root
+FROM execution x
+CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
+CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
+LEFT JOIN run p ON p.id = x.run
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest ORDER BY x.id
+
+-- name: definitions_in_force
+SELECT j.name, j.version, v.definition FROM job j
+CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
+WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text)
+
+-- name: add_runs
+INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, changed_at, deadline, namespace,
+                 app, job, graph, pinned, letters)
+SELECT id, root, parent, parent_step, parent_item, depth, version, :now, :now, deadline, namespace, app, job, graph,
+       pinned, letters
+FROM EACH(:rows, id uuid, root uuid, parent uuid, parent_step int, parent_item int, depth int, version bigint, deadline bigint, namespace text, app text, job text, graph text, pinned text, letters text) e
+
+-- name: add_steps
+INSERT INTO step (run, number, item, execution)
+SELECT run, number, item, execution FROM EACH(:rows, run uuid, number int, item int, execution uuid) e
+
+-- name: update_runs
+UPDATE run SET letters = e.letters, stopping = e.stopping, told = coalesce(e.told, run.told), changed_at = :now
+FROM EACH(:rows, id uuid, letters text, stopping text, told int) e WHERE run.id = e.id
+
+-- name: end_runs
+-- The caller holds the rows of `run`. Only such a caller touches the waiting row of an open run.
+INSERT INTO finished (
+    id, fence, final, status, reason, attempts, crashes, started_at, result, error, finished_at)
+SELECT e.id, w.fence + 1, 1, e.status, e.reason, 1, w.crashes, n.opened_at, e.result, e.error, :now
+FROM EACH(:ended, id uuid, status text, reason text, result text, error text) e
+CROSS JOIN waiting w ON w.id = e.id CROSS JOIN run n ON n.id = e.id;
+INSERT INTO run_ended (id, root, parent, parent_step, parent_item, depth, version, opened_at, pinned, letters)
+SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, pinned, letters
+FROM run WHERE id AMONG(:ids, uuid);
+DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
+DELETE FROM waiting WHERE id AMONG(:ids, uuid);
+DELETE FROM map_tally WHERE run AMONG(:ids, uuid);
+DELETE FROM run WHERE id AMONG(:ids, uuid)
+
+-- name: results_of
+SELECT id, result FROM finished WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest AND final = 1
+
+-- name: steps_of
+SELECT number, item, execution FROM step WHERE run = :run AND number AMONG(:numbers, int) ORDER BY number, item
+
+-- name: items_of
+-- Every item of a map that has ended, in order.
+SELECT s.item, f.status, f.result, f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number ORDER BY s.item
+
+-- name: arguments_of_run
+SELECT x.id, x.arguments, x.inputs, x.run, x.tick, x.run_at, x.job, coalesce(n.opened_at, o.opened_at) AS opened_at
+FROM execution x LEFT JOIN run n ON n.id = x.id LEFT JOIN run_ended o ON o.id = x.id WHERE x.id = :id
+
+-- name: add_tallies
+INSERT INTO map_tally (run, number, shard, open, success, failed, cancelled, skipped)
+SELECT run, number, shard, open, success, 0, 0, 0
+FROM EACH(:rows, run uuid, number int, shard int, open int, success int) e
+
+-- name: lock_tallies
+-- In the order of the key to avoid a deadlock.
+SELECT m.run FROM map_tally m CROSS JOIN EACH(:keys, run uuid, number int, shard int) k
+    ON k.run = m.run AND k.number = m.number AND k.shard = m.shard
+ORDER BY m.run, m.number, m.shard FOR UPDATE OF m
+
+-- name: count_items
+-- Returns what is left of each shard.
+UPDATE map_tally SET open = map_tally.open - e.ended, success = map_tally.success + e.success,
+    failed = map_tally.failed + e.failed, cancelled = map_tally.cancelled + e.cancelled,
+    skipped = map_tally.skipped + e.skipped
+FROM EACH(:rows, run uuid, number int, shard int, ended int, success int, failed int, cancelled int, skipped int) e
+WHERE map_tally.run = e.run AND map_tally.number = e.number AND map_tally.shard = e.shard
+RETURNING map_tally.run, map_tally.number, map_tally.open, map_tally.failed + map_tally.cancelled AS bad
+
+-- name: tallies
+SELECT run, number, CAST(sum(open) AS bigint), CAST(sum(success) AS bigint), CAST(sum(failed) AS bigint),
+       CAST(sum(cancelled) AS bigint), CAST(sum(skipped) AS bigint)
+FROM map_tally WHERE run AMONG(:runs, uuid) GROUP BY run, number
+
+-- name: open_maps
+-- A map that has a row already keeps it: its expander sees by itself that the map must stop.
+INSERT INTO map_open (run, number, width, next_item, look_at, from_id, to_id)
+SELECT run, number, width, next_item, :now, from_id, to_id
+FROM EACH(:rows, run uuid, number int, width int, next_item int, from_id uuid, to_id uuid) e WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: next_map
+-- The map that has waited the longest. One expander at a time for each.
+SELECT run, number, width, next_item, told_item, from_id, to_id FROM map_open
+WHERE look_at <= :now ORDER BY look_at, run, number LIMIT 1 FOR UPDATE SKIP LOCKED
+
+-- name: note_map
+UPDATE map_open SET next_item = :next_item, told_item = :told_item, from_id = :from_id, to_id = :to_id, look_at = :look_at
+WHERE run = :run AND number = :number
+
+-- name: close_map
+DELETE FROM map_open WHERE run = :run AND number = :number
+
+-- name: unclaimed_between
+SELECT count(*) FROM (
+    SELECT 1 FROM ready WHERE id >= :low AND id <= :high
+    UNION ALL SELECT 1 FROM waiting WHERE id >= :low AND id <= :high LIMIT :most) counted
+
+-- name: count_blocked
+SELECT count(*) FROM blocker WHERE kind = :kind AND key = :key
+
+-- name: items_from
+SELECT item, execution FROM step WHERE run = :run AND number = :number AND item >= :item ORDER BY item LIMIT :most
+
+-- name: next_untold_run
+SELECT id, told FROM run WHERE told IS NOT NULL ORDER BY changed_at, id LIMIT 1
+
+-- name: note_told
+UPDATE run SET told = :told WHERE id = :id
+
+-- name: paused_runs
+SELECT id FROM run WHERE paused_at IS NOT NULL
+
+-- name: ancestors_of
+-- Each run with all its ancestors.
+WITH RECURSIVE above (id, ancestor) AS (
+    SELECT id, id FROM run WHERE id AMONG(:ids, uuid)
+    UNION ALL
+    SELECT a.id, n.parent FROM above a CROSS JOIN run n ON n.id = a.ancestor WHERE n.parent IS NOT NULL)
+SELECT id, ancestor FROM above
+
+-- name: pause_run
+UPDATE run SET paused_at = :now, paused_by = :actor, paused_note = :note WHERE id = :id
+
+-- name: resume_run
+UPDATE run SET paused_at = NULL, paused_by = NULL, paused_note = NULL, deadline = :deadline WHERE id = :id
+
+-- name: past_run_deadline
+SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND paused_at IS NULL AND stopping IS NULL
+
+-- name: untouched_runs
+SELECT id FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most
+
+-- name: first_error
+SELECT f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.item LIMIT 1
