@@ -88,9 +88,10 @@ def why(graph: Graph, letters: str, number: int, value: Value | None = None) -> 
     for needs, one in step.conditions:
         if _by_needs(needs, now) == SKIPPED:
             return "upstream_skipped"
-        if (needs.values or needs.firsts) and value is None:
-            break
-        if not _holds(needs, one, now, value or _no_value):
+        try:
+            if not _holds(needs, one, now, value or _no_value):
+                break
+        except _NoValue:
             break
     return "condition"
 
@@ -155,8 +156,12 @@ def _why_not_by_rule(step: StepEdges, now: Sequence[str]) -> str:
     return "rule" if rules.by_counts(step.rule, s + k, 0, b, len(step.order)) == SKIPPED else "upstream_skipped"
 
 
+class _NoValue(Exception):
+    pass
+
+
 def _no_value(root: str) -> object:
-    raise LookupError(f"the value of {root} is not at hand")
+    raise _NoValue
 
 
 def _downstream(index: Edges, numbers: Iterable[int]) -> set[int]:

@@ -203,8 +203,9 @@ def _require(reference: Reference, letters: Mapping[str, str]) -> None:
 def _followed(reference: Reference, value: Value) -> Any:
     found = value(reference.root)
     for depth, key in enumerate(reference.path):
+        holder: Any = found if isinstance(found, list if isinstance(key, int) else dict) else {}
         try:
-            found = found[key] if isinstance(found, list if isinstance(key, int) else dict) else {}[key]
+            found = holder[key]
         except LookupError:
             here = Reference(reference.root, reference.path[:depth])
             raise TemplateError(f"{reference} has no value: {here} {_lacks(found, key)}") from None
