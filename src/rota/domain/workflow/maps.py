@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import msgspec
 
 from rota.domain.errors import DefinitionError
+from rota.domain.workflow.graph import Step
 from rota.domain.workflow.letters import CANCELLED, FAILED, OPEN, SKIPPED, SUCCESS
+from rota.domain.workflow.template import TemplateError, kind
 
 SHARDS = 16
-WIDEST_UNSHARDED = 1_000
 BLOCK = 100
 """Neighbouring items share a shard, so that one batch of ends updates few rows."""
 
@@ -65,17 +67,41 @@ def allowed(tolerate: int | str | None, width: int) -> int:
     return int(Fraction(share[1]) * width / 100)
 
 
-def shards(width: int) -> int:
-    return SHARDS if width > WIDEST_UNSHARDED else 1
+def shard(index: int) -> int:
+    """The shard that counts an item. A finish knows the item and not the width of its map."""
+    return index // BLOCK % SHARDS
 
 
-def shard(index: int, width: int) -> int:
-    return index // BLOCK % shards(width)
-
-
-def shard_widths(width: int) -> list[int]:
-    """How many items each shard counts."""
-    widths = [0] * shards(width)
-    for first in range(0, width, BLOCK):
-        widths[shard(first, width)] += min(BLOCK, width - first)
+def shard_widths(width: int, first: int = 0) -> list[int]:
+    """How many of the items from `first` on each shard counts."""
+    widths = [0] * SHARDS
+    for low in range(first - first % BLOCK, width, BLOCK):
+        widths[shard(low)] += min(low + BLOCK, width) - max(low, first)
     return widths
+
+
+def items(step: Step, most: int, value: Any) -> list[Any]:
+    """The items of a map, from the value that it maps over."""
+    if not isinstance(value, list):
+        raise TemplateError(f"step {step.id} maps over {kind(value)}; it takes a list")
+    if len(value) > most:
+        raise TemplateError(f"step {step.id} maps over {len(value):,} items; at most {most:,} are allowed (max_width)")
+    if not isinstance(step.item, str):
+        for index, item in enumerate(value):
+            call(step, item, index)
+    return value
+
+
+def call(step: Step, item: Any, index: int = 0) -> dict[str, Any]:
+    """The arguments that an item gives its execution."""
+    if isinstance(step.item, str):
+        return {step.item: item}
+    if isinstance(item, dict):
+        return item
+    names = step.item or ()
+    if isinstance(item, list) and len(item) <= len(names):
+        return dict(zip(names, item, strict=False))
+    raise TemplateError(
+        f"step {step.id}: item {index} is {kind(item)}; each item must be an object of arguments, or a list of at most "
+        f"{len(names)}"
+    )
