@@ -69,7 +69,7 @@ def is_literal(template: Template) -> bool:
 def lowered(template: Template, letters: Mapping[str, str]) -> Template:
     """The template with every `$first` and `$default` settled by the letters of the steps, all of which have ended.
 
-    The result refers only to steps that succeeded, by `$` and `$outcomes`.
+    What remains are `$`, only to steps that succeeded, `$outcomes`, `$text` and `$literal`.
     """
     match _form(template):
         case "$":
