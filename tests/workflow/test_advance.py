@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from rota.domain.status import Status
+from rota.domain.workflow import advance as advancing
+from rota.domain.workflow import edges
 from rota.domain.workflow.advance import advance, must_stop, outcome, why
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import is_over, letter_of, status_of, with_ends
@@ -110,6 +112,22 @@ def test_a_condition_that_fails_stops_the_run_before_its_siblings_are_placed() -
     graph = workflow(A, broken, {"id": "c", "after": ["a"]}, on_failure="stop")
     after = advance(graph, "s..", values(a={}), changed=[0])
     assert (after.letters, after.start) == ("sfc", ())
+
+
+def test_an_end_costs_a_look_at_the_next_steps_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`advance` runs in the transaction that ends a step, for graphs of up to 1,000 steps."""
+    graph = workflow(*({"id": f"s{one}", "after": [f"s{one - 1}"] if one else []} for one in range(1_000)))
+    looked: list[edges.StepEdges] = []
+    genuine = advancing._decided
+
+    def decided(step: edges.StepEdges, *given: Any) -> str:
+        looked.append(step)
+        return genuine(step, *given)
+
+    monkeypatch.setattr(advancing, "_decided", decided)
+    assert advance(graph, "s" * 500 + "." * 500, no_value, changed=[499]).start == (500,)
+    assert len(looked) == 1
+    assert edges.of(graph) is edges.of(graph), "the edges of a graph are found once"
 
 
 def test_kept_letters_count_like_others_and_stay() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rota.domain.errors import Conflict, UsageError
+from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.retry import Retry, plan
 from tests.workflow import graphs
 
@@ -20,7 +21,7 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
-def etl(**changes: dict[str, Any]) -> graphs.Graph:
+def etl(**changes: dict[str, Any]) -> Graph:
     return graphs.graph({"name": "etl", "steps": [step | changes.get(step["id"], {}) for step in STEPS]})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rota.domain.workflow.rules import RULES, by_counts
 from tests.docs import pages
+from tests.workflow import graphs
 from tests.workflow.oracle import rule_says
 
 TABLE = {row[0].strip("`"): row[1:] for row in pages.table("docs/workflow-rules.md", "Trigger rules")}
@@ -48,6 +49,7 @@ def documented(rule: str, s: int, k: int, b: int, n: int) -> str:
 
 def test_the_table_has_every_rule() -> None:
     assert list(TABLE) == list(RULES)
+    assert set(graphs.RULES) == set(RULES)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -21,6 +21,11 @@ _TWO = {*_EQUALITY, *_ORDER, "in"}
 _ONE = {"is_none", "is_true"}
 _OUTCOMES = {"succeeded": SUCCESS, "failed": BAD, "skipped": SKIPPED}
 _SEVERAL = {"all": all, "any": any}
+_TAKES = {
+    **{name: f"{name} takes two values" for name in _TWO},
+    **{name: f"{name} takes the name of a step" for name in _OUTCOMES},
+    **{name: f"{name} takes a list of conditions" for name in _SEVERAL},
+}
 
 
 def references(condition: Condition) -> Iterator[Use]:
@@ -38,10 +43,7 @@ def references(condition: Condition) -> Iterator[Use]:
         case "not", inner:
             yield from references(inner)
         case name, _:
-            known = name in {*_TWO, *_ONE, *_OUTCOMES, *_SEVERAL}
-            raise DefinitionError(
-                f"{name} takes other operands" if known else f"{name!r} is no operator of a condition"
-            )
+            raise DefinitionError(_TAKES.get(name, f"{name!r} is no operator of a condition"))
 
 
 def holds(condition: Condition, letters: Mapping[str, str], value: Value) -> bool:

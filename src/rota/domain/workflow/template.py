@@ -69,7 +69,7 @@ def is_literal(template: Template) -> bool:
 def lowered(template: Template, letters: Mapping[str, str]) -> Template:
     """The template with every `$first` and `$default` settled by the letters of the steps, all of which have ended.
 
-    The result refers only to steps that succeeded, by `$` and `$outcomes`.
+    What remains are `$`, only to steps that succeeded, `$outcomes`, `$text` and `$literal`.
     """
     match _form(template):
         case "$":
@@ -168,14 +168,21 @@ def _whole(template: Template) -> Reference:
 
 
 def _parts(template: Template) -> Iterator[Template]:
-    """The templates inside of plain JSON, or of a `$text`, whose fields must all have a value."""
+    """The templates inside of plain JSON or of a `$text`."""
     if isinstance(template, list | tuple):
         yield from template
     elif isinstance(template, dict):
-        fields = {found[1] for found in _FIELD.finditer(template.get("$text", "")) if found[1] is not None}
-        if missing := fields - template.keys():
-            raise DefinitionError(f"the text {template['$text']!r} has no value for {', '.join(sorted(missing))!r}")
+        if "$text" in template:
+            _check_fields(template["$text"], template)
         yield from (part for key, part in template.items() if key != "$text")
+
+
+def _check_fields(text: Any, given: dict[str, Any]) -> None:
+    if not isinstance(text, str):
+        raise DefinitionError(f"$text takes a text, not {kind(text)}")
+    fields = {found[1] for found in _FIELD.finditer(text) if found[1] is not None}
+    if missing := sorted(fields - given.keys()):
+        raise DefinitionError(f"the text {text!r} has no value for {', '.join(map(repr, missing))}")
 
 
 def _rebuilt(template: Template, change: Callable[[Template], Any]) -> Any:
