@@ -14,7 +14,9 @@ def paused_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     paused = {row[0] for row in tx.rows("paused_runs")} if runs else set()
     if not paused:
         return taken
-    behind = {id: ancestor for id, ancestor in tx.rows("ancestors_of", ids=sorted(runs)) if ancestor in paused}
+    above = {id: ancestor for id, ancestor in tx.rows("ancestors_of", ids=sorted(runs)) if ancestor in paused}
+    still = {row[0] for row in tx.rows("paused_among", ids=sorted(set(above.values())))}
+    behind = {id: ancestor for id, ancestor in above.items() if ancestor in still}
     blocked = {claim.id: behind[claim.run] for claim in taken if claim.run in behind}
     if blocked:
         blockers.block(tx, [(id, Kind.RUN_PAUSED, run) for id, run in blocked.items()])

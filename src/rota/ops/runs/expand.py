@@ -21,8 +21,8 @@ from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
 from rota.ops.runs.inputs import Inputs
-from rota.ops.runs.run import Run, graph_of
-from rota.ops.runs.start import Started, start_items
+from rota.ops.runs.run import Run, graph_of, pinned
+from rota.ops.runs.start import Started, lowered_arguments, start_items
 from rota.ops.runs.values import Values
 from rota.store.port import Tx
 
@@ -81,16 +81,19 @@ def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
     values = Values(tx, run.id, graph)
     outcomes = {other.id: letter for other, letter in zip(graph.steps, run.letters, strict=True)}
     items = template.resolve(template.lowered(step.map, outcomes), values, values.outcomes)
-    arguments = {name: template.lowered(value, outcomes) for name, value in step.arguments.items()}
-    chunk = items[one.next_item : one.next_item + CHUNK]
+    inputs = Inputs.of(lowered_arguments(run, step, outcomes))
+    next_item = min(one.next_item + CHUNK, one.width)
+    where = {"run": run.id, "number": one.number, "low": one.next_item, "high": next_item}
+    kept = {row[0] for row in tx.rows("kept_items", **where)} if pinned(run.pinned).partial else set()
+    chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in kept]
     started = Started()
     free = None if step.at_once is None else _free(tx, run, step.at_once, one)
-    ids = start_items(tx, started, run, one.number, step, Inputs.of(arguments), chunk, one.next_item, free)
+    ids = start_items(tx, started, run, one.number, step, inputs, chunk, free)
     started.write(tx)
-    next_item = one.next_item + len(chunk)
     if next_item >= one.width:
         return _close(tx, one)
-    _note(tx, msgspec.structs.replace(one, next_item=next_item, from_id=min(ids), to_id=max(ids)))
+    ends = {"from_id": min(ids), "to_id": max(ids)} if ids else {}
+    _note(tx, msgspec.structs.replace(one, next_item=next_item, **ends))
     return True
 
 
@@ -98,7 +101,8 @@ def _free(tx: Tx, run: Run, at_once: int, one: _Open) -> int:
     """How many more items may start. The tallies are locked, so that no item ends between this count and the chunk."""
     tx.rows("lock_tallies", keys=[(run.id, one.number, shard) for shard in range(map_rules.SHARDS)])
     counts = maps.tallies(tx, [run.id])[run.id, one.number]
-    ended = one.width - counts.open
+    kept = len(tx.rows("kept_items", run=run.id, number=one.number, low=one.next_item, high=one.width))
+    ended = one.width - counts.open - kept
     (behind,) = tx.one("count_blocked", kind=Kind.MAP, key=maps.blocker_key(run.id, one.number)) or (0,)
     return at_once - (one.next_item - ended - int(behind))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -57,6 +57,10 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     headers: str | None = None
     trace: str | None = None
+    partial: dict[int, str] = {}
+    """By the number of a map: the earlier run whose successful items a retry keeps."""
+    arguments: dict[str, dict[str, Any]] = {}
+    """By the name of a step: the arguments that a retry gave it."""
 
 
 _decode_pinned = msgspec.json.Decoder(Pinned).decode

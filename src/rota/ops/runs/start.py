@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -60,7 +61,7 @@ def start(
     ended: dict[int, str] = {}
     for number in numbers:
         step = graph.steps[number]
-        arguments = {name: template.lowered(value, outcomes) for name, value in step.arguments.items()}
+        arguments = lowered_arguments(run, step, outcomes)
         if not step.is_map:
             _start_one(tx, started, run, number, step, Inputs.of(arguments))
             continue
@@ -71,11 +72,15 @@ def start(
             # An ordinary execution says what is wrong with the list, and fails when it is claimed.
             _start_one(tx, started, run, number, step, Inputs.broken(str(error)))
             continue
-        if not items:
+        if not items or not _start_map(tx, started, run, number, step, Inputs.of(arguments), items):
             ended[number] = alphabet.SUCCESS
-        else:
-            _start_map(tx, started, run, number, step, Inputs.of(arguments), items)
     return ended
+
+
+def lowered_arguments(run: Run, step: Step, letters: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments of a step whose upstreams have ended, with those that a retry gave it."""
+    given = {name: {"$literal": value} for name, value in pinned(run.pinned).arguments.get(step.id, {}).items()}
+    return {name: template.lowered(value, letters) for name, value in {**step.arguments, **given}.items()}
 
 
 def _start_one(tx: Tx, started: Started, run: Run, number: int, step: Step, inputs: Inputs) -> None:
@@ -87,14 +92,30 @@ def _start_one(tx: Tx, started: Started, run: Run, number: int, step: Step, inpu
 
 def _start_map(
     tx: Tx, started: Started, run: Run, number: int, step: Step, inputs: Inputs, items: Sequence[Any]
-) -> None:
-    width, first = len(items), items[:AT_FIRST]
+) -> bool:
+    """Places the first items, and leaves the others to the expander. False if a retry keeps every item."""
+    width = len(items)
+    kept = _keep_items(tx, run, number)
+    widths, done = map_rules.shard_widths(width), Counter(map(map_rules.shard, kept))
     started.tallies += [
-        (run.id, number, shard, count, 0) for shard, count in enumerate(map_rules.shard_widths(width)) if count
+        (run.id, number, shard, count - done[shard], done[shard]) for shard, count in enumerate(widths) if count
     ]
-    placed = start_items(tx, started, run, number, step, inputs, first, 0, step.at_once)
-    if len(first) < width:
-        started.maps.append((run.id, number, width, len(first), min(placed), max(placed)))
+    if len(kept) == width:
+        return False
+    first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in kept]
+    placed = start_items(tx, started, run, number, step, inputs, first, step.at_once)
+    if width > AT_FIRST:
+        ends = (min(placed), max(placed)) if placed else (None, None)
+        started.maps.append((run.id, number, width, AT_FIRST, *ends))
+    return True
+
+
+def _keep_items(tx: Tx, run: Run, number: int) -> set[int]:
+    old = pinned(run.pinned).partial.get(number)
+    if old is None:
+        return set()
+    tx.run("keep_items", run=run.id, number=number, old=old, old_number=number)
+    return {row[0] for row in tx.rows("kept_items", run=run.id, number=number, low=0, high=2**31 - 1)}
 
 
 def start_items(
@@ -104,23 +125,31 @@ def start_items(
     number: int,
     step: Step,
     inputs: Inputs,
-    items: Sequence[Any],
-    first: int,
+    items: Sequence[tuple[int, Any]],
     free: int | None,
 ) -> list[str]:
-    """Places items of a map, from number `first` on. With `free`, so many of them may start; the others wait."""
-    placed = [ids.named(tx.now, f"{run.id}/{number}/{first + position}") for position in range(len(items))]
-    texts = [inputs.literals(map_rules.call(step, item)) for item in items]
-    started.steps += [(run.id, number, first + position, id) for position, id in enumerate(placed)]
+    """Places items of a map, each with its index. With `free`, so many of them may start; the others wait."""
+    placed = [ids.named(tx.now, f"{run.id}/{number}/{index}") for index, _ in items]
+    started.steps += [(run.id, number, index, id) for (index, _), id in zip(items, placed, strict=True)]
     split = len(items) if free is None else max(0, min(free, len(items)))
     waits = ((Kind.MAP, f"{run.id}/{number}"),)
     for low, high, blockers in ((0, split, ()), (split, len(items), waits)):
-        if low < high:
-            calls = dict(zip(placed[low:high], texts[low:high], strict=True))
-            of = StepOf(run.id, number, inputs.references(), first + low)
+        for start_at, stop_at in _ranges([index for index, _ in items[low:high]]):
+            these = range(low + start_at, low + stop_at)
+            calls = {placed[one]: inputs.literals(map_rules.call(step, items[one][1])) for one in these}
+            of = StepOf(run.id, number, inputs.references(), items[low + start_at][0])
             batch = _batch(tx, started, run, step, calls, of)
             started.batches.append(msgspec.structs.replace(batch, blockers=blockers))
     return placed
+
+
+def _ranges(indices: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The positions at which runs of consecutive indices begin and end."""
+    begin = 0
+    for position in range(1, len(indices) + 1):
+        if position == len(indices) or indices[position] != indices[position - 1] + 1:
+            yield begin, position
+            begin = position
 
 
 def _batch(tx: Tx, started: Started, run: Run, step: Step, calls: Mapping[str, str], of: StepOf) -> Batch:

@@ -165,3 +165,45 @@ SELECT id FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :mos
 -- name: first_error
 SELECT f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.item LIMIT 1
+
+-- name: paused_among
+-- Locked, so that a resume which is about to release the steps waits for the steps that are put behind the pause.
+SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
+
+-- name: note_swept
+UPDATE run SET changed_at = :now WHERE id = :id
+
+-- name: ends_of_steps
+SELECT s.number, f.status FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number AMONG(:numbers, int)
+
+-- name: ended_run
+SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,
+       v.digest, j.version, l.digest, o.pinned, o.letters
+FROM run_ended o
+CROSS JOIN execution x ON x.id = o.id
+CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
+CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = o.version
+CROSS JOIN job_version l ON l.namespace = x.namespace AND l.app = x.app AND l.job = x.job AND l.number = j.version
+WHERE o.id = :id AND x.namespace = :namespace
+
+-- name: missing_result
+SELECT s.number FROM step s
+WHERE s.run = :run AND s.number AMONG(:numbers, int)
+  AND NOT EXISTS (SELECT 1 FROM finished f WHERE f.id = s.execution AND f.final = 1)
+ORDER BY s.number LIMIT 1
+
+-- name: keep_steps
+INSERT INTO step (run, number, item, execution)
+SELECT :run, e.number, s.item, s.execution FROM EACH(:rows, old_number int, number int) e
+CROSS JOIN step s ON s.run = :old AND s.number = e.old_number
+
+-- name: keep_items
+-- The items of a map that succeeded in an earlier run.
+INSERT INTO step (run, number, item, execution)
+SELECT :run, :number, s.item, s.execution FROM step s
+CROSS JOIN finished f ON f.id = s.execution AND f.final = 1 AND f.status = 'success'
+WHERE s.run = :old AND s.number = :old_number
+
+-- name: kept_items
+SELECT item FROM step WHERE run = :run AND number = :number AND item >= :low AND item < :high ORDER BY item

@@ -11,8 +11,10 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
        EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) AS has_followers,
        EXISTS (SELECT 1 FROM lifted_blocker) AS has_lifted,
-       CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0
-            ELSE (SELECT min(look_at) FROM map_open) END AS next_run_at,
+       (SELECT min(t.at) FROM (
+           SELECT min(look_at) AS at FROM map_open
+           UNION ALL SELECT min(changed_at) + 60000000 FROM run
+           UNION ALL SELECT CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0 END) t) AS next_run_at,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place

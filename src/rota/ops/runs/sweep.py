@@ -1,0 +1,42 @@
+"""A safety net: recomputes runs that nothing has changed for a while from the ends of their steps.
+
+A run advances in the transactions that end its steps, so there is never anything to repair. A repair is a defect of
+Rota: it is logged as an error, and the tests assert that there was none.
+"""
+
+from __future__ import annotations
+
+from rota.domain.instant import MICROSECONDS
+from rota.domain.status import Status
+from rota.domain.workflow import letters as alphabet
+from rota.ops.after_end import follow
+from rota.ops.runs import maps
+from rota.ops.runs.advance import Level, advance_levels
+from rota.ops.runs.run import Run, graph_of
+from rota.store.port import Tx
+
+QUIET_S = 60.0
+MOST = 20
+
+
+def sweep(tx: Tx, quiet_s: float = QUIET_S) -> list[str]:
+    """Looks at some runs that have not changed for `quiet_s`; returns those that it repaired."""
+    found = tx.rows("untouched_runs", before=tx.now - round(quiet_s * MICROSECONDS), most=MOST)
+    runs = tx.records("lock_runs", Run, ids=sorted(row[0] for row in found)) if found else []
+    return [run.id for run in runs if _repair(tx, run)]
+
+
+def _repair(tx: Tx, run: Run) -> bool:
+    graph = graph_of(tx, run)
+    tx.run("note_swept", id=run.id)
+    open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
+    single = [number for number in open_steps if not graph.steps[number].is_map]
+    rows = tx.rows("ends_of_steps", run=run.id, numbers=single) if single else []
+    ends = {number: alphabet.letter_of(Status(status)) for number, status in rows}
+    counts = maps.tallies(tx, [run.id])
+    is_decided = any(not counts[run.id, number].open for number in open_steps if (run.id, number) in counts)
+    is_over = alphabet.is_over(run.letters)
+    if not (ends or is_decided or is_over):
+        return False
+    follow(tx, advance_levels(tx, {run.depth: Level(steps={run.id: ends})}))
+    return True
