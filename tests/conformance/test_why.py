@@ -8,7 +8,7 @@ from rota.domain.errors import UnknownExecution
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
 from rota.ops import define, job_pauses
-from rota.views.why import WhyCheck, Why, why
+from rota.views.why import Why, WhyCheck, why
 from tests.conformance.test_blockers import EVENT, block
 from tests.support.world import APP, NAMESPACE, World
 

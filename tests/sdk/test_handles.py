@@ -249,11 +249,11 @@ def test_every_attempt_can_be_seen(app: App) -> None:
     with harness(app) as rota:
         x = fail.enqueue()
         rota.advance("1h")
-        assert [(attempt.fence, attempt.status, attempt.final) for attempt in x.attempts()] == [
-            (1, "failed", 0),
-            (2, "failed", 1),
+        assert [(attempt.attempt, attempt.status, attempt.is_final) for attempt in x.attempts()] == [
+            (1, "failed", False),
+            (2, "failed", True),
         ]
-        assert all("boom" in (attempt.error or "") for attempt in x.attempts())
+        assert [attempt.error_message for attempt in x.attempts()] == ["ValueError: boom"] * 2
 
 
 def test_waiting_from_many_threads_while_others_enqueue(app: App) -> None:

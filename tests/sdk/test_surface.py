@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +12,8 @@ import rota
 from rota.domain import errors
 
 PUBLIC = """
-    App Context Handle Job Schedule Status Unique
+    App Context Handle Job ScheduleHandle Status Unique
+    Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
@@ -91,8 +93,9 @@ def test_every_error_has_a_code_of_its_own() -> None:
     "error",
     [
         errors.ArgumentsError("x"),
-        errors.QueueFull("full", 2.5),
+        errors.QueueFull("full", timedelta(seconds=2.5)),
         errors.NotUnique("taken", "id"),
+        errors.ExecutionFailed("failed", id="x", job="send", reason="error", attempts=3, error_type="ValueError"),
         errors.RetryIn("5m", "later"),
         errors.Snooze(5),
     ],
