@@ -16,10 +16,10 @@ broken = True
 @pytest.fixture
 def rota(app: App) -> Iterator[Harness]:
     @app.job(retry=None, queue="mail")
-    def send(to: str) -> str:
+    def send(to: str) -> set[str]:
         if broken:
             raise ConnectionError(f"no route to {to}")
-        return to
+        return {to}
 
     @app.job(retry=None)
     def count() -> None:
@@ -67,7 +67,7 @@ def test_a_replay_runs_again_and_is_linked_to_the_dead_one(
     monkeypatch.setattr("tests.sdk.test_dead.broken", False)
     handles = list(app.dead.replay(row.execution_id for row in app.dead.list()))
     rota.run_until_idle()
-    assert {handle.result() for handle in handles} == {"0@b.c", "1@b.c"}
+    assert sorted((handle.result() for handle in handles), key=min) == [{"0@b.c"}, {"1@b.c"}]
     assert {handle.info().replay_of for handle in handles} == set(ids)
     assert app.dead.list() == []
     assert app.handle(ids[0]).status() is Status.FAILED
