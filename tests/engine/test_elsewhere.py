@@ -87,7 +87,7 @@ def test_a_process_that_crashes_every_time_is_a_crash_loop(served: Site, how: st
     served.wait_for(x, Status.FAILED)
     info = x.info()
     assert (info.reason, info.crashes, info.attempt_count) == ("crash_loop", 3, 0)
-    error = x.attempts()[-1].error_message or ""
+    error = str(x.attempts()[-1].error)
     assert words in error
     if how == "fault":
         assert "string_at" in error, "where it was when it crashed"
@@ -126,9 +126,9 @@ def test_a_command_ends_as_it_says(served: Site) -> None:
     assert served.enqueue("shell", script="echo hello; echo $ROTA_ATTEMPT").result(PATIENCE_S) == "hello\n1"
     x = served.enqueue("shell", script="echo oh no >&2; exit 3")
     served.wait_for(x, Status.FAILED)
-    error = x.attempts()[0].error_message or ""
-    assert "exit code 3" in error
-    assert "oh no" in error
+    error = x.attempts()[0].error
+    assert "exit code 3" in error["message"]
+    assert "oh no" in error["traceback"]
     (usage,) = served.usage(x)
     assert usage.exit_code == 3
 
