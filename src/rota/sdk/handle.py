@@ -78,19 +78,23 @@ class Handle(Generic[T]):
         return self._outcome(self._client.wait(self.id, timeout_s) or self.status(), timeout_s)
 
     async def astatus(self) -> Status:
-        """`status`, without blocking the event loop; so are the next ones."""
+        """`status`, without blocking the event loop."""
         return await asyncio.to_thread(self.status)
 
     async def ainfo(self) -> ExecutionDetail:
+        """`info`, without blocking the event loop."""
         return await asyncio.to_thread(self.info)
 
     async def aattempts(self) -> list[Attempt]:
+        """`attempts`, without blocking the event loop."""
         return await asyncio.to_thread(self.attempts)
 
     async def acancel(self) -> Status:
+        """`cancel`, without blocking the event loop."""
         return await asyncio.to_thread(self.cancel)
 
     async def aresult(self, timeout: Duration | None = None) -> T:
+        """`result`, without blocking the event loop."""
         timeout_s = None if timeout is None else duration.seconds(timeout, "timeout")
         return self._outcome(await self._client.await_end(self.id, timeout_s) or await self.astatus(), timeout_s)
 
