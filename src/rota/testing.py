@@ -209,9 +209,8 @@ def harness(
 ) -> Iterator[Harness]:
     """The app on an empty database in memory.
 
-    `start` is the first time of its clock. `http` answers the requests of HTTP jobs: a
-    function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
-    `schedules` none fires.
+    `start` is the first time of its clock. `http` answers the requests of HTTP jobs: a function from `httpx.Request` to
+    `httpx.Response`, or a mapping from URLs to responses or status codes. Without `schedules` none fires.
     """
     clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)

@@ -38,7 +38,7 @@ class LastTick(Shape, frozen=True):
 class Schedule(Shape, frozen=True):
     """A schedule and its state. `next_at` is None if it is paused, over, or waits for its last execution.
 
-    `words` say when it fires. The options are named as `@app.job(…)` names them, and `window` is in force if not given.
+    `words` say when it fires. The options are named as `@app.job(…)` names them; `window` is the one in force.
     """
 
     schedule_id: str
