@@ -40,7 +40,7 @@ def main() -> None:
     worker = subprocess.Popen([sys.executable, "-m", "rota", "worker", "examples.transactions:app"])
     try:
         print(x.result(timeout=60))
-        print([(attempt.fence, attempt.status) for attempt in x.attempts()])
+        print([(attempt.attempt, attempt.status) for attempt in x.attempts()])
     finally:
         worker.terminate()
         worker.wait()

@@ -29,6 +29,7 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -49,8 +50,10 @@ from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.sdk.app import App
+from rota.sdk.options import instant
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
+from rota.views.shape import moment
 
 if TYPE_CHECKING:
     import httpx
@@ -92,6 +95,11 @@ class Harness:
         self._worker = store.transact(fleet.join, newcomer, FOREVER_S)
         self._ids = IdSource(clock)
 
+    @property
+    def now(self) -> datetime:
+        """The time of its clock, in UTC."""
+        return moment(self.clock.now())
+
     def run_until_idle(self) -> int:
         """Runs everything that is due now, and what that enqueues; returns how many attempts there were."""
         return _drive(self.arun_until_idle())
@@ -116,6 +124,10 @@ class Harness:
         self.clock.set(end)
         more, _ = await self._run_due()
         return attempts + more
+
+    def skip(self, duration: Duration) -> None:
+        """Moves the clock without running anything, as if no worker had been there."""
+        self.clock.advance(seconds(duration))
 
     async def _run_due(self, *, is_due: bool = False) -> tuple[int, int | None]:
         """Runs the executions that are due now. Returns the number of attempts, and when the next is due."""
@@ -190,18 +202,17 @@ def harness(
     app: App,
     *,
     inline: bool = False,
-    start: int | None = None,
+    start: datetime | None = None,
     seed: int = 0,
     http: Http | None = None,
     schedules: bool = True,
 ) -> Iterator[Harness]:
     """The app on an empty database in memory.
 
-    `start` is the clock's first instant (microseconds since 1970 UTC). `http` answers the requests of HTTP jobs: a
-    function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
-    `schedules` none fires.
+    `start` is the first time of its clock. `http` answers the requests of HTTP jobs: a function from `httpx.Request` to
+    `httpx.Response`, or a mapping from URLs to responses or status codes. Without `schedules` none fires.
     """
-    clock = ManualClock(seed=seed) if start is None else ManualClock(start, seed)
+    clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
     with app.connection.borrowed(store, clock):
         running = Harness(app, store, clock, http, schedules=schedules)

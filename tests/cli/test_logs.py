@@ -280,7 +280,6 @@ def test_programs_get_what_was_told_with_the_checkpoint(shell: Shell, seed: Seed
         ('{"cpu_s":1.234,"peak_bytes":85000000,"signal":"SIGKILL"}', "  usage:    1.2 s CPU, 81.1 MB, SIGKILL\n"),
         ('{"cpu_s":0.012,"exit_code":3}', "  usage:    0.012 s CPU, exit code 3\n"),
         ('{"cpu_s":100,"exit_code":0}', "  usage:    100.0 s CPU\n"),
-        ("something else", "  usage:    something else\n"),
     ],
 )
 def test_show_says_what_an_attempt_cost(shell: Shell, seed: Seed, usage: str, shown: str) -> None:

@@ -8,7 +8,7 @@ from rota.domain.errors import UnknownExecution
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
 from rota.ops import define, job_pauses
-from rota.views.why import Check, Why, why
+from rota.views.why import Why, WhyCheck, why
 from tests.conformance.test_blockers import EVENT, block
 from tests.support.world import APP, NAMESPACE, World
 
@@ -33,7 +33,7 @@ def explained(world: World, id: str) -> Why:
     return found
 
 
-def failing(world: World, id: str) -> dict[str, Check]:
+def failing(world: World, id: str) -> dict[str, WhyCheck]:
     return {check.code: check for check in explained(world, id).checks if check.holds is False}
 
 

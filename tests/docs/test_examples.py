@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,8 @@ def test_a_greylisted_message_takes_three_attempts() -> None:
         x = shop.email.enqueue("ann@greylist.example")
         assert running.advance("10m") == 3
         assert x.status() is Status.SUCCESS
-        errors = [attempt.error for attempt in x.attempts()]
-        assert [error is not None and "greylisted" in error for error in errors] == [True, True, False]
+        errors = [attempt.error_message or "" for attempt in x.attempts()]
+        assert ["greylisted" in error for error in errors] == [True, True, False]
 
 
 def test_a_declined_card_is_a_dead_letter_and_can_be_replayed() -> None:
@@ -66,7 +67,7 @@ def test_a_declined_card_is_a_dead_letter_and_can_be_replayed() -> None:
         x = shop.app.handle(shop.place_order("order-1", "4000-0000", 999))
         assert running.advance("1h") == 1
         (letter,) = shop.app.dead.list()
-        assert (letter.id, letter.job, letter.reason) == (x.id, "charge", "permanent_error")
+        assert (letter.execution_id, letter.job, letter.reason) == (x.id, "charge", "permanent_error")
         (again,) = shop.app.dead.replay([x.id])
         assert again.info().replay_of == x.id
         assert shop.app.dead.list() == []
@@ -81,7 +82,7 @@ def test_a_busy_gateway_is_asked_again_after_as_long_as_it_said() -> None:
         running.run_until_idle()
         info = x.info()
         assert info.status is Status.RETRYING
-        assert info.due_at == running.clock.now() + 3_000_000
+        assert info.run_at == running.now + timedelta(seconds=3)
         running.advance("3s")
         assert x.status() is Status.SUCCESS
 
@@ -109,11 +110,8 @@ def test_shipping_snoozes_without_burning_an_attempt() -> None:
         assert x.status() is Status.SCHEDULED
         running.advance("1s")
         assert x.result() == "order-4 is on its way"
-        assert [(attempt.status, attempt.attempts) for attempt in x.attempts()] == [
-            ("snoozed", 0),
-            ("snoozed", 0),
-            ("success", 1),
-        ]
+        assert [attempt.status for attempt in x.attempts()] == ["snoozed", "snoozed", "success"]
+        assert x.info().attempt_count == 1
 
 
 def test_the_gift_bench_is_full_after_five() -> None:

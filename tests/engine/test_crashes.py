@@ -24,17 +24,17 @@ def test_what_a_killed_child_held_is_started_again_without_waiting_for_the_lease
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
     info = x.info()
-    assert (info.fence, info.attempts, info.crashes) == (2, 1, 1)
+    assert (info.fence, info.attempt_count, info.crashes) == (2, 1, 1)
     lost, _ = x.attempts()
     assert (lost.status, lost.reason) == ("lost", "crashed")
-    assert "was killed by SIGKILL" in (lost.error or "")
+    assert "was killed by SIGKILL" in (lost.error_message or "")
 
 
 def test_a_child_that_exits_by_itself_is_replaced(site: Site) -> None:
     site.worker(lease_s=600)
     x = site.enqueue("die_once")
     assert x.result(PATIENCE_S) == "start 2"
-    assert "ended with exit code 9" in (x.attempts()[0].error or "")
+    assert "ended with exit code 9" in (x.attempts()[0].error_message or "")
 
 
 @on_both
@@ -43,9 +43,9 @@ def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> N
     x = site.enqueue("die")
     site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
+    assert (info.reason, info.crashes, info.attempt_count, info.fence) == ("crash_loop", 3, 0, 3)
     assert [attempt.status for attempt in x.attempts()] == ["lost", "lost", "failed"]
-    assert [row.id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
+    assert [row.execution_id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
     line = f"execution {x.id} of job die has failed with its worker process: crash_loop"
     eventually(lambda: worker.log().count(line) == 1, what="a line in the log of the supervisor")
     assert worker.log().count("1 of its executions returned to the queue") == 2
@@ -66,7 +66,7 @@ def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_leas
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
     assert (x.info().crashes, x.attempts()[0].reason) == (1, "crashed")
-    assert "sent no heartbeat" in (x.attempts()[0].error or "")
+    assert "sent no heartbeat" in (x.attempts()[0].error_message or "")
 
 
 def test_a_held_interpreter_keeps_its_lease_while_work_flows_past_it(site: Site) -> None:
@@ -98,7 +98,7 @@ def test_a_job_that_blocks_everything_for_longer_than_the_lease_keeps_it(site: S
     x = site.enqueue(job, 5)
     assert x.result(PATIENCE_S) == "done"
     info = x.info()
-    assert (info.fence, info.crashes, info.attempts) == (1, 0, 1)
+    assert (info.fence, info.crashes, info.attempt_count) == (1, 0, 1)
     assert len(site.journal("started")) == 1
 
 
@@ -116,7 +116,7 @@ def test_a_holder_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site:
         # The child goes on first, so that its report waits for the supervisor when that goes on.
         os.kill(child, signal.SIGCONT)
     assert x.attempts() == ending
-    assert [(attempt.fence, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
+    assert [(attempt.attempt, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
     eventually(lambda: not is_alive(child), what="the death of the old child")
     eventually(lambda: old.check() and new.check() and len(site.live()) == 2, what="two live workers")
     handles = site.app.jobs["echo"].enqueue_many(range(20))
@@ -230,8 +230,8 @@ def test_a_job_that_holds_the_event_loop_is_stopped_at_its_timeout_and_the_other
     site.wait_started(guilty)
     site.wait_for(guilty, Status.FAILED)
     info = guilty.info()
-    assert (info.reason, info.attempts, info.crashes) == ("timeout", 1, 0)
-    assert "took longer than 1 s" in (guilty.attempts()[0].error or "")
+    assert (info.reason, info.attempt_count, info.crashes) == ("timeout", 1, 0)
+    assert "took longer than 1 s" in (guilty.attempts()[0].error_message or "")
     assert not is_alive(first)
     site.wait_started(innocent, fence=2)
     site.open("go")

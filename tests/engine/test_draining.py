@@ -34,7 +34,7 @@ def test_a_stopping_worker_finishes_what_finishes_and_gives_back_the_rest(site: 
     assert [x.result(0) for x in quick] == ["done", "done"]
     for x in slow:
         info = x.info()
-        assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+        assert (info.status, info.attempt_count, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
         assert [(attempt.status, attempt.reason) for attempt in x.attempts()] == [("given_back", "drained")]
         assert site.wait_started(x, "told")
     assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
@@ -51,7 +51,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(site: Site) -> None:
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     info = x.info()
-    assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+    assert (info.status, info.attempt_count, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
 
 
 def test_a_job_that_reads_its_input_finds_nothing_and_takes_no_command_away(site: Site) -> None:
@@ -78,7 +78,7 @@ def test_what_was_given_back_is_taken_up_by_the_next_worker(site: Site) -> None:
     site.open("go")
     site.worker()
     assert x.result(PATIENCE_S) == "done"
-    assert (x.info().fence, x.info().attempts, x.info().crashes) == (2, 1, 0)
+    assert (x.info().fence, x.info().attempt_count, x.info().crashes) == (2, 1, 0)
 
 
 def test_a_draining_worker_keeps_its_lease(site: Site) -> None:

@@ -139,7 +139,7 @@ async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
     scene.node.finish()
     scene.node.drain()
     await asyncio.wait_for(scene.running, PATIENCE_S)
-    assert {(x.status(), x.info().attempts, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
+    assert {(x.status(), x.info().attempt_count, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
 
 
 async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:

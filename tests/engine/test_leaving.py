@@ -68,7 +68,7 @@ def test_a_job_that_replaces_its_process_by_one_that_does_not_end_is_lost_and_co
     x.result(PATIENCE_S)
     (lost, _) = x.attempts()
     assert (lost.status, lost.reason) == ("lost", "crashed")
-    assert "ran another program" in (lost.error or "")
+    assert "ran another program" in (lost.error_message or "")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_job_that_ends_its_process_with_a_code_of_ours_is_a_crash_loop(file_si
     neighbour = file_site.enqueue("echo", 1)
     file_site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
+    assert (info.reason, info.crashes, info.attempt_count, info.fence) == ("crash_loop", 3, 0, 3)
     assert neighbour.result(PATIENCE_S) == 1
     assert neighbour.info().crashes == 0
     code = int(how) if how.isdigit() else 0

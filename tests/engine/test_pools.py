@@ -44,7 +44,7 @@ def test_jobs_that_die_with_the_spawner_are_not_charged(site: Site, tmp_path: Pa
     (tmp_path / "go").touch()
     for one in (x, y):
         one.result(PATIENCE_S)
-        assert (one.info().attempts, one.info().crashes) == (1, 0)
+        assert (one.info().attempt_count, one.info().crashes) == (1, 0)
         assert [attempt.reason for attempt in one.attempts()] == ["suspected", "completed"]
 
 
@@ -56,8 +56,8 @@ def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_n
     x = site.enqueue("shell", script="kill -9 $PPID; sleep 600")
     site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts) == ("crash_loop", 3, 0)
-    assert "the spawner" in (x.attempts()[-1].error or "")
+    assert (info.reason, info.crashes, info.attempt_count) == ("crash_loop", 3, 0)
+    assert "the spawner" in (x.attempts()[-1].error_message or "")
     site.open("soon")
     for one in innocent:
         assert one.result(PATIENCE_S) == "done"

@@ -68,7 +68,7 @@ def run(job: Job[..., int, int], count: int, **options: object) -> None:
     for number in range(count):
         x = job.options(**options).enqueue(number)  # type: ignore[arg-type]
         assert x.result(PATIENCE_S) == number
-        assert [(attempt.status, attempt.fence) for attempt in x.attempts()] == [("success", 1)]
+        assert [(attempt.status, attempt.attempt) for attempt in x.attempts()] == [("success", 1)]
 
 
 @on_both
@@ -104,4 +104,4 @@ def test_a_worker_without_the_extra_leaves_requests_to_others(site: Site, newer:
     assert facts.offers == "[]"
     start(site, "whole", OLD + REQUEST, **HINTS_ONLY)
     site.wait_for(x, Status.FAILED)
-    assert "HttpRefused" in (x.attempts()[0].error or "")
+    assert "HttpRefused" in (x.attempts()[0].error_message or "")

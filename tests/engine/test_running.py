@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from rota import App, ExecutionFailed, Fixed, Handle, Status
 from rota.domain.payload import MOST_MESSAGE, MOST_TRACEBACK
 from rota.store import reader
-from rota.store.reader import AttemptRow
 from tests.engine.conftest import served_on_both
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S
@@ -24,12 +22,8 @@ def ended(x: Handle[Any]) -> tuple[str, str, str]:
     with pytest.raises(ExecutionFailed):
         x.result(PATIENCE_S)
     info = x.info()
-    return info.status, info.reason, error_of(x.attempts()[-1])["message"]
-
-
-def error_of(attempt: AttemptRow) -> dict[str, str]:
-    assert attempt.error is not None
-    return dict(msgspec.json.decode(attempt.error))
+    assert info.reason is not None
+    return info.status, info.reason, info.error["message"]
 
 
 @pytest.mark.parametrize("job", ["echo", "echo_async"])
@@ -39,9 +33,9 @@ def test_an_execution_runs_once_and_its_result_comes_back(served: Site, job: str
     assert x.result(PATIENCE_S) == value
     (attempt,) = x.attempts()
     (worker,) = served.live()
-    assert (attempt.status, attempt.worker, attempt.fence) == ("success", worker.name, 1)
+    assert (attempt.status, attempt.worker, attempt.attempt) == ("success", worker.name, 1)
     assert attempt.started_at is not None
-    assert x.info().created_at <= attempt.started_at <= attempt.finished_at
+    assert x.info().created_at <= attempt.started_at <= attempt.completed_at
     assert [(id, fence) for id, fence, _ in served.journal("ran") if id == x.id] == [(x.id, 1)]
 
 
@@ -94,7 +88,7 @@ def test_whatever_a_job_raises_is_recorded(served: Site, job: str, kind: str) ->
     assert (status, reason) == ("failed", "error")
     expected = {"plain": "boom", "nul": "a␀b", "surrogate": "a?b", "exit": "3"}
     assert message == expected.get(kind, message)
-    error = error_of(x.attempts()[0])
+    error = x.attempts()[0].error
     assert error["type"]
     assert "in deep" in error["traceback"]
     assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
@@ -105,7 +99,7 @@ def test_whatever_a_job_raises_is_recorded(served: Site, job: str, kind: str) ->
 def test_huge_errors_are_cut_and_kept(served: Site, job: str, kind: str, levels: int) -> None:
     x = served.enqueue(job, kind, levels)
     assert ended(x)[:2] == ("failed", "error")
-    error = error_of(x.attempts()[0])
+    error = x.attempts()[0].error
     assert len(error["message"]) <= MOST_MESSAGE
     assert 0 < len(error["traceback"]) <= MOST_TRACEBACK
 
@@ -127,28 +121,28 @@ def test_huge_errors_are_cut_and_kept(served: Site, job: str, kind: str, levels:
 def test_every_retry_policy_is_kept_and_so_is_every_attempt(served: Site, policy: str, tries: int, reason: str) -> None:
     x = served.enqueue(f"retry_{policy}")
     status, why, _ = ended(x)
-    assert (status, why, x.info().attempts) == ("failed", reason, tries)
+    assert (status, why, x.info().attempt_count) == ("failed", reason, tries)
     tried = [(fence, attempt) for id, fence, attempt in served.journal("tried") if id == x.id]
     assert tried == [(number, number) for number in range(1, tries + 1)]
     attempts = x.attempts()
-    assert [(attempt.fence, attempt.attempts) for attempt in attempts] == tried
-    assert [attempt.final for attempt in attempts] == [0] * (tries - 1) + [1]
+    assert [attempt.attempt for attempt in attempts] == list(range(1, tries + 1))
+    assert [attempt.is_final for attempt in attempts] == [False] * (tries - 1) + [True]
     for number, attempt in enumerate(attempts, start=1):
-        error = error_of(attempt)
+        error = attempt.error
         assert attempt.worker
         assert attempt.started_at is not None
-        assert attempt.started_at <= attempt.finished_at
+        assert attempt.started_at <= attempt.completed_at
         assert "Traceback" in error["traceback"]
         if policy != "broken":
             assert (error["type"], error["message"]) == ("ValueError", f"attempt {number}")
-    assert x.id in [row.id for row in served.app.dead.list(job=f"retry_{policy}")]
+    assert x.id in [row.execution_id for row in served.app.dead.list(job=f"retry_{policy}")]
 
 
 @pytest.mark.parametrize(("kind", "result", "attempts"), [("retry", "attempt 2", 2), ("snooze", "attempt 1", 1)])
 def test_a_job_may_ask_to_run_later(served: Site, kind: str, result: str, attempts: int) -> None:
     x = served.enqueue("signals", kind)
     assert x.result(PATIENCE_S) == result
-    assert x.info().attempts == attempts
+    assert x.info().attempt_count == attempts
     assert [attempt.status for attempt in x.attempts()] == ["failed" if kind == "retry" else "snoozed", "success"]
 
 

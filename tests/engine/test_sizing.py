@@ -170,7 +170,7 @@ def test_one_that_is_let_go_finishes_what_it_got_at_the_last_moment(site: Site) 
         done += [*some, *quick]
     assert site.journal("told") == []
     assert {attempt.status for x in done for attempt in x.attempts()} <= {"success", "given_back"}
-    assert {(x.info().attempts, x.info().crashes) for x in done} == {(1, 0)}
+    assert {(x.info().attempt_count, x.info().crashes) for x in done} == {(1, 0)}
 
 
 def test_a_child_that_is_killed_while_the_worker_has_grown_is_replaced_and_its_work_is_done(site: Site) -> None:

@@ -149,7 +149,7 @@ def test_what_a_stopped_process_holds_goes_to_another_after_a_lease(site: Site) 
     site.wait_started(x, fence=2)
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
-    assert "stood still for longer than its lease" in (x.attempts()[0].error or "")
+    assert "stood still for longer than its lease" in (x.attempts()[0].error_message or "")
     assert "stands still: it was stopped by a signal" in worker.log()
 
 

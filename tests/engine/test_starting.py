@@ -54,8 +54,8 @@ def test_a_worker_that_cannot_start_processes_says_so_until_it_can(site: Site, w
         assert "Too many open files" in told
         assert site.enqueue("mail").result(PATIENCE_S) == "sent", "what needs no process goes on"
     x.result(PATIENCE_S)
-    assert "Too many open files" in (x.attempts()[0].error or "")
-    assert x.info().attempts == 1, "none was burned"
+    assert "Too many open files" in (x.attempts()[0].error_message or "")
+    assert x.info().attempt_count == 1, "none was burned"
     eventually(lambda: not troubles(site), what="the end of the trouble")
 
 

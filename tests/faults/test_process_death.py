@@ -86,7 +86,7 @@ def test_scheduler_dies_between_two_ticks(trial: Trial) -> None:
     trial.worker()
     eventually(lambda: len(rate.ticks()) >= len(before) + 2, what="more ticks")
     rate.pause()
-    assert {(tick.at, tick.execution) for tick in before} <= {(tick.at, tick.execution) for tick in rate.ticks()}
+    assert {(tick.at, tick.execution_id) for tick in before} <= {(tick.at, tick.execution_id) for tick in rate.ticks()}
     every_tick_is_known_once(rate)
     trial.check()
 
@@ -99,12 +99,12 @@ def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
     eventually(rate.ticks, what="a tick")
     _kill(first)
     (*_, tick) = rate.ticks()
-    assert tick.execution is not None
-    assert trial.history(trial.app.handle(tick.execution)) == []
+    assert tick.execution_id is not None
+    assert trial.history(trial.app.handle(tick.execution_id)) == []
     trial.worker()
     eventually(lambda: len(rate.ticks()) >= 2, what="another tick")
     rate.pause()
-    assert trial.result(trial.app.handle(tick.execution))
+    assert trial.result(trial.app.handle(tick.execution_id))
     every_tick_is_known_once(rate)
     trial.check()
 

@@ -13,15 +13,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
 
-from rota import Handle
+from rota import Handle, ScheduleHandle
 from rota.clock import SystemClock
 from rota.domain.status import TERMINAL
-from rota.sdk.schedule import Schedule
 from rota.store.opening import open_store
 from tests.faults import trial_jobs
 from tests.faults.holding import Hold, hold
@@ -41,7 +41,6 @@ from tests.support import waiting
 LEASE_S = 1.0
 PATIENCE_S = 100.0
 """Only a bound for hangs: most of these tests start several interpreters, which takes long where others do too."""
-SECOND = 1_000_000
 APP = "tests.faults.trial_jobs:app"
 End = tuple[str, str]
 """Status and reason."""
@@ -62,7 +61,7 @@ class Trial:
         self.app = trial_jobs.app
         self.workers: list[Program] = []
         self._journal: list[Entry] = []
-        self._schedules: list[Schedule] = []
+        self._schedules: list[ScheduleHandle] = []
         self._other_ends: dict[str, End] = {}
         self._ends = contextlib.ExitStack()
 
@@ -112,7 +111,7 @@ class Trial:
             text=True,
         )
 
-    def schedule(self, **when: Any) -> Schedule:
+    def schedule(self, **when: Any) -> ScheduleHandle:
         """A schedule whose ticks are asked for by nobody else."""
         made = self.app.schedule("stepped", arguments={"ticket": "tick"}, overlap="allow", **when)
         self._schedules.append(made)
@@ -240,13 +239,13 @@ class Trial:
         return all(counts) and evidence.is_quiet(self.url, sum(counts))
 
     def _ticks(self) -> Ticks:
-        return Ticks([(made.name, tick.at, tick.execution) for made in self._schedules for tick in made.ticks()])
+        return Ticks([(made.name, tick.at, tick.execution_id) for made in self._schedules for tick in made.ticks()])
 
 
 class Ticks(msgspec.Struct, frozen=True):
     """The ledger as the one who asked for what schedules started: each tick is a ticket of its own."""
 
-    fired: list[tuple[str, int, str | None]]
+    fired: list[tuple[str, datetime, str | None]]
 
     def journals(self) -> list[list[Entry]]:
         entries = [(f"{name} at {at}", id) for name, at, id in self.fired if id is not None]
@@ -262,12 +261,16 @@ class Ticks(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(found, executions=executions)
 
 
-def every_tick_is_known_once(schedule: Schedule) -> None:
+def every_tick_is_known_once(schedule: ScheduleHandle) -> None:
     """A second after the other, each fired or missed, whichever schedulers were there."""
     ledger = schedule.ticks()
-    known = sorted(at for tick in ledger for at in range(tick.at, tick.until + 1, SECOND))
-    assert known == list(range(known[0], known[-1] + 1, SECOND)), ledger
-    assert {tick.outcome for tick in ledger if tick.execution is not None} == {"fired"}
+    known = sorted(at for tick in ledger for at in range(_second(tick.at), _second(tick.until) + 1))
+    assert known == list(range(known[0], known[-1] + 1)), ledger
+    assert {tick.outcome for tick in ledger if tick.execution_id is not None} == {"fired"}
+
+
+def _second(at: datetime) -> int:
+    return int(at.timestamp())
 
 
 @contextlib.contextmanager

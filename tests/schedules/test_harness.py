@@ -96,7 +96,9 @@ def test_a_schedule_at_run_time(app: App) -> None:
         assert seen == ["ann"]
         assert schedule.pause("lunch")
         rota.advance("20m")
-        assert schedule.info().paused_note == "lunch"
+        paused = schedule.info().paused
+        assert paused is not None
+        assert (paused.by, paused.note) == ("sdk", "lunch")
         assert schedule.resume()
         rota.advance("10m")
         assert seen == ["ann", "ann"]
@@ -279,6 +281,7 @@ def test_a_note_is_kept_as_far_as_it_can_be(app: App, note: str) -> None:
     with harness(app):
         (schedule,) = app.schedules()
         assert schedule.pause(note)
-        kept = schedule.info().paused_note
-        assert kept
-        assert len(kept) <= 500
+        paused = schedule.info().paused
+        assert paused is not None
+        assert paused.note
+        assert len(paused.note) <= 500

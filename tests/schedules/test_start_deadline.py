@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rota import App
 from rota.domain.status import Reason, Status
@@ -67,4 +67,4 @@ def test_a_job_says_it_and_its_schedule_knows() -> None:
 
     with harness(app):
         app.schedule(other, at=datetime(2026, 2, 1, tzinfo=UTC))
-        assert [one.info().spec.start_within_s for one in app.schedules()] == [600.0, 300.0]
+        assert [one.info().start_within for one in app.schedules()] == [timedelta(minutes=10), timedelta(minutes=5)]

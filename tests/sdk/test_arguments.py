@@ -166,7 +166,7 @@ def test_a_context_is_injected_wherever_it_stands(app: App, rota: Harness) -> No
     y = last.enqueue(2)  # type: ignore[call-arg]
     rota.run_until_idle()
     assert seen == [("first", 1, 1, x.id), ("last", 1, 1, y.id)]
-    assert x.info().arguments == '{"a":1}'
+    assert x.info().arguments == {"a": 1}
 
 
 def test_a_context_cannot_be_passed_as_an_argument(app: App) -> None:

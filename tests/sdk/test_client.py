@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rota import App, NotFinished
+from rota import App, NotFinished, Schedule
 from rota.clock import SystemClock
 from rota.config import Settings
 from rota.domain.errors import DefinitionError, UnknownSchedule
@@ -33,7 +33,7 @@ class Remote:
 
     def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
         for item in items:
-            self.endings[item.id] = Ending(Status.SUCCESS, "completed", item.arguments, None)
+            self.endings[item.id] = Ending(Status.SUCCESS, "completed", item.arguments, None, header.app, header.job, 1)
         return [Accepted(item.id, True) for item in items]
 
     async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
@@ -51,8 +51,8 @@ class Remote:
     def replay(self, ids: Sequence[str]) -> list[str]:
         return self.ids.many(len(ids))
 
-    def schedule(self, name: str) -> None:
-        return None
+    def schedule(self, name: str) -> Schedule:
+        raise UnknownSchedule(f"there is no schedule {name!r}")
 
     def database(self) -> Connection:
         raise DefinitionError("within= needs a database")

@@ -30,8 +30,8 @@ def test_an_accepted_execution_is_stored_with_its_arguments(app: App) -> None:
 
     x = send.enqueue("a@b.c", subject="yo")
     info = x.info()
-    assert (info.id, info.job, info.queue, info.app, info.actor) == (x.id, "send", "mail", "shop", "sdk")
-    assert info.arguments == '{"to":"a@b.c","subject":"yo"}'
+    assert (info.execution_id, info.job, info.queue, info.app, info.actor) == (x.id, "send", "mail", "shop", "sdk")
+    assert info.arguments == {"to": "a@b.c", "subject": "yo"}
     assert x.status() is Status.QUEUED
     assert x.created
     assert repr(x) == f"Handle({x.id!r})"
@@ -59,7 +59,7 @@ def test_twenty_thousand_are_accepted_at_once(app: App) -> None:
     assert len({handle.id for handle in handles}) == 20_000
     assert [handle.id for handle in handles] == sorted(handle.id for handle in handles)
     assert count(app) == 20_000
-    assert handles[19_999].info().arguments == '{"to":"19999@b.c"}'
+    assert handles[19_999].info().arguments == {"to": "19999@b.c"}
 
 
 @pytest.mark.parametrize("options", [{}, {"unique": True}], ids=["plain", "unique"])
@@ -161,15 +161,15 @@ def test_delay_and_at_say_when(app: App) -> None:
     def send() -> None: ...
 
     with harness(app) as rota:
-        start = rota.clock.now()
-        later = datetime.fromtimestamp(start / 1e6, ZoneInfo("Asia/Tokyo")) + timedelta(hours=2)
+        start = rota.now
+        later = start.astimezone(ZoneInfo("Asia/Tokyo")) + timedelta(hours=2)
         runs = [
             send.options(delay="1h").enqueue(),
             send.options(delay=timedelta(minutes=90)).enqueue(),
             send.options(at=later).enqueue(),
             send.options(at=datetime(2000, 1, 1, tzinfo=UTC)).enqueue(),
         ]
-        assert [(run.info().run_at - start) / 60e6 for run in runs] == [60, 90, 120, 0]
+        assert [(run.info().run_at - start) / timedelta(minutes=1) for run in runs] == [60, 90, 120, 0]
         assert runs[0].status() is Status.SCHEDULED
         assert runs[3].status() is Status.QUEUED
 
@@ -197,7 +197,7 @@ def test_options_are_laid_over_each_other_and_leave_the_job_alone(app: App) -> N
 
     urgent = send.options(priority="high").options(queue="express", tags=["vip"])
     x, y = urgent.enqueue(), send.enqueue()
-    assert (x.info().priority, x.info().queue, x.info().tags) == (10, "express", '["vip"]')
+    assert (x.info().priority, x.info().queue, x.info().tags) == (10, "express", ["vip"])
     assert (y.info().priority, y.info().queue, y.info().tags) == (0, "mail", None)
 
 
@@ -246,7 +246,7 @@ def test_a_full_queue_says_when_to_come_back(app: App) -> None:
     send.enqueue_many([{}, {}])
     with pytest.raises(QueueFull, match="retry after") as refusal:
         send.enqueue()
-    assert refusal.value.retry_after_s > 0
+    assert refusal.value.retry_after > timedelta(0)
     assert count(app) == 2
 
 

@@ -57,7 +57,7 @@ def test_effect_and_outcome_are_there_together(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
     assert shop.app.handle(ctx.id).result() == {"cents": 5}
     (attempt,) = shop.app.handle(ctx.id).attempts()
-    assert (attempt.status, attempt.reason, attempt.attempts) == ("success", "completed", 1)
+    assert (attempt.status, attempt.reason, attempt.attempt) == ("success", "completed", 1)
 
 
 def test_without_complete_the_result_is_null(shop: Shop) -> None:

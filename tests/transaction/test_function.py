@@ -298,4 +298,4 @@ def test_a_role_with_nothing_but_the_function(shop: Shop, sql: Sql) -> None:
 def test_arguments_may_come_as_an_object(shop: Shop, sql: Sql) -> None:
     row = sql.connection.execute("SELECT rota.enqueue('send', %s)", [Jsonb({"to": "a"})]).fetchone()
     assert row is not None
-    assert shop.app.handle(str(row[0])).info().arguments == '{"to": "a"}'
+    assert shop.app.handle(str(row[0])).info().arguments == {"to": "a"}

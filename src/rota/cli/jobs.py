@@ -72,7 +72,8 @@ def _timeout(job: views.Job) -> str | None:
     """A declared duration: `30s`, not the `30.0s` of a measured one."""
     if not job.timeout:
         return None
-    return f"{job.timeout:g}s" if 1 <= job.timeout < 60 else duration.words(job.timeout)
+    timeout_s = job.timeout.total_seconds()
+    return f"{timeout_s:g}s" if 1 <= timeout_s < 60 else duration.words(timeout_s)
 
 
 _COLUMNS: output.Columns[views.Job] = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-import msgspec
-
 from rota.cli import text
+from rota.views import shape
 
 Row = TypeVar("Row")
 Cell = str | int | datetime | None
@@ -65,7 +63,7 @@ def print_json_rows(rows: Iterable[Any]) -> None:
 
 def to_json(value: Any, indent: int | None = None) -> str:
     """The JSON of a shape or of plain values."""
-    return text.harmless_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=indent))
+    return text.harmless_json(shape.to_json(value, indent))
 
 
 def as_text(value: Any) -> str:

@@ -179,7 +179,7 @@ def _next(one: Schedule) -> str:
 def _late(one: Schedule) -> str | None:
     if one.last_tick is None or one.last_tick.late_by is None:
         return None
-    return duration.words(max(0.0, one.last_tick.late_by))
+    return duration.words(max(0.0, one.last_tick.late_by.total_seconds()))
 
 
 _TICK_COLUMNS: output.Columns[Tick] = {

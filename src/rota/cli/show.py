@@ -14,7 +14,7 @@ from rota.domain import size
 from rota.views import execution, lookup
 from rota.views.attempt import Attempt, Usage
 from rota.views.execution import ExecutionDetail
-from rota.views.progress import ProgressDetail
+from rota.views.progress import Progress
 from rota.views.stored_json import error_text
 
 MANY = 1e15
@@ -68,7 +68,7 @@ def _heading(one: ExecutionDetail) -> None:
     _field("tags", _tags(one.tags))
 
 
-def _progress(last: ProgressDetail) -> None:
+def _progress(last: Progress) -> None:
     words = [] if last.done is None and last.total is None else [_so_far(last.done or 0.0, last.total)]
     words += [last.note] if last.note else []
     if words:
@@ -97,14 +97,15 @@ def _attempt(one: Attempt) -> None:
     title = f"attempt {one.attempt}: {one.status}, took {took}{where}"
     title = title if one.started_at else "ended without a start"
     print(f"\n{text.harmless(title)} ({text.harmless(one.reason)}), {text.when(one.completed_at)}")
-    _field("  usage", one.usage if one.usage is None or isinstance(one.usage, str) else _usage(one.usage))
+    _field("  usage", None if one.usage is None else _usage(one.usage))
     if one.status == "success" and one.result is not None:
         _field("  result", output.to_json(one.result))
     _error(one.error)
 
 
 def _usage(cost: Usage) -> str:
-    words = [f"{cost.cpu:.{1 if cost.cpu >= SHORT_S else 3}f} s CPU"] if cost.cpu > 0 else []
+    cpu_s = cost.cpu.total_seconds()
+    words = [f"{cpu_s:.{1 if cpu_s >= SHORT_S else 3}f} s CPU"] if cpu_s > 0 else []
     words += [size.words(cost.peak_bytes)] if cost.peak_bytes > 0 else []
     words += [f"exit code {cost.exit_code}"] if cost.exit_code else []
     words += [cost.signal] if cost.signal else []

@@ -36,6 +36,7 @@ class Signature:
         """Whether arguments of any other name are accepted; only jobs without a function do so."""
         self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)
+        self.result_type = _supported(hints.get("return", Any))
         # The decoder does not look into values of these.
         self._reads_all = "msgspec.Raw" not in repr(hints) and not self._takes_others
         parameters = self._signature.parameters.values()
@@ -203,7 +204,7 @@ def _struct(
 
 
 def _supported(kind: Any) -> Any:
-    """The annotation, or Any if JSON cannot carry it: then only the name is checked."""
+    """The annotation, or Any if JSON cannot carry it: then only the name of an argument is checked."""
     try:
         msgspec.json.Decoder(kind)
     except (TypeError, NotImplementedError):

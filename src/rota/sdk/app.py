@@ -31,9 +31,9 @@ from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
-from rota.sdk.handle import Handle
+from rota.sdk.handle import Handle, ResultTypes, handle_on
 from rota.sdk.job import Job
-from rota.sdk.schedule import Schedule
+from rota.sdk.schedule_handle import ScheduleHandle
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
@@ -86,7 +86,8 @@ class App:
         self._schedules: dict[str, Spec] = {}
         self.connection = Connection(self.settings, self.name, self._declared)
         self.client: Client = StoreClient(self.connection, self.name)
-        self.dead = DeadLetters(self.client)
+        self._result_types = ResultTypes()
+        self.dead = DeadLetters(self.client, self._result_types)
         self._completions = JobCompletions(self.connection)
 
     def __repr__(self) -> str:
@@ -197,7 +198,7 @@ class App:
         priority: int | str | None = None,
         queue: str | None = None,
         **when: Unpack[When],
-    ) -> Schedule:
+    ) -> ScheduleHandle:
         """Makes a schedule at run time, or changes the one of that name.
 
         All nodes follow it at once, or after `poll_s` if a wake-up was lost.
@@ -220,15 +221,15 @@ class App:
                 "a schedule that is made at run time has one trigger and one expression; make several schedules"
             )
         self.client.put_schedule(named, found[0])
-        return Schedule(self.client, named)
+        return ScheduleHandle(self.client, named)
 
     def unschedule(self, name: str) -> bool:
         """Removes a schedule that was made at run time; False if there is none."""
         return self.client.remove_schedule(name)
 
-    def schedules(self) -> list[Schedule]:
+    def schedules(self) -> list[ScheduleHandle]:
         """Every schedule of the app, declared or made at run time."""
-        return [Schedule(self.client, row.name) for row in self.client.schedules()]
+        return [ScheduleHandle(self.client, name) for name in self.client.schedule_names()]
 
     def calendar(self, name: str, days: Iterable[date | str]) -> None:
         """Sets a named set of dates, such as public holidays, that schedules may leave out by `calendars=[name]`."""
@@ -256,10 +257,8 @@ class App:
         return number
 
     def handle(self, id: str) -> Handle[Any]:
-        """A handle on an execution whose id is known."""
-        if not isinstance(id, str):
-            raise DefinitionError(f"the id of an execution is a text, not {id!r}")
-        return Handle(self.client, id)
+        """A handle on an execution whose id is known. Its result is decoded as that of its job, if the app has it."""
+        return handle_on(self.client, id, self._result_types)
 
     def targets(self, pool: Pool | None = None) -> dict[str, Executor]:
         """The executors of a worker, by job. Without a pool of processes all functions run in this one."""
@@ -323,6 +322,7 @@ class App:
         when, arguments = declaration.when(options, job_name)
         wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job
+        self._result_types[self.name, job_name] = signature.result_type
         self._definitions.append(definition)
         self._schedules |= wanted
         return job

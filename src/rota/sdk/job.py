@@ -7,7 +7,6 @@ import copy
 import functools
 import inspect
 import itertools
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
@@ -25,7 +24,7 @@ from rota.executors.signature import Signature
 from rota.ops import enqueue, submission
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Client, Parent
-from rota.sdk.handle import Handle
+from rota.sdk.handle import Handle, handle_on
 from rota.sdk.options import Options, applied, checked_tags
 from rota.sdk.transaction import Caller, atransact, transact
 
@@ -54,7 +53,7 @@ class Job(Generic[P, T, R]):
         self._signature = signature
         self._client = client
         self._app = app
-        self._result_type = _result_type(function)
+        self._result_type = signature.result_type
         self._defaults = Header(
             namespace=client.settings.namespace,
             app=app,
@@ -163,6 +162,10 @@ class Job(Generic[P, T, R]):
             return []
         return self._handles(await self._awithin(self._caller, items))
 
+    def handle(self, id: str) -> Handle[T]:
+        """A handle on an execution of this job whose id is known."""
+        return handle_on(self._client, id, self._result_type)
+
     def encode(self, arguments: dict[str, Any]) -> str:
         """Arguments by name as JSON text, if the function could be called with them."""
         return self._signature.encode((), arguments, self._client.settings.max_payload_bytes)
@@ -208,13 +211,3 @@ class Job(Generic[P, T, R]):
 
     def _handle(self, accepted: Accepted) -> Handle[T]:
         return Handle(self._client, accepted.id, self._result_type, created=accepted.created)
-
-
-def _result_type(function: Callable[..., Any]) -> Any:
-    """The return annotation, if JSON can carry it."""
-    try:
-        kind = typing.get_type_hints(function).get("return", Any)
-        msgspec.json.Decoder(kind)
-    except Exception:
-        return Any
-    return kind

@@ -76,12 +76,15 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ending(msgspec.Struct, frozen=True, array_like=True):
-    """How an execution ended."""
+    """How an execution ended. `attempts` are those that count towards the retries."""
 
     status: Status
     reason: str
     result: str | None
     error: str | None
+    app: str
+    job: str
+    attempts: int
 
 
 class DeadRow(msgspec.Struct, frozen=True, array_like=True):

@@ -16,7 +16,8 @@ FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id
 WHERE f.id = :id AND x.namespace = :namespace ORDER BY f.fence
 
 -- name: ending
-SELECT f.status, f.reason, f.result, f.error FROM finished f CROSS JOIN execution x ON x.id = f.id
+SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
+FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 
 -- name: exists
