@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any, assert_type
 
 from rota import App, Context, Exponential, Handle, Schedule, Status, Unique
@@ -45,7 +46,7 @@ def custom_retry() -> None: ...
 
 
 @app.job(cron=["0 9 * * 1-5", "0 12 * * 6"], tz="Europe/Berlin", catch_up=3, overlap="queue_one", jitter="30s")
-def by_itself(ctx: Context, n: int = 1) -> float:
+def by_itself(ctx: Context, n: int = 1) -> timedelta:
     return n * ctx.late_by
 
 
@@ -56,7 +57,7 @@ def returns_from_its_transaction(ctx: Context) -> str:
 
 
 def sync_code() -> None:
-    assert_type(by_itself.enqueue(2), Handle[float])
+    assert_type(by_itself.enqueue(2), Handle[timedelta])
     assert_type(app.schedule(by_itself, name="often", every="5m", arguments={"n": 2}), Schedule)
     assert_type(app.schedules(), list[Schedule])
     assert_type(app.schedules()[0].pause("a note"), bool)

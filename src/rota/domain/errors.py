@@ -29,6 +29,7 @@ Raised by user code to steer its own execution (these are signals, not errors): 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Self
 
 
@@ -161,9 +162,9 @@ class Signal(Exception):
 
 
 class RetryIn(Signal):
-    """Try again after `delay` (seconds or text such as "5m"); counts as an attempt."""
+    """Try again after `delay` (seconds, text such as "5m", or a timedelta); counts as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be retried in {delay}")
         self.delay = delay
 
@@ -178,7 +179,7 @@ class FailForGood(Signal):
 class Snooze(Signal):
     """Run again after `delay`; does not count as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be woken in {delay}")
         self.delay = delay
 

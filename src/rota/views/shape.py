@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 
 T = TypeVar("T")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Shape(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,14 +66,6 @@ def shaped(kind: type[S], row: object, **members: Any) -> S:
 def _datetimes(kind: type[Shape]) -> frozenset[str]:
     hints = get_type_hints(kind)
     return frozenset(name for name, hint in hints.items() if hint in (datetime, datetime | None))
-
-
-def moment(instant: int) -> datetime:
-    """An instant of the store as a datetime; the first or last datetime if it is beyond what a datetime can hold."""
-    try:
-        return _EPOCH + timedelta(microseconds=instant)
-    except OverflowError:
-        return _FIRST if instant < 0 else _LAST
 
 
 def moment_or_none(instant: int | None) -> datetime | None:
