@@ -197,7 +197,8 @@ async def test_an_error_in_the_harness_reaches_an_async_test(app: App) -> None:
         rota.advance("soon")
 
 
-def test_the_signals_of_a_job_are_obeyed(app: App) -> None:
+@pytest.mark.parametrize("delay", [5, "5s", timedelta(seconds=5)])
+def test_the_signals_of_a_job_are_obeyed(app: App, delay: Any) -> None:
     tries: list[str] = []
 
     @app.job(retry=Fixed(attempts=2, delay=1000))
@@ -205,14 +206,15 @@ def test_the_signals_of_a_job_are_obeyed(app: App) -> None:
         tries.append(kind)
         if tries.count(kind) > 1:
             return "done"
-        signals: dict[str, Exception] = {"retry": RetryIn("5s"), "snooze": Snooze("5s"), "fail": FailForGood("no")}
+        signals: dict[str, Exception] = {"retry": RetryIn(delay), "snooze": Snooze(delay), "fail": FailForGood("no")}
         raise signals[kind]
 
     with harness(app) as rota:
         retry, snooze, fail = (job.enqueue(kind) for kind in ("retry", "snooze", "fail"))
         rota.run_until_idle()
         assert (retry.status(), snooze.status(), fail.status()) == (Status.RETRYING, Status.SCHEDULED, Status.FAILED)
-        rota.advance("5s")
+        assert rota.advance("4.9s") == 0
+        assert rota.advance("0.1s") == 2
         assert (retry.result(), snooze.result()) == ("done", "done")
         assert (retry.info().attempts, snooze.info().attempts) == (2, 1)
         assert fail.info().reason == "permanent_error"
