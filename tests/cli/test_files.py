@@ -49,9 +49,9 @@ class Shout:
     def __init__(self, target, rules):
         self.mark, self.rules = target["mark"], rules
 
-    async def run(self, claim, context):
+    async def run(self, claim, attempt):
         text = payload.decode(claim.arguments, "the arguments")["text"]
-        context.log("shouting")
+        attempt.write_log("log", "shouting")
         return Succeeded(payload.encode(text.upper() + self.mark, "the result", 1000))
 
     def abandon(self):

@@ -8,7 +8,8 @@ import sqlite3
 import pytest
 
 from rota.cli import output
-from rota.views.shape import moment, rfc3339
+from rota.domain.instant import moment
+from rota.views.shape import rfc3339
 from rota.views.stored_json import decoded
 from tests.cli.shell import Seed, Shell
 

@@ -22,6 +22,7 @@ from rota.domain.tick_policy import Mark, Outcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import firing, schedule, upkeep
+from rota.sdk.job import registered
 from rota.testing import harness
 from tests.cli.shell import HANG_S, Seed, Shell
 from tests.support.databases import fresh_database
@@ -430,10 +431,10 @@ def test_a_worker_fires_and_the_ledger_shows_it(shell: Shell, worker: Callable[.
 def test_the_example_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     for job in (examples.schedules.poll, examples.schedules.settle):
         # They wait on the machine's clock, which the harness does not move.
-        monkeypatch.setattr(job.function_executor.function, "__defaults__", (0.0,))
+        monkeypatch.setattr(registered(job).function_executor.function, "__defaults__", (0.0,))
     tuesday_noon = datetime(2026, 12, 22, 12, tzinfo=UTC)
     with harness(examples.schedules.app, start=tuesday_noon) as running:
-        running.skip("3d")  # Nobody was there meanwhile, and Thursday is left out.
+        running.skip("3d")  # No worker runs meanwhile, and Thursday is left out.
         running.run_until_idle()
         ledgers = {one.name: one.ticks() for one in examples.schedules.app.schedules()}
     assert set(ledgers) == set(examples.schedules.app.jobs)

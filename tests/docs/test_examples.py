@@ -15,6 +15,9 @@ import pytest
 from examples import shop
 from rota import Context, ExecutionFailed, QueueFull, Status
 from rota.domain.claim import Claim
+from rota.executors.attempt_state import AttemptState
+from rota.sdk.app import registry_of
+from rota.sdk.job import registered
 from rota.store import reader
 from rota.testing import harness
 from tests.docs.pages import REPOSITORY
@@ -126,7 +129,7 @@ def test_the_gift_bench_is_full_after_five() -> None:
 def test_old_news_is_skipped() -> None:
     with harness(shop.app) as running:
         x = shop.newsletter.enqueue(7)
-        running.clock.advance(3601)
+        running.skip(3601)
         running.run_until_idle()
         assert x.status() is Status.SKIPPED
 
@@ -140,16 +143,16 @@ async def test_a_report_stops_when_it_is_cancelled() -> None:
 
 
 def test_a_stocktake_stops_when_it_is_asked_to() -> None:
-    context = Context(Claim("", 0, 0, 1, 0, 0, 0, 0, "stocktake", "{}", None, 0, 0), None)
-    context._ask_to_stop()
+    attempt = AttemptState(Claim("", 0, 0, 1, 0, 0, 0, 0, "stocktake", "{}", None, 0, 0), None)
+    attempt.ask_to_stop()
     with pytest.raises(shop.StocktakeStopped, match="after 0 of 40"):
-        shop.stocktake.function(context)
+        registered(shop.stocktake).function(Context(attempt))
 
 
 def test_a_busy_day_ends_well_but_for_the_declined_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     # Sleeping jobs sleep on the machine's clock, which the harness does not move.
-    monkeypatch.setattr(shop.stocktake.function_executor.function, "__defaults__", (2, 0.0))
-    monkeypatch.setattr(shop.report.function_executor.function, "__defaults__", (0.0,))
+    monkeypatch.setattr(registered(shop.stocktake).function_executor.function, "__defaults__", (2, 0.0))
+    monkeypatch.setattr(registered(shop.report).function_executor.function, "__defaults__", (0.0,))
     with harness(shop.app) as running:
         day = shop.busy_day.enqueue(20)
         running.advance("1h")
@@ -165,5 +168,5 @@ def test_a_busy_day_ends_well_but_for_the_declined_cards(monkeypatch: pytest.Mon
 
 def by_job() -> Counter[tuple[str, Status]]:
     wanted = reader.Filter(limit=10_000)
-    rows = shop.app.connection.store().read(reader.executions, "default", wanted)
+    rows = registry_of(shop.app).connection.store().read(reader.executions, "default", wanted)
     return Counter((row.job, row.status) for row in rows)

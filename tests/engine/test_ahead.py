@@ -20,6 +20,7 @@ from rota.engine.completer import Completer
 from rota.engine.timers import WAIT_S
 from rota.engine.worker import Worker
 from rota.ops.finish import Finished
+from rota.sdk.job import registered
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -57,7 +58,7 @@ class Bench:
         self.outcomes = Outcomes()
         self.pace = Pace(SystemClock(), 2)
         self.pace.ahead = 3
-        targets = {name: job.target for name, job in app.jobs.items()}
+        targets = {name: registered(job).target for name, job in app.jobs.items()}
         self.worker = Worker(targets, cast("Completer", self.outcomes), SystemClock(), 2, self.pace, stop_grace_s=0.2)
 
     def take(self, *jobs: str) -> None:

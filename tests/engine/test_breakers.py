@@ -10,6 +10,7 @@ import pytest
 from rota import App, DefinitionError
 from rota.domain.breaker import Breaker
 from rota.ops import breakers
+from rota.sdk.app import registry_of
 from rota.testing import harness
 from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
@@ -25,7 +26,7 @@ def cli(site: Site, *words: str) -> str:
 
 
 def is_open(site: Site) -> bool:
-    circuits = site.app.connection.store().read(breakers.circuits, "default")
+    circuits = registry_of(site.app).connection.store().read(breakers.circuits, "default")
     return any(circuit.opened_at is not None for circuit in circuits)
 
 
@@ -90,8 +91,8 @@ def test_a_breaker_may_be_declared_after_the_jobs_that_rely_on_it() -> None:
     app.breaker("bank", failures=2, wait="3s")
     app.check()
     for job in jobs:
-        assert Breaker("bank", 2, 3.0) in app.targets()[job.name].rules.breakers
-    assert [one.name for one in app.targets()["settle"].rules.breakers] == ["bank", "post"]
+        assert Breaker("bank", 2, 3.0) in registry_of(app).targets()[job.name].rules.breakers
+    assert [one.name for one in registry_of(app).targets()["settle"].rules.breakers] == ["bank", "post"]
 
 
 def test_a_worker_does_not_start_with_a_breaker_that_nobody_has_declared(site: Site) -> None:

@@ -21,6 +21,7 @@ from rota.engine.crew import Crew, Occupancy
 from rota.engine.node import Node, Place
 from rota.engine.process import ChildProcess
 from rota.ops import fleet
+from rota.sdk.app import registry_of
 from tests.support.jobs import JOURNAL
 from tests.support.waiting import PATIENCE_S
 from tests.support.workers import REPOSITORY, Site
@@ -63,7 +64,7 @@ class Scene:
             return "done"
 
         self._job = wait
-        self.store = self.app.connection.store()
+        self.store = registry_of(self.app).connection.store()
         self.calls = StoreCalls(self.store)
         self.occupancy = Occupancy(SystemClock(), SLOTS)
 
@@ -91,7 +92,7 @@ class Scene:
             grace_s=grace_s,
         )
         store = Watched(self.calls, worker, self.occupancy)
-        self.node = Node(store, SystemClock(), place, self.app.targets())
+        self.node = Node(store, SystemClock(), place, registry_of(self.app).targets())
         self.running = asyncio.create_task(self.node.run())
 
     async def enqueue(self, count: int) -> list[Handle[Any]]:
@@ -194,7 +195,7 @@ async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
         patch.setenv(JOURNAL, str(file_site.folder))
         patch.setenv("PYTHONPATH", str(REPOSITORY))
         child = await ChildProcess.spawn(command)
-    calls = StoreCalls(file_site.app.connection.store())
+    calls = StoreCalls(registry_of(file_site.app).connection.store())
     try:
         hello = await child.hello()
         assert hello is not None

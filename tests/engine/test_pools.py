@@ -9,6 +9,7 @@ from pathlib import Path
 from rota import App, Status
 from rota.domain.lifecycle import Rules
 from rota.executors.process.pool import Pool, ProcessExecutor
+from rota.sdk.app import registry_of
 from tests.kill.processes import spawners_of
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
@@ -81,7 +82,7 @@ def test_a_suspect_keeps_the_limits_of_its_job() -> None:
     def free() -> None: ...
 
     pool = Pool(["unused"], is_for_suspects=True)
-    alone, wanted = app.alone(pool), app.targets(pool)["limited"]
+    alone, wanted = registry_of(app).alone(pool), registry_of(app).targets(pool)["limited"]
     assert isinstance(wanted, ProcessExecutor)
     for name, executor in {"limited": wanted, "free": ProcessExecutor(pool, Rules())}.items():
         found = alone[name]

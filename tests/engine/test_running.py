@@ -8,6 +8,7 @@ import pytest
 
 from rota import App, ExecutionFailed, Fixed, Handle, Status
 from rota.domain.payload import MOST_MESSAGE, MOST_TRACEBACK
+from rota.sdk.app import registry_of
 from rota.store import reader
 from tests.engine.conftest import served_on_both
 from tests.support import jobs
@@ -55,7 +56,7 @@ def test_a_result_that_cannot_be_stored_is_a_clear_failure(served: Site, job: st
 
 
 def test_arguments_that_no_longer_fit_fail_for_good_and_say_so(served: Site) -> None:
-    old = App("engine", url=served.app.settings.url)
+    old = App("engine", url=registry_of(served.app).settings.url)
     try:
         x = old.job(name="changed")(lambda a: a).enqueue(1)
         status, reason, message = ended(x)
@@ -67,12 +68,12 @@ def test_arguments_that_no_longer_fit_fail_for_good_and_say_so(served: Site) -> 
 
 
 def test_a_job_that_the_worker_does_not_have_is_left_alone(served: Site) -> None:
-    newer = App("engine", url=served.app.settings.url)
+    newer = App("engine", url=registry_of(served.app).settings.url)
     try:
         x = newer.job(name="brand_new")(lambda: None).enqueue()
         assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
         assert (x.status(), x.attempts()) == (Status.QUEUED, [])
-        assert served.app.connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
+        assert registry_of(served.app).connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
         assert x.cancel() is Status.CANCELLED
     finally:
         newer.close()

@@ -15,6 +15,7 @@ from rota.domain.headcount import Headcount
 from rota.engine import sizing
 from rota.engine.sizing import Load, Mood, decide
 from rota.ops.fleet import ask_to_drain
+from rota.sdk.app import registry_of
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, Worker, is_alive
 
@@ -248,7 +249,7 @@ def test_a_process_that_somebody_drains_is_not_made_up_for(site: Site) -> None:
     handles = gates(site, 5)
     grown(site, worker, 3)
     from_outside = max(on_duty(site))
-    site.app.connection.store().transact(ask_to_drain, "default", from_outside, "test")
+    registry_of(site.app).connection.store().transact(ask_to_drain, "default", from_outside, "test")
     for number in range(3):
         site.open(f"go{number}")
     eventually(lambda: from_outside not in [row.id for row in site.live()], what="the end of a process")

@@ -10,6 +10,7 @@ import pytest
 
 from rota import Handle, Status
 from rota.ops import fleet
+from rota.sdk.app import registry_of
 from tests.engine.conftest import on_both, served_on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
@@ -125,7 +126,7 @@ def test_an_attempt_that_lost_its_lease_has_no_children(site: Site) -> None:
     x = site.enqueue("parent", "go")
     site.wait_started(x)
     (row,) = site.live()
-    site.app.connection.store().transact(fleet.declare_dead, row.id, "the test says so")
+    registry_of(site.app).connection.store().transact(fleet.declare_dead, row.id, "the test says so")
     site.open("go")
     eventually(lambda: x.info().fence >= 2 and x.status() is Status.SUCCESS, what="the second attempt")
     assert len(site.executions("echo")) == 1
@@ -136,7 +137,7 @@ def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: S
     worker = site.worker("--processes", "2", lease_s=1)
     eventually(lambda: len(site.live()) == 2, what="two processes")
     first, second = site.live()
-    store = site.app.connection.store()
+    store = registry_of(site.app).connection.store()
     assert store.transact(fleet.ask_to_drain, "default", first.id, "test")
     assert not store.transact(fleet.ask_to_drain, "default", first.id, "test")
     eventually(lambda: [row.id for row in site.live()] == [second.id], what="the end of the first")

@@ -13,7 +13,7 @@ import pytest
 
 from rota.domain.note import State
 from rota.executors import capture
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from tests.executors.test_command import claim_of
 
 
@@ -35,9 +35,9 @@ class Kept:
 @pytest.fixture
 def kept() -> Iterator[Kept]:
     """What the attempt that the test stands for has said."""
-    context, kept = Context(claim_of({}), None), Kept()
-    context.notes = kept
-    token = capture.current.set(context)
+    state, kept = AttemptState(claim_of({}), None), Kept()
+    state.notes = kept
+    token = capture.current.set(state)
     yield kept
     capture.current.reset(token)
 
@@ -92,10 +92,10 @@ def test_lines_are_put_together_from_what_is_written(kept: Kept, tmp_path: Path)
         print(f"{long}z", end="", file=tee)
         assert kept.texts.pop() == f"{long}z"
         print("no end", end="", file=tee)
-        context = capture.current.get()
-        assert context is not None
-        tee.finish(context)
-        tee.finish(context)
+        state = capture.current.get()
+        assert state is not None
+        tee.finish(state)
+        tee.finish(state)
         assert kept.texts[7:] == ["no end"]
     parts = ("a 1 b\n\none\ntwo\n\nthree goes on\nrestof it\r\n", long, "y", long, "z", "no end")
     assert (tmp_path / "out").read_bytes() == "".join(parts).encode()

@@ -16,7 +16,7 @@ from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Executor
 from rota.executors.process import process_tree, spawner
 from rota.executors.process.command import Command, CommandExecutor, filled, parameters
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("closed")
 FAMILY = str(Path(__file__).with_name("programs") / "family.py")
 
 
-class Listening(Context):
-    """A context that keeps what the attempt writes, and looks at this process's memory meanwhile."""
+class Listening(AttemptState):
+    """A state of an attempt that keeps what the attempt writes, and looks at this process's memory meanwhile."""
 
     __slots__ = ("count", "lines", "most_bytes")
 
@@ -60,9 +60,9 @@ def claim_of(arguments: dict[str, Any]) -> Claim:
 
 async def attempt(command: Command, deadline: int | None = None, **arguments: Any) -> tuple[Outcome, Listening]:
     claim = claim_of(arguments)
-    context = Listening(claim, deadline)
+    state = Listening(claim, deadline)
     executor: Executor = CommandExecutor(command)
-    return await executor.run(claim, context), context
+    return await executor.run(claim, state), state
 
 
 async def result(*argv: str, **arguments: Any) -> Any:
@@ -224,9 +224,9 @@ async def test_an_argument_leads_nowhere_but_to_its_directory(tmp_path: Path, va
 )
 async def test_exit_codes_mean_what_was_said(code: int, is_permanent: bool | None) -> None:
     command = shell("exit {code}", success=[0, 2], permanent=[3], retry=[75])
-    outcome, context = await attempt(command, code=code)
-    assert context.usage is not None
-    assert context.usage.exit_code == code
+    outcome, state = await attempt(command, code=code)
+    assert state.usage is not None
+    assert state.usage.exit_code == code
     if is_permanent is None:
         assert outcome == Succeeded("null")
     else:
@@ -241,29 +241,29 @@ async def test_every_other_exit_code_is_tried_again_if_nothing_was_said() -> Non
 
 
 async def test_a_signal_is_named() -> None:
-    outcome, context = await attempt(shell("kill -SEGV $$"))
+    outcome, state = await attempt(shell("kill -SEGV $$"))
     assert isinstance(outcome, Failed)
     assert (outcome.error.type, outcome.permanent) == ("Signal", False)
     assert outcome.error.message == "the command was ended by SIGSEGV"
-    assert context.usage is not None
-    assert (context.usage.exit_code, context.usage.signal) == (None, "SIGSEGV")
+    assert state.usage is not None
+    assert (state.usage.exit_code, state.usage.signal) == (None, "SIGSEGV")
 
 
 async def test_above_the_memory_limit_a_command_fails() -> None:
     program = "import signal; held = b'x' * 90_000_000; signal.pause()"
-    outcome, context = await attempt(Command(argv=[sys.executable, "-c", program], memory_bytes=50_000_000))
+    outcome, state = await attempt(Command(argv=[sys.executable, "-c", program], memory_bytes=50_000_000))
     assert isinstance(outcome, Failed)
     assert (outcome.error.type, outcome.permanent) == ("OutOfMemory", False)
     assert "50,000,000" in outcome.error.message
-    assert context.usage is not None
-    assert context.usage.peak_bytes > 50_000_000
+    assert state.usage is not None
+    assert state.usage.peak_bytes > 50_000_000
 
 
 async def test_what_an_attempt_cost_is_told() -> None:
-    _, context = await attempt(Command(argv=[sys.executable, "-c", "sum(range(1_000_000))"]))
-    assert context.usage is not None
-    assert context.usage.cpu_s > 0
-    assert context.usage.peak_bytes > 1_000_000
+    _, state = await attempt(Command(argv=[sys.executable, "-c", "sum(range(1_000_000))"]))
+    assert state.usage is not None
+    assert state.usage.cpu_s > 0
+    assert state.usage.peak_bytes > 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ async def test_without_descriptors_a_command_burns_no_attempt(
     with monkeypatch.context() as patched:
         patched.setattr(os, "pipe2", fail)
         claim = claim_of({})
-        outcome = await CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None))
+        outcome = await CommandExecutor(Command(argv=["true"])).run(claim, AttemptState(claim, None))
     assert isinstance(outcome, GivenBack)
     assert outcome.delay_s
     assert outcome.error is not None
@@ -301,7 +301,7 @@ async def test_without_descriptors_a_command_burns_no_attempt(
 async def test_when_the_spawner_dies_the_attempt_is_lost_and_the_next_works(tmp_path: Path, is_suspect: bool) -> None:
     claim, ready = msgspec.structs.replace(claim_of({}), is_suspect=is_suspect), tmp_path / "ready"
     executor = CommandExecutor(shell(f"echo $PPID > {ready}.new; mv {ready}.new {ready}; exec sleep 1000"))
-    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(executor.run(claim, AttemptState(claim, None)))
     await asyncio.to_thread(eventually, ready.exists)
     pid = int(ready.read_text())
     assert (pid == spawner.shared().pid) is not is_suspect, "a suspect has one of its own"
@@ -319,7 +319,7 @@ async def test_a_spawner_that_dies_before_it_answers_may_have_started_the_comman
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     claim = claim_of({})
-    task = asyncio.ensure_future(CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(CommandExecutor(Command(argv=["true"])).run(claim, AttemptState(claim, None)))
     await asyncio.sleep(0)
     os.kill(pid, signal.SIGKILL)
     outcome = await task
@@ -330,7 +330,7 @@ async def test_a_spawner_that_dies_before_it_answers_may_have_started_the_comman
 async def test_the_spawner_of_a_suspect_ends_with_it() -> None:
     claim = msgspec.structs.replace(claim_of({}), is_suspect=True)
     executor = CommandExecutor(Command(argv=["sh", "-c", "echo $PPID"], result="text"))
-    outcome = await executor.run(claim, Context(claim, None))
+    outcome = await executor.run(claim, AttemptState(claim, None))
     assert isinstance(outcome, Succeeded)
     pid = int(msgspec.json.decode(outcome.result))
     await asyncio.to_thread(eventually, lambda: process_tree.read(pid) is None)
@@ -340,11 +340,9 @@ async def test_the_spawner_of_a_suspect_ends_with_it() -> None:
 
 
 async def test_lines_come_in_order_and_the_last_ones_of_both_outputs_explain_a_failure() -> None:
-    outcome, context = await attempt(
-        shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1")
-    )
-    assert [text for stream, text in context.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
-    assert [text for stream, text in context.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
+    outcome, state = await attempt(shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1"))
+    assert [text for stream, text in state.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
+    assert [text for stream, text in state.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
     assert isinstance(outcome, Failed)
     said = "--- stdout\nout 1\nout 2\nout 3\nrest\n--- stderr\nerr 1\nerr 2\nerr 3"
     assert outcome.error.traceback == said
@@ -371,15 +369,15 @@ async def test_a_flood_on_one_output_does_not_hide_the_other() -> None:
 
 
 async def test_long_lines_are_cut_and_broken_text_is_replaced() -> None:
-    _, context = await attempt(shell(r"head -c 20000 /dev/zero | tr '\0' x; echo y; printf 'a\377b\r\n'; echo z"))
-    assert [text for _, text in context.lines] == ["x" * MOST_LINE + "…", "a\ufffdb", "z"]
+    _, state = await attempt(shell(r"head -c 20000 /dev/zero | tr '\0' x; echo y; printf 'a\377b\r\n'; echo z"))
+    assert [text for _, text in state.lines] == ["x" * MOST_LINE + "…", "a\ufffdb", "z"]
 
 
 async def test_a_command_may_close_its_output_and_go_on() -> None:
-    outcome, context = await attempt(shell("echo a; exec >&-; echo b >&2; exec 2>&-; exit 5"))
+    outcome, state = await attempt(shell("echo a; exec >&-; echo b >&2; exec 2>&-; exit 5"))
     assert isinstance(outcome, Failed)
     assert outcome.error.message == "the command ended with exit code 5"
-    assert sorted(context.lines) == [("stderr", "b"), ("stdout", "a")]
+    assert sorted(state.lines) == [("stderr", "b"), ("stdout", "a")]
 
 
 @pytest.mark.parametrize(
@@ -388,9 +386,9 @@ async def test_a_command_may_close_its_output_and_go_on() -> None:
 async def test_a_hundred_megabytes_neither_block_a_command_nor_stay_in_memory(result: Any, separator: str) -> None:
     before = own_bytes()
     script = f"head -c 100000000 /dev/zero | tr '\\0' x {separator} | tee /dev/stderr"
-    outcome, context = await attempt(shell(script, result=result))
-    assert context.count >= 2
-    assert max(context.most_bytes, own_bytes()) < before + 40_000_000
+    outcome, state = await attempt(shell(script, result=result))
+    assert state.count >= 2
+    assert max(state.most_bytes, own_bytes()) < before + 40_000_000
     if result == "none":
         assert outcome == Succeeded()
     else:
@@ -426,8 +424,8 @@ async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) 
     file = tmp_path / "pids"
     command = Command(argv=[sys.executable, FAMILY, str(file), "stay"], grace_s=0.2)
     claim = claim_of({})
-    context = Context(claim, None)
-    task = asyncio.ensure_future(CommandExecutor(command).run(claim, context))
+    state = AttemptState(claim, None)
+    task = asyncio.ensure_future(CommandExecutor(command).run(claim, state))
     await asyncio.to_thread(eventually, file.exists)
     task.cancel()
     await asyncio.sleep(0)
@@ -435,8 +433,8 @@ async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [pid for pid in file.read_text().split() if process_tree.read(int(pid))] == []
-    assert context.usage is not None
-    assert context.usage.signal == "SIGKILL"
+    assert state.usage is not None
+    assert state.usage.signal == "SIGKILL"
 
 
 async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
@@ -448,20 +446,20 @@ async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
         "while True: signal.pause()",
     ]
     claim = claim_of({})
-    context = Context(claim, None)
+    state = AttemptState(claim, None)
     program = [sys.executable, "-c", "\n".join(lines)]
     executor = CommandExecutor(
         Command(argv=[part.replace("{", "{{").replace("}", "}}") for part in program], grace_s=30)
     )
     assert executor.grace_s > 30
-    task = asyncio.ensure_future(executor.run(claim, context))
+    task = asyncio.ensure_future(executor.run(claim, state))
     await asyncio.to_thread(eventually, ready.exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert said.read_text() == "bye"
-    assert context.usage is not None
-    assert context.usage.exit_code == 0
+    assert state.usage is not None
+    assert state.usage.exit_code == 0
 
 
 async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
@@ -469,7 +467,7 @@ async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
     executor = CommandExecutor(Command(argv=[sys.executable, FAMILY, str(file), "stay"]))
     executor.abandon()  # Nothing runs yet, so nothing happens.
     claim = claim_of({})
-    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(executor.run(claim, AttemptState(claim, None)))
     await asyncio.to_thread(eventually, file.exists)
     on = spawner.shared()
     executor.abandon()

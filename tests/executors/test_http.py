@@ -24,11 +24,12 @@ from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.http import address, signing
 from rota.executors.http.answer import retry_after_s
 from rota.executors.http.request import HttpExecutor, Request, parameters
 from rota.executors.port import Executor
+from rota.sdk.app import registry_of
 from tests.support.waiting import PATIENCE_S
 
 LOCAL = ["127.0.0.0/8"]
@@ -167,7 +168,7 @@ async def executor(request: Request, **options: Any) -> AsyncIterator[HttpExecut
 async def run(request: Request, arguments: dict[str, Any] | None = None, **options: Any) -> Outcome:
     given = claim(arguments)
     async with executor(request, **options) as made:
-        return await made.run(given, Context(given, None))
+        return await made.run(given, AttemptState(given, None))
 
 
 async def failure(request: Request, arguments: dict[str, Any] | None = None, **options: Any) -> Failed:
@@ -206,9 +207,9 @@ async def test_the_arguments_are_sent_as_they_are_with_what_names_the_attempt() 
 async def test_it_is_an_executor_and_costs_no_process() -> None:
     async with Server(answer()) as server, executor(Request(server.url, allow=LOCAL)) as made:
         fits: Executor = made
-        context = Context(claim(), None)
-        assert await fits.run(claim(), context) == Succeeded("null")
-        assert getattr(context, "usage", None) is None
+        state = AttemptState(claim(), None)
+        assert await fits.run(claim(), state) == Succeeded("null")
+        assert getattr(state, "usage", None) is None
         assert fits.completions is None
         assert fits.grace_s > 0
 
@@ -216,7 +217,7 @@ async def test_it_is_an_executor_and_costs_no_process() -> None:
 async def test_connections_are_used_again() -> None:
     async with Server(answer()) as server, executor(Request(server.url, allow=LOCAL)) as made:
         for _ in range(3):
-            await made.run(claim(), Context(claim(), None))
+            await made.run(claim(), AttemptState(claim(), None))
     assert (len(server.seen), server.connections) == (3, 1)
 
 
@@ -560,7 +561,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
 async def test_a_line_is_written_to_the_log() -> None:
     lines: list[tuple[str, str]] = []
 
-    class Logged(Context):
+    class Logged(AttemptState):
         def write_log(self, stream: str, text: str) -> None:
             lines.append((stream, text))
 
@@ -625,7 +626,7 @@ class Dripping:
 async def test_a_cancelled_request_is_aborted() -> None:
     dripping = Dripping()
     async with Server(dripping) as server, executor(Request(server.url, allow=LOCAL)) as made:
-        running = asyncio.create_task(made.run(claim(), Context(claim(), None)))
+        running = asyncio.create_task(made.run(claim(), AttemptState(claim(), None)))
         await asyncio.wait_for(dripping.began.wait(), PATIENCE_S)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -823,11 +824,11 @@ def test_a_worker_without_httpx_cannot_run_requests_and_says_what_to_install(mon
     app = App("shop", url="sqlite:///unused.db")
     app.http("fetch", "http://example.com")
     app.job(name="plain")(lambda: None)
-    assert sorted(app.targets()) == ["fetch", "plain"]
+    assert sorted(registry_of(app).targets()) == ["fetch", "plain"]
     monkeypatch.setitem(sys.modules, "httpx", None)
     monkeypatch.setattr(address, "missing", address.missing.__wrapped__)
-    assert app.unavailable() == {"fetch": "pip install rota[http]"}
-    assert sorted(app.targets()) == ["plain"]
+    assert registry_of(app).unavailable() == {"fetch": "pip install rota[http]"}
+    assert sorted(registry_of(app).targets()) == ["plain"]
 
 
 def test_httpx_is_imported_only_when_a_request_is_made() -> None:

@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.process.pool import Pool, ProcessExecutor
 from tests.executors.test_pool import Heard, begin, begun, job, result
 from tests.support.waiting import PATIENCE_S
@@ -39,11 +39,11 @@ class Listener(Heard):
 
 async def attempt(name: str, memory_bytes: int | None = None, **arguments: Any) -> tuple[Outcome, Listener]:
     claim, heard = job(name, **arguments), Listener()
-    context = Context(claim, None)
-    context.notes = heard
+    state = AttemptState(claim, None)
+    state.notes = heard
     executor = ProcessExecutor(Pool(ARGV, most=1), Rules(), memory_bytes=memory_bytes)
     async with asyncio.timeout(PATIENCE_S):
-        return await executor.run(claim, context), heard
+        return await executor.run(claim, state), heard
 
 
 async def test_a_job_that_closes_its_connection_has_crashed_and_is_told_so() -> None:

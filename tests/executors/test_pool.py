@@ -18,7 +18,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.note import State
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.process.pool import Pool, ProcessExecutor, Recycling
 from rota.executors.process.start_backoff import DELAY_S
 from rota.executors.process.warm_process import WarmProcess
@@ -52,17 +52,17 @@ def job(name: str, **arguments: Any) -> Claim:
     return msgspec.structs.replace(claim_of(arguments), job=name)
 
 
-def context_of(claim: Claim) -> Context:
-    context = Context(claim, None)
-    context.notes = Heard()
-    return context
+def state_of(claim: Claim) -> AttemptState:
+    state = AttemptState(claim, None)
+    state.notes = Heard()
+    return state
 
 
-async def attempt(pool: Pool, name: str, **arguments: Any) -> tuple[Outcome, Context]:
+async def attempt(pool: Pool, name: str, **arguments: Any) -> tuple[Outcome, AttemptState]:
     claim = job(name, **arguments)
-    context = context_of(claim)
+    state = state_of(claim)
     async with asyncio.timeout(PATIENCE_S):
-        return await ProcessExecutor(pool, Rules()).run(claim, context), context
+        return await ProcessExecutor(pool, Rules()).run(claim, state), state
 
 
 async def result(pool: Pool, name: str, **arguments: Any) -> Any:
@@ -95,7 +95,7 @@ async def test_without_descriptors_in_the_worker_an_attempt_is_tried_again(
     with monkeypatch.context() as patched:
         failing: Callable[..., None] = fail
         patched.setattr(module, name, failing)
-        outcome = await ProcessExecutor(Pool(["no-such-program"]), Rules()).run(claim, Context(claim, None))
+        outcome = await ProcessExecutor(Pool(["no-such-program"]), Rules()).run(claim, AttemptState(claim, None))
     assert isinstance(outcome, GivenBack)
     assert (outcome.reason, outcome.delay_s > 0) == (Reason.NOT_BEGUN, True)
     assert outcome.error is not None
@@ -147,11 +147,11 @@ async def test_the_end_of_a_process_costs_no_call_that_waits(tmp_path: Path, how
         assert running.cancelled()
     else:
         (tmp_path / "gate").touch()
-        outcome, context = await running
+        outcome, state = await running
         assert isinstance(outcome, Lost)
         assert "exit code 3" in outcome.error.message
-        assert context.usage is not None
-        assert context.usage.exit_code == 3
+        assert state.usage is not None
+        assert state.usage.exit_code == 3
     (other,) = set(await asyncio.gather(*waiting))
     assert other != process
 
@@ -199,7 +199,7 @@ async def test_without_a_process_no_attempt_is_burned_and_what_that_process_said
     for fence in (1, 2, 3, 100):
         pool = Pool(["sh", "-c", "echo half of a deploy >&2; exit 3"], most=1)
         claim = msgspec.structs.replace(job("pid"), fence=fence)
-        outcome = await ProcessExecutor(pool, Rules()).run(claim, context_of(claim))
+        outcome = await ProcessExecutor(pool, Rules()).run(claim, state_of(claim))
         assert isinstance(outcome, GivenBack)
         assert outcome.error is not None
         assert outcome.error.message.endswith(": its process ended with exit code 3 while the app was loaded")
@@ -241,25 +241,25 @@ async def test_a_crashed_or_stopped_attempt_has_the_processor_time_of_no_other(
     pool = Pool(ARGV, most=1)
     process = await result(pool, heavy, seconds=2.0)
     claim = job("crash", began=str(tmp_path / "began"), gate=str(tmp_path / "gate"))
-    context = context_of(claim)
-    running = asyncio.ensure_future(ProcessExecutor(pool, Rules()).run(claim, context))
+    state = state_of(claim)
+    running = asyncio.ensure_future(ProcessExecutor(pool, Rules()).run(claim, state))
     assert await begun(tmp_path / "began") == process, "the same one, so that there is something to mix up"
     if how == "cancel":
         running.cancel()
     else:
         (tmp_path / "gate").touch()
     await asyncio.wait([running])
-    assert context.usage is not None
-    assert context.usage.peak_bytes > 0
-    assert 0 <= context.usage.cpu_s < 1
+    assert state.usage is not None
+    assert state.usage.peak_bytes > 0
+    assert 0 <= state.usage.cpu_s < 1
 
 
 async def test_a_crashed_attempt_has_its_own_usage(tmp_path: Path) -> None:
-    outcome, context = await attempt(Pool(ARGV, most=1), "burn_and_crash", seconds=1.0)
+    outcome, state = await attempt(Pool(ARGV, most=1), "burn_and_crash", seconds=1.0)
     assert isinstance(outcome, Lost)
-    assert context.usage is not None
-    assert context.usage.peak_bytes > LARGE * 2**20
-    assert 1 <= context.usage.cpu_s < PATIENCE_S
+    assert state.usage is not None
+    assert state.usage.peak_bytes > LARGE * 2**20
+    assert 1 <= state.usage.cpu_s < PATIENCE_S
 
 
 @pytest.mark.parametrize("is_for_suspects", [False, True])
@@ -283,10 +283,10 @@ async def test_a_job_that_kills_the_spawner_is_charged_if_it_was_alone(tmp_path:
 
 
 async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_before_the_answer() -> None:
-    outcome, context = await attempt(Pool(ARGV, most=1), "speak", count=500)
+    outcome, state = await attempt(Pool(ARGV, most=1), "speak", count=500)
     assert isinstance(outcome, Succeeded), outcome
-    assert isinstance(context.notes, Heard)
-    told = context.notes.told
+    assert isinstance(state.notes, Heard)
+    told = state.notes.told
     places = {text: place for place, (_, text) in enumerate(told)}
     assert len(places) == len(told) == 1002
     assert [text for stream, text in told if stream == "log"] == [f"told {number}" for number in range(500)]
@@ -299,9 +299,9 @@ async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_
 async def test_what_one_job_held_at_most_is_not_told_of_the_next() -> None:
     pool, peaks = Pool(ARGV, most=1), []
     for megabytes in (1, 100, 1):
-        _, context = await attempt(pool, "hold", megabytes=megabytes)
-        assert context.usage is not None
-        peaks.append(context.usage.peak_bytes)
+        _, state = await attempt(pool, "hold", megabytes=megabytes)
+        assert state.usage is not None
+        peaks.append(state.usage.peak_bytes)
     assert peaks[1] > peaks[0] + 90 * 2**20
     assert peaks[2] < peaks[1] - 90 * 2**20
 

@@ -16,6 +16,8 @@ from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.executors.reference import MOST_BYTES, Reference
 from rota.sdk import file
+from rota.sdk.app import registry_of
+from rota.sdk.job import registered
 from rota.store import reader
 from tests.executors import test_command, test_http
 from tests.executors.test_http import LOCAL, Server
@@ -171,7 +173,7 @@ def test_no_literal_secret_reaches_the_database(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ROTA_URL", f"sqlite:///{tmp_path}/rota.db")
     (tmp_path / "jobs.toml").write_text(OPS)
     app = file.read(tmp_path / "jobs.toml")
-    rows = app.connection.store().read(reader.jobs, "default")
+    rows = registry_of(app).connection.store().read(reader.jobs, "default")
     targets = {(about := msgspec.json.decode(row.definition))["name"]: about["target"] for row in rows}
     app.close()
     assert targets["pay"]["argv"] == ["pay", "--token", {"env": "BANK_TOKEN"}, "--password", "***"]
@@ -185,6 +187,6 @@ async def test_a_literal_is_masked_where_it_is_shown_and_not_where_it_is_used(tm
     job = app.command("pay", ["printenv", "TOKEN"], environment={"TOKEN": SECRET}, result="text", breaker="bank")
     app.breaker("bank")
     claim = test_command.claim_of({})
-    outcome = await app.targets()["pay"].run(claim, test_command.Listening(claim, None))
+    outcome = await registry_of(app).targets()["pay"].run(claim, test_command.Listening(claim, None))
     assert outcome == Succeeded(msgspec.json.encode(SECRET).decode())
-    assert job.definition.target["environment"] == {"TOKEN": "***"}
+    assert registered(job).definition.target["environment"] == {"TOKEN": "***"}

@@ -17,7 +17,7 @@ from rota.domain.outcome import GivenBack, Outcome, Succeeded
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.domain.status import Reason
 from rota.engine.capacity import ProcessCapacity
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Processes
 from rota.executors.process.command import Command, CommandExecutor
 from rota.executors.process.pool import Pool, ProcessExecutor
@@ -50,7 +50,7 @@ class Machine:
         claim = job(name, **arguments)
         executor = ProcessExecutor(self.pool, Rules(), memory_bytes=memory_bytes)
         async with asyncio.timeout(PATIENCE_S):
-            return await executor.run(claim, Context(claim, None))
+            return await executor.run(claim, AttemptState(claim, None))
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ async def test_a_suspect_is_always_tried_for_its_claims_are_not_bounded(machine:
 async def run_command(executor: CommandExecutor) -> Outcome:
     claim: Claim = msgspec.structs.replace(claim_of({}), job="print")
     async with asyncio.timeout(PATIENCE_S):
-        return await executor.run(claim, Context(claim, None))
+        return await executor.run(claim, AttemptState(claim, None))
 
 
 async def test_commands_of_a_worker_rest_together_and_go_on_together(monkeypatch: pytest.MonkeyPatch) -> None:

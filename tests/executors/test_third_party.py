@@ -16,7 +16,7 @@ from rota.domain.outcome import Failed, GivenBack, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage, encode
 from rota.executors import kinds, third_party
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.third_party import ThirdParty
 from tests.executors.test_command import claim_of
 
@@ -67,8 +67,8 @@ class Clumsy:
     grace_s: Any = math.nan
     missing: Any = None
 
-    async def run(self, claim: Claim, context: Context) -> Any:
-        context.usage = "much"  # type: ignore[assignment]
+    async def run(self, claim: Claim, state: AttemptState) -> Any:
+        state.usage = "much"  # type: ignore[assignment]
         return "done"
 
     def abandon(self) -> None:
@@ -77,9 +77,9 @@ class Clumsy:
 
 async def test_what_it_returns_and_costs_is_checked() -> None:
     claim = claim_of({})
-    context = Context(claim, None)
-    assert isinstance(await ThirdParty(Clumsy(), "clumsy").run(claim, context), Failed)
-    assert context.usage is None
+    state = AttemptState(claim, None)
+    assert isinstance(await ThirdParty(Clumsy(), "clumsy").run(claim, state), Failed)
+    assert state.usage is None
 
 
 @pytest.mark.parametrize("grace", [math.nan, math.inf, -5])

@@ -16,6 +16,7 @@ from unittest import mock
 import psycopg
 
 from rota import App
+from rota.sdk.app import registry_of
 from tests.faults import jobs, journal
 from tests.faults.enqueuer import Callers
 from tests.kill.processes import children_of
@@ -37,7 +38,7 @@ class Scene:
         self.direct = direct or url
         self.settings = {"lease_s": 5, "poll_s": 0.2, "grace_s": 5, "busy_s": 20, **settings}
         self.app = self.new_app()
-        self.app.connection.store()  # Makes the tables.
+        registry_of(self.app).connection.store()  # Makes the tables.
         self._callers: list[Callers] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self._workers: list[Worker] = []

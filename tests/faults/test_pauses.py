@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.sdk.app import registry_of
 from rota.store import notes
 from tests.faults.conftest import on_both
 from tests.faults.trial import LEASE_S, PATIENCE_S, Trial, eventually, every_tick_is_known_once
@@ -111,7 +112,7 @@ def test_child_writes_a_hundred_megabytes_to_its_output(trial: Trial) -> None:
     after = _peaks(trial, worker)
     print(f"peaks of supervisor and child in MB: {before} before, {after} after")
     assert max(one - other for one, other in zip(after, before, strict=True)) < 60
-    lines = trial.app.connection.store().read(notes.lines, "default", x.id, most=1_000_000)
+    lines = registry_of(trial.app).connection.store().read(notes.lines, "default", x.id, most=1_000_000)
     kept = sum(len(line.text) for line in lines)
     assert 100_000 < kept < 2_000_000
     trial.check()

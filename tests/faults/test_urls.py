@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rota import App, config
 from rota.clock import SystemClock
 from rota.domain.errors import DefinitionError, RotaError
+from rota.sdk.app import registry_of
 from rota.store.opening import open_reader, open_store
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.store import PostgresStore
@@ -93,7 +94,9 @@ def test_no_message_contains_a_password(url: str, caplog: pytest.LogCaptureFixtu
     with pytest.raises(RotaError) as also:
         open_reader(url, SystemClock())
     app = App("shown", url=url)
-    shown = f"{app!r} {app.settings!r} {app.settings} {config.load({}, url='', listen_url=url)!r}"
+    shown = (
+        f"{app!r} {registry_of(app).settings!r} {registry_of(app).settings} {config.load({}, url='', listen_url=url)!r}"
+    )
     assert "s3cr" not in f"{caught.value} {also.value} {shown} {caplog.text}"
 
 

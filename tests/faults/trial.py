@@ -22,6 +22,7 @@ import msgspec
 from rota import Handle, ScheduleHandle
 from rota.clock import SystemClock
 from rota.domain.status import TERMINAL
+from rota.sdk.app import registry_of
 from rota.store.opening import open_store
 from tests.faults import trial_jobs
 from tests.faults.holding import Hold, hold
@@ -69,7 +70,7 @@ class Trial:
         self._ends.enter_context(self.fleet)
         self._ends.enter_context(receiving(self.folder, self.fleet.environment[effects.ADDRESS]))
         self._connected = self._ends.enter_context(contextlib.ExitStack())
-        self._connected.enter_context(self.app.connection.borrowed(open_store(self.url), SystemClock()))
+        self._connected.enter_context(registry_of(self.app).connection.borrowed(open_store(self.url), SystemClock()))
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from rota import Handle
 from rota.clock import SystemClock
+from rota.sdk.app import registry_of
 from rota.store.opening import open_store
 from tests.kill import check, effects, evidence, jobs
 from tests.kill.check import Witnesses
@@ -125,7 +126,7 @@ def enqueued(fleet: Fleet, first_s: float, next_s: float = 0.0) -> Iterator[Hand
     """One execution, before anybody is there to run it."""
     fleet.receiver()
     store = open_store(fleet.url)
-    with jobs.app.connection.borrowed(store, SystemClock()):
+    with registry_of(jobs.app).connection.borrowed(store, SystemClock()):
         yield jobs.late.enqueue(TICKET, first_s, next_s)
 
 

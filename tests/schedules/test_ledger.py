@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.domain.instant import moment
 from rota.domain.outcome import Cancelled, Succeeded
 from rota.ops import retention
 from rota.store import schedule_reader
 from rota.views import tick
-from rota.views.shape import moment
 from tests.retention.passes import begin, finish_all, policy
 from tests.retention.passes import prune as prune_history
 from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, since_start, spec

@@ -14,13 +14,14 @@ import pytest
 from rota import App, ArgumentsError, DefinitionError, Fixed, KeyConflict, NotUnique, QueueFull, Status, Unique
 from rota.domain import rank
 from rota.ops import enqueue, submission
+from rota.sdk.app import registry_of
 from rota.store import reader
 from rota.store.reader import Filter
 from rota.testing import harness
 
 
 def count(app: App) -> int:
-    return len(app.connection.store().read(reader.executions, "default", Filter(limit=1_000_000)))
+    return len(registry_of(app).connection.store().read(reader.executions, "default", Filter(limit=1_000_000)))
 
 
 def test_an_accepted_execution_is_stored_with_its_arguments(app: App) -> None:
@@ -76,7 +77,7 @@ def test_a_bulk_past_the_limit_is_refused_before_any_work(
         send.enqueue_many(itertools.count())  # It has no end.
     header, items = send._header, send._items(range(1000))
     with pytest.raises(ArgumentsError, match="at most 1,000 executions"):
-        app.connection.store().transact(enqueue.enqueue, header, items + items[:1])
+        registry_of(app).connection.store().transact(enqueue.enqueue, header, items + items[:1])
     assert count(app) == 0
     assert len(send.enqueue_many(range(1000))) == 1000
 
@@ -255,9 +256,9 @@ def test_start_deadlines_come_from_the_job_or_the_call(app: App) -> None:
     def send() -> None: ...
 
     with harness(app) as rota:
-        by = datetime.fromtimestamp(rota.clock.now() / 1e6 + 60, UTC)
+        by = rota.now + timedelta(minutes=1)
         ten, one = send.enqueue(), send.options(start_by=by).enqueue()
-        rota.clock.advance(120)
+        rota.skip("2m")
         rota.run_until_idle()
         assert (ten.status(), one.status()) == (Status.SUCCESS, Status.SKIPPED)
 

@@ -27,6 +27,7 @@ from rota import (
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.served import Served
 from rota.ops import claim, finish, fleet
+from rota.sdk.app import registry_of
 from rota.store.postgres.bus import PostgresBus
 from rota.testing import harness
 from tests.support.waiting import eventually
@@ -51,17 +52,17 @@ def work(app: App, outcome: Outcome) -> None:
         jobs=[*app.jobs],
         concurrency=1,
     )
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     worker = store.transact(fleet.join, newcomer, 60.0)
     (attempt,) = store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 1).claims
     assert store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome)]) == []
 
 
 def is_waited_for(app: App) -> Callable[[], bool]:
-    bus = app.connection.store().bus
+    bus = registry_of(app).connection.store().bus
     if isinstance(bus, PostgresBus):
         return lambda: bool(bus._listeners)
-    folder = Path(app.settings.url.removeprefix("sqlite:///") + "-hints")
+    folder = Path(registry_of(app).settings.url.removeprefix("sqlite:///") + "-hints")
     return lambda: folder.is_dir() and any(folder.iterdir())
 
 
@@ -138,7 +139,7 @@ def test_a_cancel_and_a_skip_are_raised_as_such(app: App) -> None:
     with harness(app) as rota:
         x, y = send.enqueue(), send.options(start_within="1s").enqueue()
         assert x.cancel() is Status.CANCELLED
-        rota.clock.advance(5)
+        rota.skip(5)
         rota.run_until_idle()
         with pytest.raises(ExecutionCancelled, match="cancelled"):
             x.result()
@@ -303,7 +304,7 @@ def test_a_handle_of_another_namespace_finds_nothing(app: App) -> None:
     x = send.enqueue()
     work(app, Succeeded('"secret"'))
     assert x.result() == "secret"
-    other = App("shop", url=app.settings.url, namespace="tenant")
+    other = App("shop", url=registry_of(app).settings.url, namespace="tenant")
     try:
         foreign = other.handle(x.id)
         for call in (foreign.status, foreign.info, foreign.cancel, foreign.result, foreign.attempts):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rota import App, StoreError
 from rota.clock import SystemClock
+from rota.sdk.app import registry_of
 from rota.store import migrate, reader
 from rota.store.hints import Ended, Ready
 from rota.store.reader import Filter
@@ -49,7 +50,7 @@ def write(path: str, count: str) -> None:
 def write_for_ever(path: str) -> None:
     """Several threads that enqueue until the process is killed, so that commits carry several each."""
     app = shop(path)
-    app.connection.store()
+    registry_of(app).connection.store()
 
     def enqueue() -> None:
         for number in itertools.count():
@@ -63,7 +64,7 @@ def write_for_ever(path: str) -> None:
 def read(path: str) -> None:
     """Looks at everything again and again until its input ends; says how often, and how much it saw last."""
     app = shop(path)
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     looks = seen = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
         rows = store.read(reader.executions, "default", Filter(limit=1_000_000))

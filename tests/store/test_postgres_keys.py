@@ -16,6 +16,7 @@ from rota.domain.errors import DefinitionError, StoreUnavailable
 from rota.domain.unique import Unique
 from rota.ops import enqueue, keys
 from rota.ops.submission import Header, Item
+from rota.sdk.app import registry_of
 from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
@@ -34,7 +35,7 @@ def shop(url: str) -> App:
     @app.job
     def send(number: int = 0) -> None: ...
 
-    app.connection.store()
+    registry_of(app).connection.store()
     return app
 
 
@@ -74,8 +75,8 @@ def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
         with pytest.raises(StoreUnavailable, match="an open transaction holds a key that this call has, too"):
-            store.transact(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
-        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+            store.transact(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
+        future = store.submit(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         with pytest.raises(StoreUnavailable, match="nothing was accepted"):
             future.result(30)
     store.close()
@@ -87,7 +88,7 @@ def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str
     header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
-        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+        future = store.submit(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         store.close()
         with pytest.raises(StoreUnavailable):
@@ -97,7 +98,9 @@ def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str
 def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
     """A server has room for some thousands."""
     header = Header(namespace="default", app="shop", job="send", queue="default", unique=Unique())
-    items = [Item(app.connection.ids.new(), f'{{"number":{number}}}') for number in range(keys.MOST_LOCKS + 11)]
+    items = [
+        Item(registry_of(app).connection.ids.new(), f'{{"number":{number}}}') for number in range(keys.MOST_LOCKS + 11)
+    ]
     locks = b"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
 
     def counted(tx: Any, few: list[Item]) -> bytes:
@@ -105,7 +108,7 @@ def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
         found: bytes = tx._pgconn.exec_(locks).get_value(0, 0)
         return found
 
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     assert store.transact(counted, items[:10]) == b"11"
     assert store.transact(counted, items[10:]) == b"1"
 
@@ -176,7 +179,7 @@ def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
     with ThreadPoolExecutor(1) as threads, psycopg.connect(url) as open_:
         row = open_.execute("""SELECT rota.enqueue('send', '{"number": 1}', key => 'k')""").fetchone()
         waiting = threads.submit(send.enqueue, 1)
-        store = cast("PostgresStore", app.connection.store())
+        store = cast("PostgresStore", registry_of(app).connection.store())
         eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         assert not waiting.done()
         open_.commit()

@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from rota import Context, DefinitionError, Status
+from rota.sdk.job import registered
 from tests.support import pgbouncer, postgres
 from tests.support.pgbouncer import PgBouncer
-from tests.transaction.shop import Shop
+from tests.transaction.shop import Shop, written
 
 WRITE = "INSERT INTO ledger (entry) VALUES (%s)"
 
@@ -32,7 +33,7 @@ def test_a_block_in_a_block_is_refused_and_nothing_is_done(shop: Shop) -> None:
         outer.execute(WRITE, ["outer"])
         with ctx.transaction() as inner:
             inner.execute(WRITE, ["inner"])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
 def test_a_refused_block_does_not_cost_the_outer_one(shop: Shop) -> None:
@@ -51,7 +52,7 @@ async def test_an_async_block_in_a_block_is_refused_and_nothing_is_done(shop: Sh
             await outer.execute(WRITE, ["outer"])
             async with ctx.transaction() as inner:
                 await inner.execute(WRITE, ["inner"])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
 def test_after_a_block_that_failed_there_may_be_another(shop: Shop) -> None:
@@ -96,7 +97,7 @@ def test_a_rollback_on_purpose_is_a_failure(shop: Shop) -> None:
     with refused, ctx.transaction() as conn:
         conn.execute(WRITE, ["a"])
         raise psycopg.Rollback
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
     with ctx.transaction() as conn:
         conn.execute(WRITE, ["b"])
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, ["b"])
@@ -108,7 +109,7 @@ async def test_an_async_rollback_on_purpose_is_a_failure(shop: Shop) -> None:
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, ["a"])
             raise psycopg.Rollback
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
 def test_a_rollback_of_a_part_is_the_jobs_own(shop: Shop) -> None:
@@ -205,7 +206,7 @@ def test_behind_a_pooler_what_may_be_somebody_elses_is_left_alone(shop: Shop) ->
     pgbouncer.require()
     shop.start(shop.send, "a")
     with PgBouncer(postgres.shared(), pool_size=1) as pooler:
-        completions: Any = shop.send.target.completions
+        completions: Any = registered(shop.send).target.completions
         pool = completions.pool()
         pool._address = type(pool._address)(pooler.through(shop.url), pool._address.schema, pool._address.shown)
         with psycopg.connect(pooler.through(shop.url), autocommit=True, prepare_threshold=None) as other:

@@ -15,13 +15,15 @@ from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Error, Failed, Lost
 from rota.domain.status import Reason
+from rota.executors.attempt_state import AttemptState
 from rota.executors.context import ResultRefused
 from rota.ops import finish
 from rota.ops.finish import Finished
+from rota.sdk.job import registered
 from tests.support import postgres
 from tests.support.proxy import Proxy
 from tests.transaction.callers import CALLERS, Caller
-from tests.transaction.shop import CLAIM, Shop, send
+from tests.transaction.shop import CLAIM, Shop, send, written
 
 WRITE = "INSERT INTO ledger (entry, fence) VALUES (%s, %s)"
 NOT_COMMITTED = Failed(Error("NotCommitted", ""))
@@ -76,7 +78,7 @@ async def test_async(shop: Shop) -> None:
         async with other.transaction() as conn:
             await conn.execute(WRITE, (other.id, 1))
             raise ZeroDivisionError
-    assert (status(shop, other), shop.ledger(), other.written) == (Status.RUNNING, [ctx.id], None)
+    assert (status(shop, other), shop.ledger(), written(other)) == (Status.RUNNING, [ctx.id], None)
 
 
 def test_the_workers_report_comes_too_late_and_says_nothing(shop: Shop) -> None:
@@ -94,7 +96,7 @@ def test_an_exception_rolls_back_and_is_an_ordinary_failure(shop: Shop) -> None:
         conn.execute(WRITE, (ctx.id, ctx.fence))
         ctx.complete(conn, "paid")
         raise ZeroDivisionError
-    assert ctx.written is None
+    assert written(ctx) is None
     assert (status(shop, ctx), shop.ledger()) == (Status.RUNNING, [])
     assert shop.report(ctx, Failed(Error("ZeroDivisionError", ""), permanent=True)) == []
     assert status(shop, ctx) is Status.FAILED
@@ -105,7 +107,7 @@ def test_a_stale_attempt_is_refused_and_its_effect_rolled_back(shop: Shop) -> No
     lose(shop, old)
     with pytest.raises(LeaseLost, match=r"attempt 1 of execution .* is no longer the one that counts"):
         pay(old)
-    assert (shop.ledger(), old.written) == ([], None)
+    assert (shop.ledger(), written(old)) == ([], None)
     new = shop.context(shop.claim(shop.worker()))
     with pytest.raises(LeaseLost):
         pay(old)
@@ -150,14 +152,14 @@ def test_a_constraint_that_is_checked_at_the_end(shop: Shop) -> None:
     with pytest.raises(psycopg.errors.UniqueViolation), ctx.transaction() as conn:
         conn.execute("CREATE TEMP TABLE one (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
         conn.execute("INSERT INTO one VALUES (1), (1)")
-    assert (status(shop, ctx), ctx.written) == (Status.RUNNING, None)
+    assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
 def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ResultRefused) as refused:
         pay(ctx, float("nan"))
-    outcome = shop.send.function_executor.raised(refused.value, CLAIM)
+    outcome = registered(shop.send).function_executor.raised(refused.value, CLAIM)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
     assert (shop.ledger(), status(shop, ctx)) == ([], Status.RUNNING)
@@ -211,11 +213,11 @@ def test_a_direct_call_has_a_transaction_and_no_outcome(shop: Shop) -> None:
 def test_on_sqlite_it_is_refused(tmp_path: Any) -> None:
     app = App("shop", url=f"sqlite:///{tmp_path}/rota.db")
     job = app.job(send)
-    ctx = Context(shop_claim(), None, job.target.completions)
+    ctx = Context(AttemptState(shop_claim(), None, registered(job).target.completions))
     with pytest.raises(DefinitionError, match="only PostgreSQL"), ctx.transaction():
         pass
     with pytest.raises(DefinitionError, match="only in a worker, on PostgreSQL"):
-        Context(shop_claim(), None).transaction()
+        Context(AttemptState(shop_claim(), None)).transaction()
     app.close()
 
 
@@ -278,7 +280,7 @@ async def test_async_with_a_framework(shop: Shop) -> None:
 def behind_a_proxy(shop: Shop) -> Any:
     """The job's own connections go through a bad network, Rota's do not."""
     with Proxy(postgres.shared().port) as proxy:
-        completions = shop.send.target.completions
+        completions = registered(shop.send).target.completions
         pool = completions.pool()  # type: ignore[union-attr]
         pool._address = type(pool._address)(proxy.through(shop.url), pool._address.schema, pool._address.shown)
         yield proxy
@@ -292,7 +294,7 @@ def test_a_commit_that_was_lost_before_the_server_saw_it(shop: Shop) -> None:
         with pytest.raises(psycopg.OperationalError):
             pay(ctx)
     assert proxy.counts.dropped_before == 1
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
 def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
@@ -307,7 +309,7 @@ def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
 def test_a_commit_that_nobody_can_be_asked_about(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job hears that it is unknown; the report that follows is decided by the database."""
     ctx = shop.start(shop.send, "a")
-    completions: Any = shop.send.target.completions
+    completions: Any = registered(shop.send).target.completions
     monkeypatch.setattr(completions, "has_landed", unknown)
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("after", count=1)
@@ -326,6 +328,6 @@ def test_a_backend_that_is_ended_in_the_middle(shop: Shop) -> None:
     with pytest.raises(psycopg.OperationalError), ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
         postgres.shared().execute("SELECT pg_terminate_backend(%s)", [conn.info.backend_pid])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
     pay(ctx)
     assert shop.ledger() == [ctx.id]

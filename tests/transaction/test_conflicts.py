@@ -8,11 +8,14 @@ import pytest
 
 from rota import App, Context, Snooze, Status
 from rota.domain.claim import Claim
+from rota.domain.duration import seconds
 from rota.domain.outcome import Failed, Snoozed
+from rota.executors.attempt_state import AttemptState
 from rota.sdk.conflict import FREE_CONFLICTS, LATEST_S
+from rota.sdk.job import registered
 from tests.support import postgres
 from tests.support.databases import fresh_database
-from tests.transaction.shop import CLAIM, Shop, send
+from tests.transaction.shop import CLAIM, Shop, send, written
 
 WRITE = "INSERT INTO ledger (entry) VALUES (%s)"
 TOUCH = "UPDATE rota.running SET started_at = started_at WHERE id = %s"
@@ -60,8 +63,8 @@ def test_a_conflict_when_the_outcome_is_written_costs_no_attempt(shop: Shop) -> 
         conn.execute(WRITE, ["a"])
         shop.query(TOUCH, ctx.id)
     assert isinstance(raised.value, psycopg.errors.SerializationFailure), "a job may still catch it, and try again"
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
-    outcome = shop.send.function_executor.raised(raised.value, CLAIM)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
+    outcome = registered(shop.send).function_executor.raised(raised.value, CLAIM)
     assert isinstance(outcome, Snoozed)
     assert shop.report(ctx, outcome) == []
     assert status(shop, ctx) is Status.SCHEDULED
@@ -74,7 +77,7 @@ def test_a_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> None:
         for statement in LATE:
             conn.execute(statement.encode())
     assert isinstance(raised.value, psycopg.errors.DeadlockDetected)
-    assert (status(shop, ctx), ctx.written) == (Status.RUNNING, None)
+    assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
 async def test_an_async_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> None:
@@ -83,7 +86,7 @@ async def test_an_async_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> N
         async with ctx.transaction() as conn:
             for statement in LATE:
                 await conn.execute(statement.encode())
-    assert (status(shop, ctx), ctx.written) == (Status.RUNNING, None)
+    assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
 def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
@@ -92,11 +95,11 @@ def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
     for starts in (1, FREE_CONFLICTS):
         with pytest.raises(Snooze) as raised:
             lose(shop, ctx, starts)
-        assert 0 < float(raised.value.delay) < LATEST_S * 2
+        assert 0 < seconds(raised.value.delay) < LATEST_S * 2
     with pytest.raises(psycopg.errors.DeadlockDetected) as last:
         lose(shop, ctx, FREE_CONFLICTS + 1)
     assert not isinstance(last.value, Snooze)
-    outcome = shop.send.function_executor.raised(last.value, CLAIM)
+    outcome = registered(shop.send).function_executor.raised(last.value, CLAIM)
     assert isinstance(outcome, Failed)
     assert not outcome.permanent
 
@@ -111,7 +114,8 @@ def lose(shop: Shop, ctx: Context, starts: int) -> None:
 
 def test_a_conflict_in_a_direct_call_is_the_callers(url: str) -> None:
     app = App("direct", url=url)
-    ctx = Context(Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0), None, app.job(send).target.completions)
+    claim = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    ctx = Context(AttemptState(claim, None, registered(app.job(send)).target.completions))
     with pytest.raises(psycopg.errors.DeadlockDetected) as raised, ctx.transaction() as conn:
         for statement in LATE:
             conn.execute(statement.encode())

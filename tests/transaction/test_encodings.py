@@ -13,7 +13,7 @@ from rota import ArgumentsError, StoreMismatch, Unique
 from rota.executors.context import ResultRefused
 from tests.support import postgres
 from tests.transaction.callers import alchemy_connection, cursor, older_psycopg, plain
-from tests.transaction.shop import Shop
+from tests.transaction.shop import Shop, written
 
 
 def test_a_connection_that_says_nothing_of_its_encoding(shop: Shop) -> None:
@@ -52,7 +52,7 @@ def test_a_result_that_the_connection_cannot_say(shop: Shop) -> None:
     with psycopg.connect(f"{shop.url}?client_encoding=latin1") as connection:
         with pytest.raises(ResultRefused, match="'☃' cannot be written"):
             ctx.complete(connection, "☃")
-        assert ctx.written is None
+        assert written(ctx) is None
         ctx.complete(connection, "é")
     assert shop.app.handle(ctx.id).result() == "é"
 

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from rota import App
+from rota.sdk.job import registered
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.support.proving import proof
@@ -50,7 +51,7 @@ class Site:
         self.folder = folder
         self.app = App("payments", url=self.url)
         for name, job in payments.app.jobs.items():
-            self.app.job(name=name, retry=job.target.rules.retry)(job.function)
+            self.app.job(name=name, retry=registered(job).target.rules.retry)(registered(job).function)
         self.query("CREATE TABLE ledger (entry text NOT NULL, fence integer)")
 
     def query(self, text: str) -> list[tuple[object, ...]]:

@@ -19,6 +19,8 @@ from psycopg.types.json import Jsonb
 from rota import ArgumentsError, DefinitionError, KeyConflict, QueueFull, RotaError, Status, UnknownJob
 from rota.domain import payload
 from rota.ids import is_id, made_at
+from rota.sdk.app import registry_of
+from rota.sdk.job import registered
 from rota.store.postgres.store import PostgresStore
 from tests.support import postgres
 from tests.transaction.shop import Shop
@@ -69,7 +71,7 @@ class Sql:
 
 @pytest.fixture
 def sql(shop: Shop) -> Iterator[Sql]:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     sql = Sql(shop.url)
     yield sql
     sql.connection.close()
@@ -133,7 +135,7 @@ def test_the_job_runs_with_what_it_was_given(shop: Shop, sql: Sql) -> None:
     id = sql.enqueue("send", '{"subject": "yo", "to": "a@b.c"}')
     attempt = shop.claim(shop.worker())
     assert attempt.id == id
-    prepared = shop.send.function_executor.prepare(attempt.arguments, shop.context(attempt))
+    prepared = registered(shop.send).function_executor.prepare(attempt.arguments, shop.attempt(attempt))
     assert prepared == ([], {"to": "a@b.c", "subject": "yo"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from rota.sdk.app import registry_of
 from rota.store.hints import Due, Ready
 from tests.support.waiting import eventually
 from tests.transaction.callers import alchemy_connection, alchemy_session, django_atomic, plain
@@ -13,7 +14,7 @@ from tests.transaction.shop import Shop
 
 @pytest.mark.parametrize("kind", [django_atomic, alchemy_session("psycopg"), alchemy_session("psycopg", scoped=True)])
 def test_a_commit_that_can_be_heard_sends_the_hints(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         for _ in range(2):
             shop.send.within(caller.connection).enqueue("a")
@@ -29,7 +30,7 @@ def test_a_commit_that_can_be_heard_sends_the_hints(shop: Shop, kind: type) -> N
 
 @pytest.mark.parametrize("kind", [django_atomic, alchemy_session("psycopg")])
 def test_a_rollback_sends_nothing(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         shop.send.within(caller.connection).enqueue("a")
         caller.rollback()
@@ -39,7 +40,7 @@ def test_a_rollback_sends_nothing(shop: Shop, kind: type) -> None:
 
 
 def test_the_release_of_a_savepoint_is_no_commit(shop: Shop) -> None:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, alchemy_session("psycopg")(shop.url) as caller:
         with caller.connection.begin_nested():
             shop.send.within(caller.connection).enqueue("a")
@@ -50,7 +51,7 @@ def test_the_release_of_a_savepoint_is_no_commit(shop: Shop) -> None:
 
 @pytest.mark.parametrize("kind", [plain, alchemy_connection("psycopg")])
 def test_without_notify_a_silent_commit_is_left_to_polling(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         shop.send.within(caller.connection).enqueue("a")
         caller.commit()

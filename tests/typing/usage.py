@@ -91,7 +91,7 @@ def custom_retry() -> None: ...
 
 
 @app.job(cron=["0 9 * * 1-5", "0 12 * * 6"], tz="Europe/Berlin", catch_up=3, overlap="queue_one", jitter="30s")
-def by_itself(ctx: Context, n: int = 1) -> float:
+def by_itself(ctx: Context, n: int = 1) -> timedelta:
     return n * ctx.late_by
 
 
@@ -234,7 +234,7 @@ def tests() -> None:
 
 
 def sync_code() -> None:
-    assert_type(by_itself.enqueue(2), Handle[float])
+    assert_type(by_itself.enqueue(2), Handle[timedelta])
     assert_type(app.schedule(by_itself, name="often", every="5m", arguments={"n": 2}), ScheduleHandle)
     assert_type(app.schedule("send", at=[datetime.now(UTC)], priority="high", queue="mail"), ScheduleHandle)
     assert_type(app.schedules(), list[ScheduleHandle])
@@ -252,7 +252,7 @@ def sync_code() -> None:
     assert_type(bare.enqueue(5), Handle[list[int]])
     assert_type(fetch.enqueue("u"), Handle[bytes])
     assert_type(bare_async.enqueue(1), Handle[int])
-    assert_type(with_context.enqueue(1), Handle[float])
+    assert_type(with_context.enqueue(1), Handle[timedelta])
     assert_type(with_context(1), float)
     assert_type(bare_with_context.enqueue(1, loud=True), Handle[str])
     assert_type(custom_retry.enqueue(), Handle[None])

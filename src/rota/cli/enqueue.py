@@ -22,9 +22,9 @@ from rota.store import reader
 from rota.views import why as views
 
 if TYPE_CHECKING:  # The commands that do not enqueue start faster without the SDK.
-    from rota.sdk.app import App
     from rota.sdk.client import Client
     from rota.sdk.options import Options
+    from rota.sdk.registry import Registry
 
 A_MOMENT_S = 1.0
 """An execution that waits longer than this for a free slot is reported as waiting."""
@@ -84,7 +84,7 @@ def enqueue(
     definition = _definition(database, app, name, job)
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if app is not None:
-        app.jobs[job].check(text)
+        app.jobs[job].signature.check(text)
     client = app.client if app else _client(database, name)
     header = applied(options, _header(database, name, definition))
     (accepted,) = client.enqueue(header, [Item(client.ids.new(), text, payload.digest(text))])
@@ -108,7 +108,7 @@ def _options(
     return cast("Options", {**others, "unique": rule if is_unique else None})
 
 
-def _load(database: Database, reference: str, app_name: str | None) -> App:
+def _load(database: Database, reference: str, app_name: str | None) -> Registry:
     from rota.cli.apps import agree, load_app
 
     database.export()
@@ -132,7 +132,7 @@ def _app_of(database: Database, job: str) -> str:
     raise UnknownJob(f"no app has a job {job!r}{_near(job, known)}; `rota jobs` lists them, --app MODULE:APP adds one")
 
 
-def _definition(database: Database, app: App | None, name: str, job: str) -> Definition:
+def _definition(database: Database, app: Registry | None, name: str, job: str) -> Definition:
     if app is not None:
         if job not in app.jobs:
             raise UnknownJob(f"app {name!r} has no job {job!r}{_near(job, app.jobs)}; it has {', '.join(app.jobs)}")

@@ -187,9 +187,9 @@ class Signal(Exception):
 
 
 class RetryIn(Signal):
-    """Try again after `delay` (seconds or text such as "5m"); counts as an attempt."""
+    """Try again after `delay` (seconds, text such as "5m", or a timedelta); counts as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be retried in {delay}")
         self.delay = delay
 
@@ -204,7 +204,7 @@ class FailForGood(Signal):
 class Snooze(Signal):
     """Run again after `delay`; does not count as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be woken in {delay}")
         self.delay = delay
 

@@ -32,7 +32,7 @@ class Signature:
         hints, whole = _hints(function), inspect.signature(function)
         self.context_parameter = _context_parameter(whole, hints)
         self._signature = _for_callers(whole, hints, self.context_parameter)
-        self._takes_others = bool(getattr(function, "takes_others", False))
+        self._takes_others = bool(getattr(function, "_takes_others", False))
         """Whether arguments of any other name are accepted; only jobs without a function do so."""
         self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)

@@ -10,14 +10,14 @@ import msgspec
 from rota.domain import schedule_lint, wording
 from rota.domain import trigger as triggers
 from rota.domain.errors import UnknownExecution, UnknownSchedule
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.schedule import CatchUp, Spec
 from rota.domain.status import Status
 from rota.domain.trigger import After, At, Cron, Every
 from rota.store import reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
-from rota.views.shape import Page, Paused, Shape, moment, page, paused, rfc3339, seconds, shaped
+from rota.views.shape import Page, Paused, Shape, page, paused, rfc3339, seconds, shaped
 from rota.views.stored_json import decoded
 
 OVERDUE_S = 10

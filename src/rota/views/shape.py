@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 
 T = TypeVar("T")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Shape(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,14 +83,6 @@ def to_json(value: Any, indent: int | None = None) -> str:
     # msgspec alone would write a timedelta as text, such as "PT30S".
     plain = msgspec.to_builtins(value, builtin_types=(timedelta,))
     return json.dumps(plain, default=timedelta.total_seconds, ensure_ascii=False, indent=indent)
-
-
-def moment(instant: int) -> datetime:
-    """An instant of the store as a datetime; the first or last datetime if it is beyond what a datetime can hold."""
-    try:
-        return _EPOCH + timedelta(microseconds=instant)
-    except OverflowError:
-        return _FIRST if instant < 0 else _LAST
 
 
 def length(seconds: float) -> timedelta:

@@ -12,12 +12,12 @@ import msgspec
 
 from rota.domain import blocker, duration, requirement
 from rota.domain.blocker import Kind
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
 from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import MOST_COUNTED, ClaimFacts
-from rota.views.shape import Shape, moment
+from rota.views.shape import Shape
 
 PLACE = "place"
 _AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}

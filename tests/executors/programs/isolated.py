@@ -58,7 +58,7 @@ def burn(seconds: float) -> int:
 
 @app.job(isolation="process")
 def burn_in_child(seconds: float) -> int:
-    subprocess.run([sys.executable, "-c", f"from {__name__} import burn; burn.target.function({seconds})"], check=True)
+    subprocess.run([sys.executable, "-c", f"from {__name__} import burn; burn({seconds})"], check=True)
     return os.getpid()
 
 
