@@ -53,7 +53,6 @@ from rota.sdk.app import App, registry_of
 from rota.sdk.options import instant
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
-from rota.views.shape import moment
 
 if TYPE_CHECKING:
     import httpx

@@ -83,7 +83,8 @@ def test_the_result_of_a_job_that_the_app_does_not_have_is_plain_json(app: App) 
     def buy(n: int) -> Receipt:
         return Receipt(uuid.UUID(int=n), datetime(2026, 1, 1, tzinfo=UTC))
 
-    others = [App("shop", url=app.settings.url), App("other", url=app.settings.url)]
+    url = registry_of(app).settings.url
+    others = [App("shop", url=url), App("other", url=url)]
 
     @others[1].job(name="buy")
     def of_the_same_name() -> Receipt:

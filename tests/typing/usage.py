@@ -252,7 +252,7 @@ def sync_code() -> None:
     assert_type(bare.enqueue(5), Handle[list[int]])
     assert_type(fetch.enqueue("u"), Handle[bytes])
     assert_type(bare_async.enqueue(1), Handle[int])
-    assert_type(with_context.enqueue(1), Handle[timedelta])
+    assert_type(with_context.enqueue(1), Handle[float])
     assert_type(with_context(1), float)
     assert_type(bare_with_context.enqueue(1, loud=True), Handle[str])
     assert_type(custom_retry.enqueue(), Handle[None])

@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 import msgspec
