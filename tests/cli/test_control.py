@@ -1,4 +1,4 @@
-"""`rota cancel`, `rota retry` and `rota dead`: acting on executions."""
+"""`rota cancel`, `rota run-now`, `rota replay` and `rota dead`: acting on executions."""
 
 from __future__ import annotations
 
@@ -61,16 +61,31 @@ def test_an_unknown_id_stops_the_command_before_anything_is_done(shell: Shell, s
     assert row(shell, waiting)["status"] == "queued"
 
 
-def test_retry_runs_what_ended_again_as_a_new_execution(shell: Shell, seed: Seed) -> None:
+def test_replay_runs_what_ended_again_as_a_new_execution(shell: Shell, seed: Seed) -> None:
     (failed,), (waiting,) = seed.fail(), seed.enqueue()
-    assert "is queued and has not ended" in shell.refused("retry", failed, waiting)
-    new = shell.ok("retry", failed).out
+    assert "is queued and has not ended" in shell.refused("replay", failed, waiting)
+    new = shell.ok("replay", failed).out
     assert row(shell, new)["replayOf"] == failed
     assert row(shell, new)["status"] == "queued"
     assert dead(shell) == []
     shell.ok("cancel", waiting)
-    (made,) = shell.ok("retry", waiting, "--json").rows
+    (made,) = shell.ok("replay", waiting, "--json").rows
     assert made["replayOf"] == waiting
+
+
+def test_run_now_queues_what_is_to_start_later(shell: Shell, seed: Seed) -> None:
+    (later,), (failed,) = seed.enqueue(delay_s=3600), seed.fail()
+    assert shell.ok("run-now", later[-8:]).out == f"{later}  queued\n"
+    assert row(shell, later)["status"] == "queued"
+    answer = shell("run-now", failed, later, "--json")
+    assert answer.code == 1
+    assert [one["status"] for one in answer.rows] == ["failed", "queued"]
+    assert f"{failed} was not started: it is failed" in answer.err
+    shell.ok("jobs", "pause", "send")
+    (later,) = seed.enqueue(delay_s=3600)
+    shell.ok("run-now", later)
+    seed.claim(seed.join())
+    assert "was not started: it is waiting" in shell("run-now", later).err
 
 
 def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
@@ -78,6 +93,8 @@ def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
     (second,) = seed.fail(message="timed out", job="send")
     assert dead(shell) == [second, first]
     assert dead(shell, "--job", "fail") == [first]
+    assert dead(shell, "--app", "shop") == [second, first]
+    assert dead(shell, "--app", "other") == []
     assert dead(shell, "--error", "TIMED") == [second]
     assert dead(shell, "--reason", "error", "--queue", "mail", "--since", "1h", "--limit", "1") == [second]
     assert dead(shell, "--before", second) == [first]

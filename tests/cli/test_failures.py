@@ -104,7 +104,7 @@ def test_settings_are_refused_by_name(shell: Shell) -> None:
 )
 def test_an_app_that_cannot_be_loaded_says_where(shell: Shell, source: str, says: str) -> None:
     (shell.folder / "broken.py").write_text(source)
-    assert says in shell.refused("enqueue", "--app", "broken:app", "send")
+    assert says in shell.refused("enqueue", "--load", "broken:app", "send")
 
 
 def test_a_worker_whose_app_cannot_be_loaded_says_why(shell: Shell) -> None:

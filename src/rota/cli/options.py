@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from rota.ids import LAST_ID
 
 F = TypeVar("F", bound=Callable[..., object])
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+WHOLE = 1000
+"""Characters of a help line: all."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -58,6 +60,20 @@ def between(start: int | None, end: int | None, now: int) -> tuple[int, int]:
     return low, high
 
 
+class Group(click.Group):
+    """A group of commands whose help lines are not cut off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_section("Commands", self.list_commands(ctx), ctx, formatter)
+
+    def format_section(
+        self, title: str, names: Iterable[str], ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section(title):
+            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in found if command])
+
+
 def list_group(function: Callable[..., object]) -> click.Group:
     """A group of commands that lists when it is called without one of them."""
 
@@ -66,7 +82,7 @@ def list_group(function: Callable[..., object]) -> click.Group:
         if click.get_current_context().invoked_subcommand is None:
             function(*args, **options)
 
-    return click.group(invoke_without_command=True)(alone)
+    return click.group(cls=Group, invoke_without_command=True)(alone)
 
 
 def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -79,12 +95,15 @@ def limit_option(default: int, most: int) -> Callable[[F], F]:
     return click.option("--limit", type=bounds, default=default, show_default=True, help="How many rows at most.")
 
 
+ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object per row.")
 object_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+load_option = click.option("--load", metavar="MODULE:APP", help="Load this code, or a file of jobs such as jobs.toml.")
 app_option = click.option("--app", metavar="NAME", help="Only those of this app.")
 owner_option = click.option("--app", metavar="NAME", help="The app, if several apps use this name.")
 note_option = click.option("--note", default="", metavar="TEXT", help="The reason; shown with the pause.")
 filter_options = all_of(
+    click.option("--app", metavar="NAME", help="Only executions of this app."),
     click.option("--job", metavar="NAME", help="Only executions of this job."),
     click.option("--queue", metavar="NAME", help="Only executions of this queue."),
     click.option("--error", metavar="TEXT", help="Only failed executions whose error contains this text."),
