@@ -57,7 +57,7 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
         (["send", "to=a", "to=b"], "the argument 'to' is given twice"),
         (["send", "to=a", "--args", "{}"], "not both"),
         (["send", "--args", "{to: 1}"], "--args is not valid JSON"),
-        (["send", "--json", "[1]"], "--json takes an object"),
+        (["send", "--args", "[1]"], "--args takes an object"),
         (["sned", "to=a"], "no app has a job 'sned' (did you mean 'send'?)"),
         (["send", "to=a", "--app", "other"], "app 'other' has no job 'send'"),
     ],
@@ -117,7 +117,10 @@ def test_unique_executions(shell: Shell, seed: Seed) -> None:
     assert shell.ok("enqueue", "send", "to=a", "--unique").out == first
     refused = shell.refused("enqueue", "send", "to=a", "--unique", "--on-conflict", "reject", code=1)
     assert first.strip() in refused
-    assert shell.ok("enqueue", "send", "to=a", "--unique", "--json").rows == {"executionId": first.strip(), "isNew": False}
+    assert shell.ok("enqueue", "send", "to=a", "--unique", "--json").rows == {
+        "executionId": first.strip(),
+        "isNew": False,
+    }
     replaced = shell.ok("enqueue", "send", "to=a", "--on-conflict", "replace").out
     assert row(shell, first)["reason"] == "replaced"
     assert replaced != first
@@ -156,7 +159,7 @@ def test_who_waits_is_told_that_it_waits_for_its_turn_only_after_a_moment(shell:
     ("words", "says"),
     [
         (["--timeout", "5s"], "--timeout is how long --wait waits: add --wait"),
-        (["--app", ""], "an app is named as MODULE:APP"),
+        (["--load", ""], "an app is named as MODULE:APP"),
         (["--app", ""], "app '' has no job 'send'"),
     ],
 )

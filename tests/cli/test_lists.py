@@ -76,7 +76,7 @@ def test_empty_lists_are_empty_arrays(shell: Shell) -> None:
 def test_tables_outside_a_terminal_are_plain_and_complete(shell: Shell, seed: Seed) -> None:
     made = seed.enqueue(count=2)
     lines = shell("executions", env={"COLUMNS": "20"}).out.splitlines()
-    assert lines[0].split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "TOOK", "REASON"]
+    assert lines[0].split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "DUE", "TOOK", "REASON"]
     assert [line.split()[:3] for line in lines[1:]] == [[id, "queued", "shop.send"] for id in reversed(made)]
     assert not any("\x1b" in line or line != line.rstrip() for line in lines)
 

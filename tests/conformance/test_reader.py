@@ -151,7 +151,14 @@ def test_the_executions_of_another_namespace_are_as_if_they_were_not_there(world
     (failed,) = world.fail()
     queued = world.enqueue()
     for id in (failed, queued):
-        queries = (reader.status, reader.execution, reader.ending, reader.claim_facts, lookup.execution_id, reader.attempts)
+        queries = (
+            reader.status,
+            reader.execution,
+            reader.ending,
+            reader.claim_facts,
+            lookup.execution_id,
+            reader.attempts,
+        )
         for query in queries:
             with pytest.raises(UnknownExecution):
                 world.store.read(query, "tenant", id)

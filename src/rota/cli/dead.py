@@ -21,7 +21,6 @@ from rota.views import dead_letter as views
 from rota.views.execution import Replayed
 
 PAGE = 500
-SHORT_ERROR = 120
 
 
 @list_group
@@ -63,7 +62,8 @@ def dead_list(database: Database, reason: str | None, as_json: bool, **wanted: A
     """List dead letters, newest first."""
     found = database.read(views.dead_letters, database.namespace, Filter(**wanted), reason)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more)
+    spare = ("queue", "reason")
+    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more, spare=spare)
 
 
 @dead.command("show")
@@ -132,7 +132,7 @@ _COLUMNS: output.Columns[views.DeadLetter] = {
     "queue": lambda one: one.queue,
     "reason": lambda one: one.reason,
     "failed": lambda one: one.completed_at,
-    "error": lambda one: text.clipped((one.error_message or "").strip().split("\n")[0], SHORT_ERROR),
+    "error": lambda one: text.first_line(one.error_message or ""),
 }
 
 

@@ -28,8 +28,8 @@ def deploys(database: Database, app: str | None, as_json: bool) -> None:
     rota deploys use shop 3
     """
     found = [one for one in database.read(views.deploys, database.namespace) if app in (None, one.app)]
-    empty = "no worker has declared anything yet: start one with `rota worker`"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
+    empty = "no worker has declared anything yet: start one with `rota worker MODULE:APP`"
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=("digest", "first seen", "schedules", "jobs"))
 
 
 @deploys.command()

@@ -41,7 +41,7 @@ def executions(database: Database, as_json: bool, **wanted: Any) -> None:
     """
     found = database.read(views.executions, database.namespace, views.check(Filter(**wanted)))
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no executions match", more=more)
+    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no executions match", more=more, spare=_SPARE)
 
 
 _COLUMNS: output.Columns[views.Execution] = {
@@ -51,9 +51,11 @@ _COLUMNS: output.Columns[views.Execution] = {
     "queue": lambda one: one.queue,
     "attempts": lambda one: one.attempt_count,
     "created": lambda one: one.created_at,
+    "due": lambda one: one.run_at if one.status in (Status.SCHEDULED, Status.RETRYING) else None,
     "took": lambda one: text.length(one.started_at, one.completed_at or text.now()),
-    "reason": lambda one: "" if one.reason in (None, "completed") else one.reason,
+    "reason": lambda one: ": ".join(filter(None, [_reason(one), text.first_line(one.error_message or "")])),
 }
+_SPARE = ("queue", "attempts", "took")
 
 
 @click.command()
@@ -112,6 +114,10 @@ def replay(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
         output.print_json_rows(views.Replayed(execution_id=new, replay_of=old) for new, old in made)
     else:
         print("\n".join(new for new, _ in made))
+
+
+def _reason(one: views.Execution) -> str | None:
+    return None if one.status is Status.SUCCESS else one.reason
 
 
 def _change(

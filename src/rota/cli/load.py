@@ -61,9 +61,10 @@ def load(
         [group.app, group.queue + (" (paused)" if group.paused else ""), group.pool, *_cells(group)]
         for group in found.groups
     ]
-    headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "free", "busy"]
-    headings += ["in/s", "ended/s", "run", "suggested"]
-    output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]])
+    headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "suggested", "free", "busy"]
+    headings += ["new/s", "ended/s", "run time"]
+    spare = ("due soon", "new/s", "ended/s", "busy", "free", "run time", "pool")
+    output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]], spare)
 
 
 def _cells(figures: Figures) -> list[output.Cell]:
@@ -73,12 +74,12 @@ def _cells(figures: Figures) -> list[output.Cell]:
         figures.due_soon,
         figures.running,
         figures.slots,
+        figures.suggested_slots,
         figures.free_slots,
         None if figures.busy_share is None else f"{figures.busy_share:.0%}",
         f"{figures.arrivals_per_s:g}",
         f"{figures.ended_per_s:g}",
         _length(figures.run_s),
-        figures.suggested_slots,
     ]
 
 

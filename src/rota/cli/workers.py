@@ -31,7 +31,8 @@ def workers(database: Database, app: str | None, since: int | None, as_json: boo
     """
     found = database.read(views.workers, database.namespace, views.NEVER if since is None else since)
     found = [one for one in found if app in (None, one.app)]
-    output.listing(found, _COLUMNS, as_json=as_json, empty="no worker is at work: start one with `rota worker`")
+    empty = "no worker is at work: start one with `rota worker MODULE:APP`"
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=_SPARE)
 
 
 @workers.command()
@@ -84,3 +85,4 @@ _COLUMNS: output.Columns[views.Worker] = {
     "version": lambda one: one.version,
     "deploy": lambda one: one.deploy,
 }
+_SPARE = ("version", "deploy", "started", "queues", "offers", "processes")
