@@ -302,7 +302,7 @@ def test_what_was_missed_is_listed_with_the_reason(shell: Shell, seed: Seed) -> 
     assert [line.split() for line in answer.out.splitlines()] == [
         ["TICK", "TICKS", "OUTCOME", "STATUS", "ID"],
         ["2026-08-11T00:00:00Z", "2", "until", "2026-08-12T00:00:00Z", "paused"],
-        ["2026-08-10T00:00:00Z", "1", "missed"],
+        ["2026-08-10T00:00:00Z", "missed"],
     ]
     rows = shell.ok("schedules", "ticks", "backup", *QUARTER, "--missed", "--json").rows
     assert [(row["count"], row["outcome"], row["executionId"]) for row in rows] == [

@@ -85,7 +85,7 @@ def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choic
     Prints the ids of the new executions if dead letters were named by id; for --all, only with --json.
 
     \b
-    rota dead replay 0197a3c2
+    rota dead replay 1a2b3c4d
     rota dead replay --all --job send --since 1d
     """
     chosen = _chosen(database, "replay", ids, **choice)

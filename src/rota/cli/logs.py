@@ -50,11 +50,11 @@ def logs(
 ) -> None:
     """Print the output and the log of an execution.
 
-    Any unique prefix of an ID works.
+    An ID may be shortened to its start, or to its last characters.
 
     \b
-    rota logs 0197a3c2 --follow
-    rota logs 0197a3c2 --stream stderr --limit 20
+    rota logs 1a2b3c4d --follow
+    rota logs 1a2b3c4d --stream stderr --limit 20
     """
     full, after = database.read(lookup.execution_id, database.namespace, id), (0, 0)
     if limit is not None:

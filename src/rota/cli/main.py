@@ -62,7 +62,8 @@ Example, with a job `send` in shop.py:
 
 \b
 An ID may be shortened to its start, or to its last characters.
-Every list has --json, which prints JSON. `rota COMMAND --help` explains a command.
+Every list has --json, which prints JSON.
+`rota COMMAND --help` explains a command.
 Settings come from the environment (ROTA_URL and others) or from rota.toml."""
 
 

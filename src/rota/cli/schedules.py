@@ -108,7 +108,7 @@ def ticks(
 
     \b
     rota schedules ticks backup --from 90d
-    rota schedules ticks backup --from 2026-07-01T00:00Z --to 2026-10-01T00:00Z --missed
+    rota schedules ticks backup --from 2026-07-01T00:00Z --missed
     """
     between = options.between(start, end, database.clock.now())
     found, remarks, notes = database.read(_ledger, database.namespace, name, app, between, missed, limit)
@@ -185,7 +185,7 @@ def _late(one: Schedule) -> str | None:
 _SPARE = ("next at", "job", "late", "outcome", "last tick")
 _TICK_COLUMNS: output.Columns[Tick] = {
     "tick": lambda tick: rfc3339(tick.at),
-    "ticks": lambda tick: "1" if tick.count == 1 else f"{tick.count:,} until {rfc3339(tick.until)}",
+    "ticks": lambda tick: "" if tick.count == 1 else f"{tick.count:,} until {rfc3339(tick.until)}",
     "outcome": lambda tick: tick.outcome,
     "status": lambda tick: tick.status or ("" if tick.execution_id is None else "-"),
     "id": lambda tick: tick.execution_id or "",

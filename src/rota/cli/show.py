@@ -28,10 +28,10 @@ SHORT_S = 0.1
 def show(database: Database, id: str, as_json: bool) -> None:
     """Show one execution: attempts, error, result, and why it is not running.
 
-    Any unique prefix of an ID works.
+    An ID may be shortened to its start, or to its last characters.
 
     \b
-    rota show 0197a3c2
+    rota show 1a2b3c4d
     """
     full = database.read(lookup.execution_id, database.namespace, id)
     found = database.read(execution.execution, database.namespace, full)

@@ -243,7 +243,7 @@ def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int
 
 
 def ids_ending(view: View, namespace: str, end: str, most: int) -> list[str]:
-    """The ids with this end, among the newest executions and the newest in each state that is not an end."""
+    """The ids with this end, among the newest executions, dead letters, and those in each state that is not an end."""
     rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST, most=most)
     return [str(row[0]) for row in rows]
 

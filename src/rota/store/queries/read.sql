@@ -29,6 +29,7 @@ ORDER BY id LIMIT :most
 -- name: ids_ending
 -- No index has the ends of ids: the newest ids of each table are read from its index.
 WITH newest AS (SELECT id FROM (SELECT id FROM execution ORDER BY id DESC LIMIT :newest) a
+     UNION ALL SELECT id FROM (SELECT id FROM dead WHERE namespace = :namespace ORDER BY id DESC LIMIT :newest) f
      UNION ALL SELECT id FROM (SELECT id FROM running ORDER BY id DESC LIMIT :newest) b
      UNION ALL SELECT id FROM (SELECT id FROM ready ORDER BY id DESC LIMIT :newest) c
      UNION ALL SELECT id FROM (SELECT id FROM waiting ORDER BY id DESC LIMIT :newest) d
