@@ -55,10 +55,10 @@ SECTIONS = {
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 EXAMPLE = """\b
 Example, with a job `send` in shop.py:
-  rota dev shop:app                   start everything, on rota.db in this folder
-  rota enqueue send to=a@b.c --wait   run the job once and print its result
-  rota executions --status failed     list failures
-  rota show 1a2b3c4d                  show one with its error
+  rota dev shop:app                  start a worker, on rota.db here
+  rota enqueue send to=a@b.c --wait  run the job once and print its result
+  rota executions --status failed    list failures
+  rota show 1a2b3c4d                 show one with its error
 
 \b
 An ID may be shortened to its start, or to its last characters.

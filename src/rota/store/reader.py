@@ -242,9 +242,9 @@ def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int
     return [str(row[0]) for row in rows]
 
 
-def ids_ending(view: View, namespace: str, end: str, most: int) -> list[str]:
+def ids_ending(view: View, namespace: str, end: str) -> list[str]:
     """The ids with this end, among the newest executions, dead letters, and those in each state that is not an end."""
-    rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST, most=most)
+    rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST)
     return [str(row[0]) for row in rows]
 
 

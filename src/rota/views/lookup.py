@@ -25,7 +25,7 @@ def execution_id(view: View, namespace: str, part: str) -> str:
     bounds = ids.range_of(end) if end == part.lower() else None
     found = reader.ids_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
     if LEAST_END <= len(end) < len(ids.LAST_ID) and ids.is_id(ids.FIRST_ID[: -len(end)] + end):
-        found += reader.ids_ending(view, namespace, end, MOST_NAMED + 1)
+        found += reader.ids_ending(view, namespace, end)
     found = sorted(set(found))
     if len(found) == 1:
         return found[0]

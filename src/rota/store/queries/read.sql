@@ -23,19 +23,21 @@ WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
 
 -- name: ids_between
-SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND namespace = :namespace
+-- The cast keeps SQLite from reading all ids of the namespace in the index execution_job.
+SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND CAST(namespace AS text) = :namespace
 ORDER BY id LIMIT :most
 
 -- name: ids_ending
--- No index has the ends of ids: the newest ids of each table are read from its index.
+-- No index has the ends of ids: the newest ids of each table are read from its index. Without an order, because that
+-- would make PostgreSQL read all executions in that order.
 WITH newest AS (SELECT id FROM (SELECT id FROM execution ORDER BY id DESC LIMIT :newest) a
-     UNION ALL SELECT id FROM (SELECT id FROM dead WHERE namespace = :namespace ORDER BY id DESC LIMIT :newest) f
+     UNION ALL SELECT id FROM (SELECT id FROM dead ORDER BY id DESC LIMIT :newest) f
      UNION ALL SELECT id FROM (SELECT id FROM running ORDER BY id DESC LIMIT :newest) b
      UNION ALL SELECT id FROM (SELECT id FROM ready ORDER BY id DESC LIMIT :newest) c
      UNION ALL SELECT id FROM (SELECT id FROM waiting ORDER BY id DESC LIMIT :newest) d
      UNION ALL SELECT id FROM (SELECT id FROM scheduled ORDER BY id DESC LIMIT :newest) e)
-SELECT DISTINCT x.id FROM newest n CROSS JOIN execution x ON x.id = n.id
-WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace ORDER BY x.id LIMIT :most
+SELECT x.id FROM newest n CROSS JOIN execution x ON x.id = n.id
+WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace
 
 -- name: page_all
 SELECT x.id FROM execution x
