@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import output
+from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group
 from rota.ops import deploy as ops
@@ -29,7 +29,8 @@ def deploys(database: Database, app: str | None, as_json: bool) -> None:
     """
     found = [one for one in database.read(views.deploys, database.namespace) if app in (None, one.app)]
     empty = "no worker has declared anything yet: start one with `rota worker MODULE:APP`"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=("digest", "first seen", "schedules", "jobs"))
+    spare = ("digest", "first seen", "schedules", "jobs")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "deploys", empty), spare=spare)
 
 
 @deploys.command()

@@ -38,7 +38,7 @@ def schedules(database: Database, app: str | None, limit: int, as_json: bool) ->
     rota schedules pause backup --note "disk is full"
     """
     found = database.read(views.schedules, database.namespace, app, limit)
-    empty = "there are no schedules: give a job cron= or every=, and start a worker"
+    empty = text.none_of(app, "schedules", "there are no schedules: give a job cron= or every=, and start a worker")
     more = "--app NAME" if found.has_more else ""
     output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
     if overdue := sum(one.is_overdue for one in found.items):

@@ -97,6 +97,11 @@ def count(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
+def none_of(app: str | None, what: str, otherwise: str) -> str:
+    """The words for an empty list: that this app has none, or `otherwise` if no app was named."""
+    return otherwise if app is None else f"app {app} has no {what}: `rota jobs` lists the apps"
+
+
 def signature(parameters: dict[str, dict[str, Any]]) -> str:
     """A job's parameters: required ones first, with their types; an optional one ends in `?`."""
     required_first = sorted(parameters.items(), key=lambda parameter: not parameter[1]["required"])

@@ -32,7 +32,7 @@ def workers(database: Database, app: str | None, since: int | None, as_json: boo
     found = database.read(views.workers, database.namespace, views.NEVER if since is None else since)
     found = [one for one in found if app in (None, one.app)]
     empty = "no worker is at work: start one with `rota worker MODULE:APP`"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=_SPARE)
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "live workers", empty), spare=_SPARE)
 
 
 @workers.command()

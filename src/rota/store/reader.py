@@ -238,6 +238,7 @@ def _position(before: str) -> str:
 
 
 def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int) -> list[str]:
+    """The newest first."""
     rows = view.rows("ids_between", namespace=namespace, lowest=lowest, highest=highest, most=most)
     return [str(row[0]) for row in rows]
 

@@ -26,7 +26,7 @@ def execution_id(view: View, namespace: str, part: str) -> str:
     found = reader.ids_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
     if LEAST_END <= len(end) < len(ids.LAST_ID) and ids.is_id(ids.FIRST_ID[: -len(end)] + end):
         found += reader.ids_ending(view, namespace, end)
-    found = sorted(set(found))
+    found = sorted(set(found), reverse=True)
     if len(found) == 1:
         return found[0]
     if found:

@@ -25,7 +25,7 @@ SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
 -- name: ids_between
 -- The cast keeps SQLite from reading all ids of the namespace in the index execution_job.
 SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND CAST(namespace AS text) = :namespace
-ORDER BY id LIMIT :most
+ORDER BY id DESC LIMIT :most
 
 -- name: ids_ending
 -- No index has the ends of ids: the newest ids of each table are read from its index. Without an order, because that
