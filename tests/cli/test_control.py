@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import pty
 import pwd
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ import pytest
 from rota.cli.database import Database
 from rota.domain.job import Queue
 from rota.ops import define
-from tests.cli.shell import HANG_S, Seed, Shell
+from tests.cli.shell import Seed, Shell
 
 
 def dead(shell: Shell, *words: str) -> list[str]:
@@ -139,34 +136,14 @@ def test_a_full_queue_says_how_far_it_came(shell: Shell, seed: Seed) -> None:
     assert "(500 of 700 were replayed before)" in line
 
 
-def on_a_terminal(shell: Shell, words: list[str], answer: bytes) -> tuple[int, str]:
-    """Runs a command whose stdin and stderr are a terminal, types an answer, and returns code and screen."""
-    ours, theirs = pty.openpty()
-    env = shell.env | {"TERM": "xterm"}
-    command = [sys.executable, "-m", "rota", *words]
-    process = subprocess.Popen(
-        command, cwd=shell.folder, env=env, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL
-    )
-    os.close(theirs)
-    os.write(ours, answer)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:
-        pass  # The other end is closed: the command has ended.
-    os.close(ours)
-    return process.wait(HANG_S), shown.decode()
-
-
 def test_at_a_terminal_it_asks_and_shows_progress(shell: Shell, seed: Seed) -> None:
     seed.fail(3)
-    code, shown = on_a_terminal(shell, ["dead", "discard", "--all"], b"n\n")
+    code, shown = shell.screen("dead", "discard", "--all", typed=b"n\n")
     assert code == 1
     assert "discard 3 dead letters? [y/N]" in shown
     assert "nothing was done" in shown
     assert len(dead(shell)) == 3
-    code, shown = on_a_terminal(shell, ["dead", "discard", "--all"], b"y\n")
+    code, shown = shell.screen("dead", "discard", "--all", typed=b"y\n")
     assert code == 0
     assert "discarding" in shown
     assert dead(shell) == []

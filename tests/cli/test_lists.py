@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
 
 import pytest
 
 from rota.domain.outcome import Error, Failed, Succeeded
-from tests.cli.shell import HANG_S, Answer, Seed, Shell
+from tests.cli.shell import Answer, Seed, Shell
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 HOSTILE = "\x1b[31mred\x1b[0m \u202eright\x07\x9b2J\r\nsecond\tline"
@@ -100,14 +96,8 @@ def test_hostile_text_is_shown_harmlessly(shell: Shell, seed: Seed) -> None:
 def test_a_terminal_gets_a_fitted_table_that_hostile_text_cannot_steer(shell: Shell, seed: Seed) -> None:
     (id,) = seed.enqueue("fail")
     seed.run(Failed(Error("Error", "[bold]markup[/bold] \x1b[2Jclear")))
-    ours, theirs = pty.openpty()
-    env = shell.env | {"TERM": "xterm", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "rota", "dead", "list"]
-    process = subprocess.Popen(command, cwd=shell.folder, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
-    os.close(theirs)
-    assert process.wait(HANG_S) == 0
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
+    code, shown = shell.screen("dead", "list", columns=200)
+    assert code == 0
     assert id in shown
     assert "[bold]markup[/bold]" in shown
     assert "\x1b[2J" not in shown

