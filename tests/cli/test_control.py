@@ -15,7 +15,7 @@ from tests.cli.shell import Seed, Shell
 
 
 def dead(shell: Shell, *words: str) -> list[str]:
-    return [row["executionId"] for row in shell.ok("dead", "list", *words, "--json").rows]
+    return [row["executionId"] for row in shell.ok("dead", *words, "--json").rows]
 
 
 def row(shell: Shell, id: str) -> Any:
@@ -114,6 +114,13 @@ def test_acting_on_all_wants_to_be_sure(shell: Shell, seed: Seed) -> None:
         "dead", "replay", "--all"
     )
     assert len(dead(shell)) == 3
+
+
+def test_a_filter_in_the_wrong_place_is_refused_and_not_ignored(shell: Shell, seed: Seed) -> None:
+    seed.fail(2)
+    line = shell.refused("dead", "--job", "send", "replay", "--all", "--yes")
+    assert "--job is an option of the list: give the options of `rota dead replay` after it" in line
+    assert len(dead(shell)) == 2
 
 
 def test_replaying_and_discarding_many(shell: Shell, seed: Seed) -> None:

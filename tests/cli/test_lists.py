@@ -63,7 +63,7 @@ def test_json_has_iso_times_values_and_stable_keys(shell: Shell, seed: Seed) -> 
 
 def test_empty_lists_are_empty_arrays(shell: Shell) -> None:
     shell.ok("migrate")
-    for words in (["executions"], ["dead", "list"], ["queues"], ["workers"], ["jobs"]):
+    for words in (["executions"], ["dead"], ["queues"], ["workers"], ["jobs"]):
         assert shell.ok(*words, "--json").rows == []
         answer = shell.ok(*words)
         assert (answer.out, answer.err.count("\n")) == ("", 1)
@@ -82,21 +82,21 @@ def test_hostile_text_is_shown_harmlessly(shell: Shell, seed: Seed) -> None:
     seed.run(Failed(Error("Evil\x1b[2J", HOSTILE, f"Traceback\n  {HOSTILE}")))
     seed.store.close()
     shell.ok("queues", "pause", "mail", "--note", HOSTILE.replace("\x00", ""))
-    for words in (["dead", "list"], ["show", id], ["queues"], ["dead", "list", "--json"], ["show", id, "--json"]):
+    for words in (["dead"], ["show", id], ["queues"], ["dead", "--json"], ["show", id, "--json"]):
         out = shell.ok(*words).out
         assert "right" in out
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out), words
-    table = shell.ok("dead", "list").out
+    table = shell.ok("dead").out
     assert table.count("\n") == 2
     assert "\\x1b[31mred" in table
-    (row,) = shell.ok("dead", "list", "--json").rows
+    (row,) = shell.ok("dead", "--json").rows
     assert row["error"]["message"] == HOSTILE
 
 
 def test_a_terminal_gets_a_fitted_table_that_hostile_text_cannot_steer(shell: Shell, seed: Seed) -> None:
     (id,) = seed.enqueue("fail")
     seed.run(Failed(Error("Error", "[bold]markup[/bold] \x1b[2Jclear")))
-    code, shown = shell.screen("dead", "list", columns=200)
+    code, shown = shell.screen("dead", columns=200)
     assert code == 0
     assert id in shown
     assert "[bold]markup[/bold]" in shown

@@ -24,7 +24,7 @@ COMMANDS = [
     ["enqueue", "send", "to=a"],
     ["enqueue", "--app", "shop", "send", "to=a"],
     ["cancel", "0197"],
-    ["dead", "list"],
+    ["dead"],
 ]
 ROLE = "onlooker"
 

@@ -23,20 +23,6 @@ from rota.views.execution import Replayed
 PAGE = 500
 
 
-@list_group
-@with_database
-def dead(database: Database) -> None:
-    """Dead letters: list, show, replay, discard.
-
-    A dead letter is a failed execution that was neither replayed nor discarded. Without a sub-command, lists them.
-
-    \b
-    rota dead list --job send --since 1d
-    rota dead replay --all --error ConnectionError
-    """
-    click.get_current_context().invoke(dead_list)
-
-
 reason_option = click.option(
     "--reason", metavar="CODE", help="Only those that failed for this reason, such as retries_exhausted or timeout."
 )
@@ -52,14 +38,21 @@ choice_options = all_of(
 )
 
 
-@dead.command("list")
+@list_group
 @filter_options
 @reason_option
 @page_options
 @json_option
 @with_database
-def dead_list(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
-    """List dead letters, newest first."""
+def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
+    """List dead letters, newest first; show, replay and discard them.
+
+    A dead letter is a failed execution that was neither replayed nor discarded.
+
+    \b
+    rota dead --job send --since 1d
+    rota dead replay --all --error ConnectionError
+    """
     found = database.read(views.dead_letters, database.namespace, Filter(**wanted), reason)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
     spare = ("queue", "reason")

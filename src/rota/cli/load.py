@@ -6,7 +6,7 @@ import click
 
 from rota.cli import output
 from rota.cli.database import Database, with_database
-from rota.cli.options import length, object_option
+from rota.cli.options import length, number, object_option
 from rota.domain import duration
 from rota.domain.load import Figures
 from rota.views import load as views
@@ -26,7 +26,7 @@ from rota.views import load as views
 )
 @click.option(
     "--slots",
-    type=click.IntRange(1, 10_000_000),
+    type=number(10_000_000),
     metavar="N",
     help="Slots of one worker, for the suggested number of workers (default: as live workers have).",
 )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rota.clock import MACHINE
 from rota.domain import duration, rank
@@ -29,6 +30,17 @@ def length(value: str) -> float:
         return duration.seconds(float(value) if _NUMBER.fullmatch(value) else value)
     except DefinitionError as error:
         raise click.BadParameter(str(error).removeprefix("duration ")) from None
+
+
+def number(most: int) -> Callable[[str | int], int]:
+    """A whole number from 1 to `most`."""
+
+    def convert(value: str | int) -> int:
+        if re.fullmatch(r"[1-9]\d{0,15}", str(value)) and int(value) <= most:
+            return int(value)
+        raise click.BadParameter(f"must be a number from 1 to {most:,}, not {str(value)[:64]!r}.")
+
+    return convert
 
 
 def moment(value: str) -> datetime:
@@ -79,8 +91,16 @@ def list_group(function: Callable[..., object]) -> click.Group:
 
     @functools.wraps(function)
     def alone(*args: Any, **options: Any) -> None:
-        if click.get_current_context().invoked_subcommand is None:
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
             function(*args, **options)
+            return
+        for option in context.command.params:
+            if option.name in options and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+                command = f"{context.command_path} {context.invoked_subcommand}"
+                raise click.UsageError(
+                    f"{option.opts[0]} is an option of the list: give the options of `{command}` after it"
+                )
 
     return click.group(cls=Group, invoke_without_command=True)(alone)
 
@@ -91,8 +111,8 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def limit_option(default: int, most: int) -> Callable[[F], F]:
-    bounds = click.IntRange(1, most)
-    return click.option("--limit", type=bounds, default=default, show_default=True, help="How many rows at most.")
+    words = f"How many rows at most (default: {default:,}, highest: {most:,})."
+    return click.option("--limit", type=number(most), default=default, metavar="N", help=words)
 
 
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")

@@ -24,7 +24,7 @@ _TIMES = {"first": "once, the first time", "second": "once, the second time", "b
 @click.command("next")
 @click.argument("expression")
 @click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The IANA time zone of the expression.")
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=10, show_default=True, help="How many ticks.")
+@click.option("-n", "count", type=options.number(MOST), default=10, metavar="N", help="How many ticks (default: 10).")
 @click.option("--from", "start", type=options.moment, metavar="TIME", help="Only ticks after this time (default: now).")
 @click.option(
     "--dst-gap",

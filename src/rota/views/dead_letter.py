@@ -54,7 +54,7 @@ def named(view: View, namespace: str, parts: tuple[str, ...]) -> list[str]:
     known = reader.are_dead(view, namespace, found)
     for id in found:
         if id not in known:
-            raise UsageError(f"{id} is not a dead letter (any more); `rota dead list` lists them")
+            raise UsageError(f"{id} is not a dead letter (any more); `rota dead` lists them")
     return found
 
 
