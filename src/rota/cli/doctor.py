@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import checks, checks_sqlite, output
+from rota.cli import checks, checks_sqlite, layout, output
 from rota.cli.checks import Check, Finding, Verdict
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
@@ -33,9 +33,9 @@ def doctor(database: Database, as_json: bool) -> None:
     else:
         wide = max(len(one.check) for one in findings) + 2
         for one in findings:
-            output.paragraph({one.verdict.value: 6, one.check: wide}, one.found)
+            layout.paragraph({one.verdict.value: 6, one.check: wide}, one.found)
             if one.advice:
-                output.paragraph({"": 6 + wide}, f"→ {one.advice}")
+                layout.paragraph({"": 6 + wide}, f"→ {one.advice}")
     if any(one.verdict is Verdict.FAIL for one in findings):
         click.get_current_context().exit(UNSUCCESSFUL)
 

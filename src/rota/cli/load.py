@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import output
+from rota.cli import layout, output
 from rota.cli.database import Database, with_database
 from rota.cli.options import length, number, object_option
 from rota.domain import duration
@@ -64,10 +64,10 @@ def load(
     headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "suggested", "free", "busy"]
     headings += ["new/s", "ended/s", "run time"]
     spare = ("due soon", "new/s", "ended/s", "busy", "free", "run time", "pool")
-    output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]], spare)
+    layout.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]], spare)
 
 
-def _cells(figures: Figures) -> list[output.Cell]:
+def _cells(figures: Figures) -> list[layout.Cell]:
     return [
         figures.ready,
         _length(figures.oldest_ready_s),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rota.cli import output, text
+from rota.cli import layout, output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import object_option
 from rota.domain import size
@@ -130,4 +130,4 @@ def _error(error: Any) -> None:
 
 def _field(name: str, value: str | None) -> None:
     if value:
-        output.paragraph({f"{name}:": 12}, value)
+        layout.paragraph({f"{name}:": 12}, value)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from rota.cli import options, output
+from rota.cli import layout, options, output
 from rota.clock import MACHINE
 from rota.domain import ticks, trigger, wording
 from rota.domain.instant import MICROSECONDS
@@ -76,7 +76,7 @@ def upcoming(
         print(output.to_json([_utc(tick.at) for tick in found], indent=2))
     else:
         rows = [[_utc(tick.at), _local(tick.at, tz), "after the gap" if tick.in_gap else ""] for tick in found]
-        output.table(["utc", "local", "note"], rows)
+        layout.table(["utc", "local", "note"], rows)
 
 
 def _warnings(wanted: Cron, after: int, until: int) -> list[str]:
