@@ -11,8 +11,7 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import all_of, filter_options, json_option, list_group, object_option, page_options
-from rota.cli.show import show as show_command
+from rota.cli.options import all_of, filter_options, json_option, list_group, page_options
 from rota.domain.errors import Conflict, UsageError
 from rota.ids import IdSource
 from rota.ops import control
@@ -45,7 +44,7 @@ choice_options = all_of(
 @json_option
 @with_database
 def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
-    """List dead letters, newest first; show, replay and discard them.
+    """List dead letters, newest first; replay and discard them.
 
     A dead letter is a failed execution that was neither replayed nor discarded.
 
@@ -57,16 +56,6 @@ def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
     spare = ("queue", "reason")
     output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more, spare=spare)
-
-
-@dead.command("show")
-@click.argument("id")
-@object_option
-@with_database
-def dead_show(database: Database, id: str, as_json: bool) -> None:
-    """Show one dead letter with its attempts and errors."""
-    (full,) = database.read(views.named, database.namespace, (id,))
-    click.get_current_context().invoke(show_command, id=full, as_json=as_json)
 
 
 @dead.command("replay")
