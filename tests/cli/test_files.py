@@ -107,7 +107,7 @@ def test_a_module_of_the_folder_comes_before_an_installed_one(tmp_path: Path, mo
 def test_a_worker_runs_a_file_of_jobs(shell: Shell, worker: Callable[..., None]) -> None:
     (shell.folder / "jobs.toml").write_text(OPS)
     worker(app="jobs.toml")
-    assert shell.ok("enqueue", "--app", "jobs.toml", "greet", "name=you", "--wait").rows == "hello you"
+    assert shell.ok("enqueue", "--load", "jobs.toml", "greet", "name=you", "--wait").rows == "hello you"
     while not shell.ok("executions", "--job", "tick", "--status", "success", "--json").rows:
         pass
     (row,) = shell.ok("executions", "--job", "greet", "--json").rows
@@ -125,7 +125,7 @@ def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worke
     )
     shell.env["PYTHONPATH"] = str(shell.folder)
     worker(app="jobs.toml")
-    assert shell.ok("enqueue", "--app", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
+    assert shell.ok("enqueue", "--load", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
     (row,) = shell.ok("executions", "--json").rows
     assert row["app"] == "jobs", "the name of the file"
     assert "shouting" in shell.ok("logs", row["executionId"]).out

@@ -94,4 +94,4 @@ def test_errors_of_every_shape_are_shown(shell: Shell, seed: Seed, stored: str) 
         connection.execute("UPDATE finished SET error = ?", (stored,))
     connection.close()
     assert "error:" in shell.ok("show", id).out
-    assert id in shell.ok("dead", "list").out
+    assert id in shell.ok("dead").out

@@ -22,9 +22,9 @@ COMMANDS = [
     ["migrate"],
     ["migrate", "--dry-run"],
     ["enqueue", "send", "to=a"],
-    ["enqueue", "--in", "shop", "send", "to=a"],
+    ["enqueue", "--app", "shop", "send", "to=a"],
     ["cancel", "0197"],
-    ["dead", "list"],
+    ["dead"],
 ]
 ROLE = "onlooker"
 
@@ -148,6 +148,6 @@ def test_a_mistake_of_our_own_is_not_hidden() -> None:
 
 def test_an_app_with_another_url_is_refused_without_its_password(shell: Shell) -> None:
     (shell.folder / "other.py").write_text("from rota import App\napp = App('shop', url='postgresql://u:s3cr@h/d')")
-    line = shell.refused("--url", "postgresql://u:s3cr@other/d", "enqueue", "--app", "other:app", "send")
+    line = shell.refused("--url", "postgresql://u:s3cr@other/d", "enqueue", "--load", "other:app", "send")
     assert "url='postgresql://u:***@h/d' in its code" in line
     assert "s3cr" not in line

@@ -84,7 +84,7 @@ def test_from_the_command_line_and_a_schedule(shell: Shell, worker: Callable[...
     tick = "arguments = { order = 7, by = 'schedule' }\nevery = '1s'\n"
     (shell.folder / "jobs.toml").write_text(f"[jobs.once]\n{common}[jobs.tick]\n{common}{tick}")
     worker(app="jobs.toml")
-    shell.ok("enqueue", "--app", "jobs.toml", "once", "order=8", "note=x", "--wait")
+    shell.ok("enqueue", "--load", "jobs.toml", "once", "order=8", "note=x", "--wait")
     assert ("/8", {"order": 8, "note": "x"}) in hook.got
     eventually(lambda: ("/7", {"order": 7, "by": "schedule"}) in hook.got)
     assert "missing argument 'order'" in shell.refused("enqueue", "once", "note=x")

@@ -22,11 +22,11 @@ def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: 
         f"execution:  {id}",
         "status:     failed (error)",
         "job:        shop.fail",
-        "attempt 1: failed, took ",
-        " on host:1 (error)",
+        "attempt 1:\n  status:   failed (error)\n  worker:   host:1\n",
+        ", took ",
         "ValueError: no such host",
         "      line 1",
-        " ago)",
+        " UTC (",
         " by test",
     ):
         assert part in out, part

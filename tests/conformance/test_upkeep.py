@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from rota.domain.errors import UnknownExecution
 from rota.domain.job import Queue
 from rota.domain.rank import Policy
 from rota.domain.status import Reason, Status
-from rota.ops import fleet, upkeep
+from rota.ops import control, fleet, upkeep
 from rota.ops.upkeep import Chores
 from rota.store.hints import Ended, Ready
-from tests.support.world import FAILED, LEASE_S, THREE_TRIES, RecordingBus, World
+from tests.support.world import FAILED, LEASE_S, NAMESPACE, THREE_TRIES, RecordingBus, World
 
 SECOND = 1_000_000
 
@@ -23,6 +26,10 @@ def rescue(world: World) -> int:
 
 def expire(world: World) -> int:
     return world.store.transact(upkeep.expire)
+
+
+def run_now(world: World, id: str) -> Status:
+    return world.store.transact(control.run_now, NAMESPACE, id, "test")
 
 
 def test_with_nothing_to_do_a_look_says_so(world: World) -> None:
@@ -43,6 +50,35 @@ def test_what_is_due_is_promoted_and_never_early(world: World, bus: RecordingBus
     assert [type(hint) for hint in bus.hints] == [Ready]
     assert world.promote() == 0
     assert look(world).next_due_at is None
+
+
+@pytest.mark.parametrize("is_retrying", [False, True])
+def test_an_execution_may_be_started_before_its_time(world: World, bus: RecordingBus, is_retrying: bool) -> None:
+    if is_retrying:
+        worker, attempt = world.start()
+        world.finish(attempt, FAILED, THREE_TRIES)
+        id = attempt.id
+    else:
+        worker, id = world.join(), world.enqueue(delay_s=3600)
+    bus.hints.clear()
+    first = world.enqueue()
+    assert run_now(world, id) is Status.QUEUED
+    assert world.execution(id).run_at == world.clock.now()
+    assert [type(hint) for hint in bus.hints] == [Ready, Ready]
+    assert run_now(world, id) is Status.QUEUED
+    world.clock.advance(1)
+    assert {one.id: one.attempts for one in world.claim(worker)} == {first: 0, id: int(is_retrying)}
+    assert run_now(world, id) is Status.RUNNING
+    assert world.promote() == 0
+
+
+def test_what_has_ended_does_not_start_again_now(world: World) -> None:
+    (failed,) = world.fail()
+    assert run_now(world, failed) is Status.FAILED
+    with pytest.raises(UnknownExecution):
+        run_now(world, world.ids.new())
+    with pytest.raises(UnknownExecution):
+        world.store.transact(control.run_now, "tenant", world.enqueue(delay_s=10), "test")
 
 
 def test_what_is_promoted_late_is_ranked_by_the_time_at_which_it_was_due(world: World) -> None:

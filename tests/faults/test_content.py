@@ -96,7 +96,7 @@ def test_bad_json_of_every_kind(served: Trial) -> None:
 
 def _enqueue(served: Trial, text: bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "rota", "enqueue", "stepped", "--json", "-"],
+        [sys.executable, "-m", "rota", "enqueue", "stepped", "--args", "-"],
         cwd=served.folder,
         env=served.fleet.environment,
         input=text,

@@ -166,6 +166,12 @@ def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
     assert cost.buffers < 6 * len(ids)
 
 
+def test_the_end_of_an_id_is_searched_for_in_the_newest_rows_only(large: Large) -> None:
+    cost, plan = large.explain("ids_ending", namespace="default", pattern="%00010000ea60", newest=TAKE)
+    assert cost.scanned == TAKE
+    assert max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan)) <= TAKE
+
+
 def test_without_a_mark_a_claim_wades_through_the_dead(large: Large) -> None:
     """So that the tests above are known to measure something."""
     behind, _ = large.claim([1], mark=DEAD * 3)

@@ -91,7 +91,10 @@ def _imported(name: str) -> object:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (name == missing or name.startswith(missing + ".")):
-            raise UsageError(f"there is no module {name!r} in this folder or among the installed packages") from None
+            raise UsageError(
+                f"there is no module {name!r} in this folder or among the installed packages: check its name, "
+                "or start the command in the folder that has it"
+            ) from None
         cause = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
         raise UsageError(f"{name} could not be imported: {cause}{_where(error)}") from error
 
