@@ -389,7 +389,7 @@ SENTENCES = {
         "--queues mail,default",
         f"`{Settings().url}` in the current folder",
     ],
-    "docs/development.md": ["Default signal handlers", "restores the defaults"],
+    "docs/development.md": ["Default signal handlers", "restores the defaults", "A new sentence that states a default"],
 }
 
 
