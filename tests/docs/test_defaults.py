@@ -389,7 +389,12 @@ SENTENCES = {
         "--queues mail,default",
         f"`{Settings().url}` in the current folder",
     ],
-    "docs/development.md": ["Default signal handlers", "restores the defaults", "A new sentence that states a default"],
+    "docs/development.md": [
+        "Default signal handlers",
+        "restores the defaults",
+        "names, options, defaults and limits",
+        "A new sentence that states a default",
+    ],
 }
 
 
