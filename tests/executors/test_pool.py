@@ -1,4 +1,4 @@
-"""The pool of processes, without a worker around it; under a real one it is tests/engine/test_elsewhere.py."""
+"""The pool of processes, without a worker around it; under a real one it is tests/engine/test_isolated_jobs.py."""
 
 from __future__ import annotations
 
