@@ -155,7 +155,7 @@ def _declare_waiting(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -352,7 +352,7 @@ def _declare_isolated(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -473,7 +473,7 @@ def _declare_telling(app: App) -> None:
         def parent(ctx: Context, gate: str) -> str:
             note("started", ctx.id, ctx.fence, os.getpid())
             while not is_open(gate):
-                time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                time.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
             return ctx.enqueue(app.jobs["echo"], "child").id
 
         @app.job(name=f"{prefix}headers", isolation=isolation, retry=None)
@@ -488,7 +488,7 @@ def _declare_telling(app: App) -> None:
     async def says_async(word: str, gate: str) -> None:
         print(word, "one")
         while not is_open(gate):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+            await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         print(word, "two")
 
     @app.job(retry=None)
