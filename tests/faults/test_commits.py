@@ -94,7 +94,7 @@ def test_a_transaction_id_that_a_crashed_server_reuses_is_not_trusted(server: Po
 def test_a_repeated_call_that_finds_its_own_key_returns_its_own_execution(
     server: PostgresServer, tmp_path: Path
 ) -> None:
-    """The first try was committed and holds the unique key; after the crash that cannot be looked up, so it is repeated."""
+    """The first try was committed and holds the unique key; after the crash this is unknown, so it is repeated."""
     url = server.create_database()
     with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
         job = scene.app.jobs["work"].options(unique=Unique(key="one", on_conflict="reject"))

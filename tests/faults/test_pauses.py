@@ -1,4 +1,4 @@
-"""Processes that are stopped and continued, or blocked: a worker that lost its lease is fenced out, a busy one keeps it."""
+"""Processes that are stopped, continued or busy: a worker that lost its lease is fenced out, a busy one keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process dies at an exact point: an accepted execution ends once, and a call that was not accepted leaves nothing."""
+"""A process dies at an exact point: an accepted execution ends once, and a refused call leaves nothing."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def test_supervisor_dies_and_the_program_of_a_thread_could_survive(trial: Trial)
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_rota_dies_half_way_through_a_migration(tmp_path: Path, database: str) -> None:
-    """On a server the migration waits for another session that creates one of its last objects; on a file it dies there."""
+    """On a server the migration waits for a session that creates one of its last objects; on a file it dies there."""
     late = "CREATE VIEW state"
     assert any(late in migration.text for migration in migrate.known("sqlite"))
     if database == "sqlite":

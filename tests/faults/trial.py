@@ -253,7 +253,7 @@ class Ticks(msgspec.Struct, frozen=True):
         return [[Entry(ticket, keyed=False), Entry(ticket, keyed=False, id=id)] for ticket, id in entries]
 
     def named(self, found: evidence.Evidence) -> evidence.Evidence:
-        """Two executions of one tick would have the same name, and one without a tick keeps a name that is in no journal."""
+        """Two executions of one tick would have the same name; one without a tick has a name that is in no journal."""
         names = {id: f"{name} at {at}" for name, at, id in self.fired}
         executions = [
             msgspec.structs.replace(execution, ticket=names.get(execution.id, execution.ticket), schedule=None)

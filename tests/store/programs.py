@@ -61,7 +61,7 @@ def write_for_ever(path: str) -> None:
 
 
 def read(path: str) -> None:
-    """Looks at everything again and again until its input ends; says how often, and how much it saw last."""
+    """Reads everything again and again until its input ends; prints how often, and the last count."""
     app = shop(path)
     store = app.connection.store()
     looks = seen = 0
@@ -104,7 +104,7 @@ def listen(path: str) -> None:
 
 
 def fill(path: str, most_bytes: str) -> None:
-    """Fills the disk, or what the system lets a file have; frees it; and goes on."""
+    """Fills the disk, or the file up to its size limit; frees space; and continues."""
     app = shop(path)
     say("accepted", app.jobs["send"].enqueue(0).id)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), resource.RLIM_INFINITY))
@@ -161,7 +161,7 @@ def fork(path: str) -> None:
 
 
 def fork_and_leave(path: str) -> None:
-    """The parent closes its database while a forked child goes on with its own."""
+    """The parent closes its database while a forked child keeps using its own."""
     app = shop(path)
     send = app.jobs["send"]
     say(send.enqueue(0).id)

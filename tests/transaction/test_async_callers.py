@@ -116,7 +116,7 @@ async def test_after_a_cancellation_nothing_more_is_said(shop: Shop) -> None:
         async with await psycopg.AsyncConnection.connect(shop.url) as other:
             await shop.send.options(key="k").within(other).aenqueue("a")
             waiting = asyncio.create_task(shop.send.options(key="k").within(connection).aenqueue("a"))
-            await until_somebody_waits(shop)
+            await until_a_session_waits(shop)
             waiting.cancel()
             await other.rollback()
             with pytest.raises(asyncio.CancelledError):
@@ -127,7 +127,7 @@ async def test_after_a_cancellation_nothing_more_is_said(shop: Shop) -> None:
     assert (shop.ledger(), shop.count()) == (["paid"], 1)
 
 
-async def until_somebody_waits(shop: Shop) -> None:
+async def until_a_session_waits(shop: Shop) -> None:
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()"
     await asyncio.to_thread(eventually, lambda: shop.query(waiting), what="somebody who waits for the key")
 
