@@ -66,7 +66,7 @@ def test_executions_with_the_same_affinity_value_run_in_the_same_process(site: S
         assert [handle.result(PATIENCE_S) for handle in again] == first
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_breakers_and_affinities_are_refused() -> None:
     app = App("picky", url="sqlite://:memory:")
     app.breaker("bank")
     with pytest.raises(DefinitionError, match="once"):
