@@ -86,7 +86,7 @@ def test_an_execution_shows_its_own_headers_and_rules(world: World) -> None:
     assert shown["jobId"] == world.store.read(job.jobs, NAMESPACE)[-1].job_id
 
 
-def test_retries_and_the_last_error_are_told(world: World) -> None:
+def test_an_execution_shows_its_retries_and_its_last_error(world: World) -> None:
     x = world.enqueue()
     shown = [listed(world, x)]
     for _ in range(2):

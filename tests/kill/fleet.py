@@ -55,7 +55,7 @@ class Program:
         return self._pinned(children_of(self.pid))
 
     def spawners(self) -> list[Process]:
-        """The spawners, which kill the children of a stopped supervisor: a child that is to continue must not be killed."""
+        """The spawners, which would kill the children of a stopped supervisor before these are continued."""
         return self._pinned(spawners_of(self.pid))
 
     def _pinned(self, pids: list[int]) -> list[Process]:

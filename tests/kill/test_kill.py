@@ -1,4 +1,4 @@
-"""Workers are killed and stopped; accepted executions end exactly once. ROTA_KILLS and ROTA_KILL_SEED change the run."""
+"""Workers are killed and stopped; accepted executions end once. ROTA_KILLS and ROTA_KILL_SEED change the run."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_stale_state_changes_nothing_and_is_told_so(world: World) -> None:
     assert told(world, old.id) == (1, None, None, "1")
 
 
-def test_in_a_batch_only_the_stale_ones_are_refused(world: World) -> None:
+def test_only_the_stale_states_of_a_batch_are_refused(world: World) -> None:
     world.enqueue_many(4)
     claims = world.claim(world.join())
     world.finish(claims[1])

@@ -176,7 +176,7 @@ def depth_limits_hold(history: History) -> Iterator[str]:
 
 
 def _is_from_elsewhere(history: History, operation: Operation, other: Operation) -> bool:
-    """A caller counts its own executions: on SQLite all callers share one count here, on PostgreSQL each has its own."""
+    """A caller counts its own executions: on SQLite all callers share one count, on PostgreSQL each has its own."""
     return other.name not in ENQUEUES or (history.database == "postgres" and other.caller != operation.caller)
 
 
