@@ -79,12 +79,12 @@ def test_lines_are_assembled_from_several_writes(kept: Kept, tmp_path: Path) -> 
         print("a", 1, "b", file=tee)
         print(file=tee)
         print("one\ntwo\n\nthree", end="", file=tee)
-        print(" goes on", end="\nrest", file=tee)
+        print(" and more", end="\nrest", file=tee)
         print("", end="", file=tee)
         assert tee.write("of it\r\n") == 7
         long = "x" * capture.MOST_PENDING
         print(long, end="", file=tee)
-        assert kept.texts == ["a 1 b", "", "one", "two", "", "three goes on", "restof it\r"]
+        assert kept.texts == ["a 1 b", "", "one", "two", "", "three and more", "restof it\r"]
         print("y", end="", file=tee)
         assert kept.texts.pop() == f"{long}y"
         print(f"{long}z", end="", file=tee)
@@ -95,7 +95,7 @@ def test_lines_are_assembled_from_several_writes(kept: Kept, tmp_path: Path) -> 
         tee.finish(context)
         tee.finish(context)
         assert kept.texts[7:] == ["no end"]
-    parts = ("a 1 b\n\none\ntwo\n\nthree goes on\nrestof it\r\n", long, "y", long, "z", "no end")
+    parts = ("a 1 b\n\none\ntwo\n\nthree and more\nrestof it\r\n", long, "y", long, "z", "no end")
     assert (tmp_path / "out").read_bytes() == "".join(parts).encode()
 
 

@@ -45,7 +45,7 @@ class Heard:
         self.told += [(stream, text) for text in texts]
 
     def state(self, state: State) -> None:
-        raise AssertionError("nothing is told of the state")
+        raise AssertionError("no state is reported")
 
 
 def job(name: str, **arguments: Any) -> Claim:

@@ -27,7 +27,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 FAMILY = str(PROGRAMS / "family.py")
 SIGNAL_SETS = ("SigBlk", "SigIgn", "SigCgt")
 LIBRARYS_OWN = 0b11 << 31
-"""Signals 32 and 33, which the C library keeps for itself: nobody can set them, so they are as they were."""
+"""Signals 32 and 33, which the C library keeps for itself: no program can set them."""
 PIDS_GROUPS = Path("/sys/fs/cgroup/pids")
 
 

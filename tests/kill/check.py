@@ -65,7 +65,7 @@ def stored(seen: Witnesses) -> Iterator[str]:
         if times > 1:
             yield f"{ticket} is stored {times} times"
         if ticket not in asked:
-            yield f"{ticket} is stored and nobody asked for it"
+            yield f"{ticket} is stored and is in no journal"
 
 
 def at_rest(seen: Witnesses) -> Iterator[str]:

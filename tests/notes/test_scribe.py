@@ -152,9 +152,9 @@ async def test_a_line_that_can_never_be_written_does_not_block_others(world: Wor
     scribe.line(one.id, one.fence, object(), "no such stream")  # type: ignore[arg-type]
     scribe.line(two.id, two.fence, "stdout", "kept")
     assert await written(scribe) == 0
-    scribe.line(one.id, one.fence, "stdout", "goes on")
+    scribe.line(one.id, one.fence, "stdout", "continues")
     assert await written(scribe) == 0
-    assert [line.text for line in lines(world, one.id)] == ["goes on"]
+    assert [line.text for line in lines(world, one.id)] == ["continues"]
     assert [line.text for line in lines(world, two.id)] == ["kept"]
 
 

@@ -24,7 +24,7 @@ from rota.store.reader import Filter
 from rota.store.sqlite.bus import SqliteBus
 from rota.store.sqlite.store import SqliteStore
 
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 
 
 def say(*words: object) -> None:
@@ -131,7 +131,7 @@ def open_without_rights(path: str, beside: str = "") -> None:
     shop(":memory:").jobs["send"].enqueue(0)  # Whatever that imports, we import as ourselves.
     app = shop(path)
     if os.geteuid() == 0:
-        os.setuid(NOBODY)
+        os.setuid(UNPRIVILEGED_UID)
     try:
         app.jobs["send"].enqueue(0)
     except StoreError as error:

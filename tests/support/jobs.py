@@ -493,7 +493,7 @@ def _declare_telling(app: App) -> None:
 
     @app.job(retry=None)
     def keeps(ctx: Context) -> str:
-        """Goes on where it was, after a drain."""
+        """Resumes from its checkpoint after a drain."""
         if ctx.restored is not None:
             return f"from {ctx.restored}"
         note("started", ctx.id, ctx.fence, os.getpid())
