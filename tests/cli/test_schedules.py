@@ -40,7 +40,7 @@ def put(seed: Seed, name: str = "backup", trigger: Trigger = NIGHTLY, app: str =
 
 
 def set_back(seed: Seed, name: str, microseconds: int) -> None:
-    """As if nobody had looked at a schedule for so long."""
+    """As if no worker had checked a schedule for so long."""
     connection = sqlite3.connect(seed.path)
     this = "(SELECT id FROM schedule WHERE name = ?2)"
     moved = f"UPDATE hand SET cursor = cursor - ?1, next_at = cursor - ?1 + 1 WHERE schedule = {this}"
@@ -198,7 +198,7 @@ def test_pausing_and_resuming(shell: Shell, seed: Seed) -> None:
     assert ISO.fullmatch(row["nextAt"])
 
 
-def test_what_a_pause_leaves_out_is_told_before_and_after(shell: Shell, seed: Seed) -> None:
+def test_ticks_that_a_pause_leaves_out_are_listed_before_and_after(shell: Shell, seed: Seed) -> None:
     put(seed, "often", Every(SECOND))
     shell.ok("schedules", "pause", "often")
     eventually(lambda: "which leaves out" in shell.ok("schedules", "ticks", "often").err)
@@ -433,7 +433,7 @@ def test_the_example_does_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(job.function_executor.function, "__defaults__", (0.0,))
     tuesday_noon = instant("2026-12-22T12:00Z")
     with harness(examples.schedules.app, start=tuesday_noon) as running:
-        running.clock.advance(3 * 86_400)  # Nobody was there meanwhile, and Thursday is left out.
+        running.clock.advance(3 * 86_400)  # No worker ran meanwhile, and Thursday is left out.
         running.run_until_idle()
         ledgers = {one.name: one.ticks() for one in examples.schedules.app.schedules()}
     assert set(ledgers) == set(examples.schedules.app.jobs)
