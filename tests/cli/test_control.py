@@ -24,7 +24,7 @@ def row(shell: Shell, id: str) -> Any:
 
 def test_the_audit_names_the_user_by_the_uid(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "SUDO_USER"):
-        monkeypatch.setenv(name, "somebody-else")
+        monkeypatch.setenv(name, "another-user")
     assert Database().actor == f"cli:{pwd.getpwuid(os.geteuid()).pw_name}"
     nameless = next(uid for uid in range(50_000, 60_000) if not is_known(uid))
     monkeypatch.setattr(os, "geteuid", lambda: nameless)

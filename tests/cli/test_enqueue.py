@@ -145,7 +145,7 @@ def test_waiting_prints_the_result_or_fails(shell: Shell, worker: Callable[..., 
     assert "is scheduled after 0.05 s; it continues" in late.err
 
 
-def test_who_waits_is_told_that_it_waits_for_its_turn_only_after_a_moment(shell: Shell, seed: Seed) -> None:
+def test_wait_says_that_the_execution_is_queued_only_after_a_moment(shell: Shell, seed: Seed) -> None:
     seed.join()
     at_once = shell("enqueue", "send", "to=a", "--wait", "--timeout", "50ms").err.splitlines()
     assert len(at_once[0]) == 36

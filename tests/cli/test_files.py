@@ -1,4 +1,4 @@
-"""Jobs without Python: an app that is a file, and an executor that somebody else has installed."""
+"""Jobs without Python: an app that is a file, and a third-party executor."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_worker_runs_a_file_of_jobs(shell: Shell, worker: Callable[..., None])
     assert (row["app"], row["queue"]) == ("ops", "slow")
 
 
-def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worker: Callable[..., None]) -> None:
+def test_a_third_party_executor_is_found_by_its_entry_point(shell: Shell, worker: Callable[..., None]) -> None:
     (shell.folder / "addon.py").write_text(ADDON)
     about = shell.folder / "addon-1.0.dist-info"
     about.mkdir()

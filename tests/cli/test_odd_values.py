@@ -1,4 +1,4 @@
-"""Whoever writes to the database may have stored anything: commands show it as well as they can, and the rest too."""
+"""The database may contain any values: commands show odd ones as well as they can, and all others."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def put(seed: Seed, name: str = "backup", trigger: Trigger = NIGHTLY, app: str =
 
 
 def set_back(seed: Seed, name: str, microseconds: int) -> None:
-    """As if nobody had looked at a schedule for so long."""
+    """As if no worker had checked a schedule for so long."""
     connection = sqlite3.connect(seed.path)
     this = "(SELECT id FROM schedule WHERE name = ?2)"
     moved = f"UPDATE hand SET cursor = cursor - ?1, next_at = cursor - ?1 + 1 WHERE schedule = {this}"
@@ -181,7 +181,7 @@ def test_pausing_and_resuming(shell: Shell, seed: Seed) -> None:
     assert ISO.fullmatch(row["nextAt"])
 
 
-def test_what_a_pause_leaves_out_is_told_before_and_after(shell: Shell, seed: Seed) -> None:
+def test_ticks_that_a_pause_leaves_out_are_listed_before_and_after(shell: Shell, seed: Seed) -> None:
     put(seed, "often", Every(SECOND))
     shell.ok("schedules", "pause", "often")
     eventually(lambda: "which leaves out" in shell.ok("schedules", "ticks", "often").err)

@@ -86,7 +86,7 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
 
 @pytest.fixture
 def started(shell: Shell) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a command that runs until it is told to stop; after a failure it is killed."""
+    """Starts a command that runs until it is stopped; after a failure it is killed."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: str, until: str) -> subprocess.Popen[str]:
@@ -120,7 +120,7 @@ def test_a_process_of_dev_that_is_replaced_does_not_undo_a_newer_deploy(
     dev.communicate(timeout=HANG_S)
 
 
-def test_a_worker_that_is_told_to_stop_again_and_again_ends_in_order(
+def test_a_worker_that_gets_many_stop_signals_ends_in_order(
     started: Callable[..., subprocess.Popen[str]],
 ) -> None:
     worker = started("worker", "shop:app", until="has loaded app")

@@ -139,14 +139,14 @@ def test_an_id_that_is_not_clear_is_answered_with_the_ids_that_it_could_be(world
         world.store.read(lookup.execution_id, NAMESPACE, start)
 
 
-def test_an_unknown_execution_is_said_to_be_unknown(world: World) -> None:
+def test_an_unknown_execution_is_a_clear_error(world: World) -> None:
     id = world.ids.new()
     for query in (reader.status, reader.execution, reader.ending, reader.claim_facts):
         with pytest.raises(UnknownExecution, match=id):
             world.store.read(query, NAMESPACE, id)
 
 
-def test_the_executions_of_another_namespace_are_as_if_they_were_not_there(world: World) -> None:
+def test_executions_of_another_namespace_are_not_visible(world: World) -> None:
     world.register("send", namespace="tenant")
     (failed,) = world.fail()
     queued = world.enqueue()
@@ -174,7 +174,7 @@ def queue(world: World, name: str = "default") -> QueueRow:
     return next(row for row in world.store.read(reader.queues, NAMESPACE) if row.name == name)
 
 
-def test_a_queue_says_how_full_it_is(world: World) -> None:
+def test_a_queue_has_its_counts(world: World) -> None:
     world.fail(2)
     world.enqueue_many(3)
     oldest_at = world.clock.now()
@@ -192,7 +192,7 @@ def test_an_empty_queue_has_no_oldest(world: World) -> None:
     assert (row.queued, row.scheduled, row.running, row.oldest_at, row.dead) == (0, 0, 0, None, 0)
 
 
-def test_work_that_nobody_serves_is_found(world: World) -> None:
+def test_queued_executions_without_a_worker_are_found(world: World) -> None:
     world.enqueue_many(3, queue="mail")
     (found,) = world.store.read(reader.stranded, NAMESPACE)
     assert (found.app, found.queue, found.queued) == (APP, "mail", 3)
@@ -204,7 +204,7 @@ def test_work_that_nobody_serves_is_found(world: World) -> None:
     assert world.store.read(reader.stranded, NAMESPACE) == []
 
 
-def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
+def test_an_execution_has_the_facts_that_a_claim_checks(world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
     facts = world.store.read(reader.claim_facts, NAMESPACE, second)
     assert (facts.status, facts.ahead, facts.live_workers) == (Status.QUEUED, 1, 0)
@@ -216,7 +216,7 @@ def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
     assert (behind.ahead, behind.live_workers) == (0, 1)
 
 
-def test_a_snoozed_execution_says_so(world: World) -> None:
+def test_a_snoozed_execution_has_the_reason_snoozed(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, Snoozed(60))
     facts = world.store.read(reader.claim_facts, NAMESPACE, attempt.id)
@@ -235,7 +235,7 @@ def test_reading_sees_one_consistent_state(world: World) -> None:
     assert world.store.read(twice) == (3, 3)
 
 
-def test_what_was_accepted_is_read_by_the_next_look(world: World) -> None:
+def test_an_accepted_execution_is_visible_to_the_next_read(world: World) -> None:
     for _ in range(50):
         assert world.status(world.enqueue()) is Status.QUEUED
 

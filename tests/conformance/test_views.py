@@ -109,7 +109,7 @@ def test_a_shape_is_the_same_after_a_way_through_json(world: World) -> None:
         assert msgspec.json.decode(to_json(shape), type=type(shape), strict=False) == shape
 
 
-def test_retries_and_the_last_error_are_told(world: World) -> None:
+def test_an_execution_shows_its_retries_and_its_last_error(world: World) -> None:
     x = world.enqueue()
     shown = [listed(world, x)]
     for _ in range(2):

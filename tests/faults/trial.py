@@ -1,4 +1,4 @@
-"""One fault, real processes, and three witnesses: what the clients were told, what was done outside, the database.
+"""One fault, real processes, and three records: the answers that clients got, the effects outside, the database.
 
 A trial starts the programs that a user would start, lets a test bring about its fault at an exact point, and ends with
 `check`: everything comes to rest, workers are drained, and the checker of the kill test compares the witnesses.
@@ -92,7 +92,7 @@ class Trial:
         return handles
 
     def asked(self, *, keyed: bool = False) -> str:
-        """A new ticket, in the journal before anybody is asked."""
+        """A new ticket, in the journal before the call."""
         ticket = f"ticket-{len(self._journal)}"
         self._journal.append(Entry(ticket, keyed))
         return ticket
@@ -113,7 +113,7 @@ class Trial:
         )
 
     def schedule(self, **when: Any) -> ScheduleHandle:
-        """A schedule whose ticks are asked for by nobody else."""
+        """A schedule, whose ticks are in no other journal."""
         made = self.app.schedule("stepped", arguments={"ticket": "tick"}, overlap="allow", **when)
         self._schedules.append(made)
         return made
@@ -166,7 +166,7 @@ class Trial:
         return eventually(lambda: self.fences(x, kind), what=f"{kind} of {x.id}")[-1]
 
     def hold(self, *tables: str) -> contextlib.AbstractContextManager[Hold]:
-        """Lets nobody write to these tables; in a file, to any. Whoever tries waits, and can be seen waiting."""
+        """Blocks writes to these tables; in a file, to all. Processes that try wait, and can be seen waiting."""
         return hold(self.url, tables)
 
     # --- What can be seen ---
@@ -253,7 +253,7 @@ class Ticks(msgspec.Struct, frozen=True):
         return [[Entry(ticket, keyed=False), Entry(ticket, keyed=False, id=id)] for ticket, id in entries]
 
     def named(self, found: evidence.Evidence) -> evidence.Evidence:
-        """Two executions of one tick would have one name, and one without a tick keeps a name that nobody asked for."""
+        """Two executions of one tick would have the same name; one without a tick has a name that is in no journal."""
         names = {id: f"{name} at {at}" for name, at, id in self.fired}
         executions = [
             msgspec.structs.replace(execution, ticket=names.get(execution.id, execution.ticket), schedule=None)
@@ -276,7 +276,7 @@ def _second(at: datetime) -> int:
 
 @contextlib.contextmanager
 def receiving(folder: Path, name: str) -> Iterator[None]:
-    """The receiver of the kill test, in this process: nobody kills it, and it need not be started every time."""
+    """The receiver of the kill test, in this process: it is not killed, and need not be started every time."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(Receiver(folder / effects.FILE).serve(name))
 

@@ -27,7 +27,7 @@ def app() -> App:
     return App("shop")
 
 
-def test_a_job_is_told_its_tick_and_how_late_it_is(app: App) -> None:
+def test_the_context_has_the_tick_and_how_late_it_is(app: App) -> None:
     seen: list[tuple[float, float, bool]] = []
 
     @app.job(every="1m", catch_up="last")
@@ -74,8 +74,8 @@ def test_a_fixed_delay_counts_from_the_end(app: App) -> None:
     assert seen == [0, 90, 180, 270]
 
 
-def test_queued_ticks_come_one_after_the_other(app: App) -> None:
-    """The retry of the first comes when the others are due already."""
+def test_queued_ticks_run_one_after_the_other(app: App) -> None:
+    """The retry of the first is due after the others."""
     seen: list[float] = []
 
     @app.job(every="1m", overlap="queue_all", end=NOON.replace(hour=0, minute=3), retry=Fixed(attempts=2, delay=150))
@@ -130,7 +130,7 @@ def test_several_expressions_are_several_schedules(app: App) -> None:
     assert ran == [3600, 9000]
 
 
-def test_a_calendar_is_left_out(app: App, caplog: pytest.LogCaptureFixture) -> None:
+def test_ticks_on_dates_of_a_calendar_do_not_run(app: App, caplog: pytest.LogCaptureFixture) -> None:
     ran: list[float] = []
 
     @app.job(cron="0 0 * * *", calendars=["holidays"])
@@ -190,15 +190,17 @@ def test_a_calendar_is_left_out(app: App, caplog: pytest.LogCaptureFixture) -> N
         ({"every": "1m", "dst_gap": "skip"}, "^dst_gap: means something only with cron="),
     ],
 )
-def test_what_cannot_be_meant_is_refused_when_it_is_declared(app: App, options: dict[str, Any], words: str) -> None:
+def test_invalid_options_of_a_schedule_are_refused_when_it_is_declared(
+    app: App, options: dict[str, Any], words: str
+) -> None:
     def note() -> None: ...
 
     with pytest.raises(DefinitionError, match=words):
         app.job(**options)(note)
-    assert app.job(every="1h")(note) is app.jobs["note"], "what was refused has left nothing behind"
+    assert app.job(every="1h")(note) is app.jobs["note"], "a refused declaration leaves nothing"
 
 
-def test_an_end_may_be_as_late_as_a_calendar_goes(app: App) -> None:
+def test_an_end_may_be_in_the_year_9999(app: App) -> None:
     @app.job(cron="0 0 * * *", end=datetime.max.replace(tzinfo=UTC))
     def note() -> None: ...
 
@@ -241,7 +243,7 @@ def test_two_jobs_do_not_share_a_schedule(app: App) -> None:
         ({"every": "1h", "arguments": [1]}, "^arguments: must be a dict"),
     ],
 )
-def test_what_would_never_fire_again_is_not_made_at_run_time(app: App, options: dict[str, Any], words: str) -> None:
+def test_a_schedule_without_future_ticks_is_refused_at_run_time(app: App, options: dict[str, Any], words: str) -> None:
     @app.job
     def note() -> None: ...
 
@@ -251,7 +253,7 @@ def test_what_would_never_fire_again_is_not_made_at_run_time(app: App, options: 
         assert app.schedules() == []
 
 
-def test_what_is_over_may_stay_in_the_code_or_be_said_again(app: App) -> None:
+def test_a_schedule_without_future_ticks_may_stay_in_the_code(app: App) -> None:
     @app.job(at=NOON - timedelta(days=1))
     def note() -> None: ...
 
@@ -280,7 +282,7 @@ def test_a_calendar_is_a_list_of_dates(app: App, days: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("note", ["x" * 1_000_000, "a\0b", "\ud800"])
-def test_a_note_is_kept_as_far_as_it_can_be(app: App, note: str) -> None:
+def test_a_note_is_cleaned_and_shortened(app: App, note: str) -> None:
     @app.job(every="1h")
     def tidy() -> None: ...
 

@@ -1,4 +1,4 @@
-"""Keys on PostgreSQL while somebody else's transaction is open, and what a call with a great many of them needs."""
+"""Keys on PostgreSQL while another transaction is open, and the locks of a call with many keys."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def count(url: str) -> int:
     return int(found[0])
 
 
-def test_a_key_in_an_open_transaction_stops_only_those_who_have_it(app: App, url: str) -> None:
+def test_a_key_in_an_open_transaction_blocks_only_callers_with_that_key(app: App, url: str) -> None:
     send = app.jobs["send"]
     with ThreadPoolExecutor(16) as threads, psycopg.connect(url) as open_:
         held = send.options(key="held").within(open_).enqueue(1)
@@ -61,13 +61,13 @@ def test_a_key_in_an_open_transaction_stops_only_those_who_have_it(app: App, url
         for number in range(200):
             send.options(key=f"free {number}").enqueue(number)
             send.enqueue(number)
-        assert not any(one.done() for one in waiting), "the key belongs to nobody yet"
+        assert not any(one.done() for one in waiting), "no execution has the key yet"
         open_.commit()
         assert {one.result(30).id for one in waiting} == {held.id}
     assert count(url) == 401
 
 
-def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
+def test_the_error_of_a_key_that_stays_locked_names_the_key(url: str) -> None:
     app = shop(url)
     app.close()
     store = PostgresStore(url, busy_s=0.5)
@@ -83,7 +83,7 @@ def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
     app.close()
 
 
-def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str) -> None:
+def test_a_store_that_closes_answers_callers_that_wait_for_a_key(app: App, url: str) -> None:
     store = PostgresStore(url)
     header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
     with psycopg.connect(url) as open_:
@@ -144,7 +144,7 @@ def test_the_same_key_in_another_schema_is_another_key(url: str, app: App) -> No
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
-def test_unique_is_not_decided_by_what_ran_before(app: App, url: str, level: str) -> None:
+def test_a_unique_conflict_does_not_depend_on_earlier_statements(app: App, url: str, level: str) -> None:
     send = app.jobs["send"]
     with psycopg.connect(url) as caller:
         caller.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
@@ -158,7 +158,7 @@ def test_unique_is_not_decided_by_what_ran_before(app: App, url: str, level: str
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 @pytest.mark.parametrize("says", ["python", "sql"])
-def test_a_key_that_was_taken_behind_a_snapshot_is_a_failure_to_serialize(
+def test_a_key_that_was_taken_after_the_snapshot_is_a_serialization_failure(
     app: App, url: str, level: str, says: str
 ) -> None:
     send = app.jobs["send"].options(key="k")
@@ -198,14 +198,14 @@ def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
         ("a tag must be", "tags => ARRAY[E'a\\u2028b']"),
     ],
 )
-def test_what_nobody_could_show_is_refused_in_sql(app: App, url: str, words: str, options: str) -> None:
+def test_unprintable_text_is_refused_in_sql(app: App, url: str, words: str, options: str) -> None:
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match=words):
         connection.execute(f"SELECT rota.enqueue('send', '{{}}', {options})".encode())
     assert count(url) == 0
 
 
 @pytest.mark.parametrize("number", ["1e5000", "-1e400", '{"deep": [1e309]}'])
-def test_numbers_that_no_language_holds_are_refused_in_sql(app: App, url: str, number: Any) -> None:
+def test_numbers_beyond_double_precision_are_refused_in_sql(app: App, url: str, number: Any) -> None:
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="is too large"):
         connection.execute("SELECT rota.enqueue('send', %s::text::jsonb)", (f'{{"number": {number}}}',))
     assert count(url) == 0

@@ -1,4 +1,4 @@
-"""What a claim reads of a large SQLite database: as much as it takes, whatever waits for other jobs."""
+"""The rows that a claim reads of a large SQLite database: only as many as it takes."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _declare_waiting(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -353,7 +353,7 @@ def _declare_isolated(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -474,7 +474,7 @@ def _declare_telling(app: App) -> None:
         def parent(ctx: Context, gate: str) -> str:
             note("started", ctx.id, ctx.fence, os.getpid())
             while not is_open(gate):
-                time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                time.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
             return ctx.enqueue(app.jobs["echo"], "child").id
 
         @app.job(name=f"{prefix}headers", isolation=isolation, retry=None)
@@ -489,12 +489,12 @@ def _declare_telling(app: App) -> None:
     async def says_async(word: str, gate: str) -> None:
         print(word, "one")
         while not is_open(gate):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+            await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         print(word, "two")
 
     @app.job(retry=None)
     def keeps(ctx: Context) -> str:
-        """Goes on where it was, after a drain."""
+        """Resumes from its checkpoint after a drain."""
         if ctx.restored is not None:
             return f"from {ctx.restored}"
         note("started", ctx.id, ctx.fence, os.getpid())

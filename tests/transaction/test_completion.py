@@ -46,11 +46,11 @@ def status(shop: Shop, ctx: Context) -> Status:
 
 
 def lose(shop: Shop, ctx: Context) -> None:
-    """Somebody decides that the worker is dead: the execution goes back to the queue."""
+    """The worker is declared dead, and the execution returns to the queue."""
     shop.store.transact(finish.finish, [Finished(ctx.id, ctx.fence, Lost(Error("Lost", "")))])
 
 
-def test_effect_and_outcome_are_there_together(shop: Shop) -> None:
+def test_effect_and_outcome_are_committed_together(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
@@ -69,7 +69,7 @@ def test_without_complete_the_result_is_null(shop: Shop) -> None:
     assert shop.app.handle(ctx.id).result() is None
 
 
-async def test_async(shop: Shop) -> None:
+async def test_async_jobs_complete_in_a_transaction(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     await apay(ctx)
     assert (shop.app.handle(ctx.id).result(), shop.ledger()) == ("paid", [ctx.id])
@@ -81,7 +81,7 @@ async def test_async(shop: Shop) -> None:
     assert (status(shop, other), shop.ledger(), written(other)) == (Status.RUNNING, [ctx.id], None)
 
 
-def test_the_workers_report_comes_too_late_and_says_nothing(shop: Shop) -> None:
+def test_the_report_of_the_worker_after_a_completion_is_ignored(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     pay(ctx)
     with shop.hints() as bus:
@@ -117,8 +117,8 @@ def test_a_stale_attempt_is_refused_and_its_effect_rolled_back(shop: Shop) -> No
     assert shop.query("SELECT entry, fence FROM ledger") == [(new.id, 2)]
 
 
-def test_a_rescue_waits_for_the_commit_that_is_on_its_way(shop: Shop) -> None:
-    """Whoever comes first wins: here the job, because it holds the row."""
+def test_a_rescue_waits_for_the_open_transaction_of_the_job(shop: Shop) -> None:
+    """The first transaction to lock the row wins: here the job."""
     ctx = shop.start(shop.send, "a")
     with psycopg.connect(shop.url) as connection:
         connection.execute(WRITE, (ctx.id, 1))
@@ -131,7 +131,7 @@ def test_a_rescue_waits_for_the_commit_that_is_on_its_way(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
 
 
-def test_commit_and_rollback_are_not_the_jobs(shop: Shop) -> None:
+def test_commit_and_rollback_inside_the_block_are_refused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.ProgrammingError), ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
@@ -147,7 +147,7 @@ def test_a_job_completes_once(shop: Shop) -> None:
     assert shop.ledger() == [ctx.id]
 
 
-def test_a_constraint_that_is_checked_at_the_end(shop: Shop) -> None:
+def test_a_deferred_constraint_that_fails_at_the_commit_leaves_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.errors.UniqueViolation), ctx.transaction() as conn:
         conn.execute("CREATE TEMP TABLE one (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
@@ -155,7 +155,7 @@ def test_a_constraint_that_is_checked_at_the_end(shop: Shop) -> None:
     assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
-def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
+def test_a_result_that_cannot_be_stored_is_refused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ResultRefused) as refused:
         pay(ctx, float("nan"))
@@ -165,7 +165,7 @@ def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
     assert (shop.ledger(), status(shop, ctx)) == ([], Status.RUNNING)
 
 
-def test_a_connection_comes_back_as_new(shop: Shop) -> None:
+def test_a_connection_is_reset_before_it_is_reused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         conn.row_factory = dict_row  # type: ignore[assignment]
@@ -177,7 +177,7 @@ def test_a_connection_comes_back_as_new(shop: Shop) -> None:
         assert conn.execute("SHOW search_path").fetchone() == ("public",)
 
 
-def test_a_connection_that_broke_while_it_was_idle(shop: Shop) -> None:
+def test_a_connection_that_broke_while_it_was_idle_is_replaced(shop: Shop) -> None:
     pay(shop.start(shop.send, "a"))
     postgres.shared().terminate_backends(shop.url.rpartition("/")[2])
     ctx = shop.start(shop.send, "b")
@@ -185,7 +185,7 @@ def test_a_connection_that_broke_while_it_was_idle(shop: Shop) -> None:
     assert status(shop, ctx) is Status.SUCCESS
 
 
-def test_what_is_enqueued_in_it_is_part_of_it(shop: Shop) -> None:
+def test_an_enqueue_in_the_block_is_committed_with_it(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with shop.hints() as bus:
         with pytest.raises(ZeroDivisionError), ctx.transaction() as conn:
@@ -210,7 +210,7 @@ def test_a_direct_call_has_a_transaction_and_no_outcome(shop: Shop) -> None:
     assert shop.ledger() == ["order-1"]
 
 
-def test_on_sqlite_it_is_refused(tmp_path: Any) -> None:
+def test_a_transaction_on_sqlite_is_refused(tmp_path: Any) -> None:
     app = App("shop", url=f"sqlite:///{tmp_path}/rota.db")
     job = app.job(send)
     ctx = Context(AttemptState(shop_claim(), None, registered(job).target.completions))
@@ -234,7 +234,7 @@ def caller(request: pytest.FixtureRequest, shop: Shop) -> Any:
         yield caller
 
 
-def test_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
+def test_a_completion_is_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
     ctx = shop.start(shop.send, "a")
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
     assert ctx.complete(caller.connection, 7) == 7
@@ -245,8 +245,8 @@ def test_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert status(shop, ctx) is Status.SUCCESS
 
 
-def test_rolled_back_with_a_framework(shop: Shop, caller: Caller) -> None:
-    """The function returned, but what it did came to nothing: that is a failure, to be tried again."""
+def test_a_completion_that_a_framework_rolled_back_is_a_failure(shop: Shop, caller: Caller) -> None:
+    """The function returned, but its transaction was rolled back: a failure, which is retried."""
     ctx = shop.start(shop.send, "a")
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
     ctx.complete(caller.connection, 7)
@@ -255,7 +255,7 @@ def test_rolled_back_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.RETRYING, [])
 
 
-def test_a_stale_attempt_with_a_framework(shop: Shop, caller: Caller) -> None:
+def test_a_stale_attempt_in_a_framework_is_refused(shop: Shop, caller: Caller) -> None:
     ctx = shop.start(shop.send, "a")
     lose(shop, ctx)
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
@@ -265,7 +265,7 @@ def test_a_stale_attempt_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.QUEUED, [])
 
 
-async def test_async_with_a_framework(shop: Shop) -> None:
+async def test_an_async_completion_is_committed_with_a_framework(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     async with await psycopg.AsyncConnection.connect(shop.url) as connection:
         await connection.execute(WRITE, (ctx.id, 1))
@@ -287,7 +287,7 @@ def behind_a_proxy(shop: Shop) -> Any:
         shop.app.close()
 
 
-def test_a_commit_that_was_lost_before_the_server_saw_it(shop: Shop) -> None:
+def test_a_commit_that_does_not_reach_the_server_raises_and_has_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("before", count=1)
@@ -297,7 +297,7 @@ def test_a_commit_that_was_lost_before_the_server_saw_it(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
-def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
+def test_a_commit_whose_answer_was_lost_is_a_success(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("after", count=1)
@@ -306,8 +306,10 @@ def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
 
 
-def test_a_commit_that_nobody_can_be_asked_about(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job hears that it is unknown; the report that follows is decided by the database."""
+def test_a_commit_with_an_unknown_outcome_is_decided_by_the_database(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job gets `CommitUnknown`; the database decides about the report that follows."""
     ctx = shop.start(shop.send, "a")
     completions: Any = registered(shop.send).target.completions
     monkeypatch.setattr(completions, "has_landed", unknown)
@@ -320,10 +322,10 @@ def test_a_commit_that_nobody_can_be_asked_about(shop: Shop, monkeypatch: pytest
 
 
 def unknown(ctx: Context) -> bool:
-    raise CommitUnknown("nobody can be asked")
+    raise CommitUnknown("the server cannot be asked")
 
 
-def test_a_backend_that_is_ended_in_the_middle(shop: Shop) -> None:
+def test_a_backend_that_is_terminated_during_the_block_leaves_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.OperationalError), ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))

@@ -1,5 +1,5 @@
 # ruff: noqa: PT012 (what is raised at the end of a transaction is raised by the whole block)
-"""A block that only loses against other transactions at its end runs again, and that costs no attempt."""
+"""A block that conflicts with another transaction at its end runs again, and no attempt is counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATE = (
 )
 
 
-def test_a_transaction_is_read_committed_whatever_the_default_is() -> None:
+def test_a_transaction_is_read_committed_for_every_default() -> None:
     url = fresh_database()
     postgres.shared().execute(
         f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_isolation = 'serializable'"
@@ -45,7 +45,7 @@ def test_a_transaction_is_read_committed_whatever_the_default_is() -> None:
     shop.app.close()
 
 
-async def test_an_async_transaction_is_read_committed_whatever_the_default_is() -> None:
+async def test_an_async_transaction_is_read_committed_for_every_default() -> None:
     url = fresh_database()
     postgres.shared().execute(
         f"ALTER DATABASE {url.rpartition('/')[2]} SET default_transaction_isolation = 'serializable'"
@@ -56,7 +56,7 @@ async def test_an_async_transaction_is_read_committed_whatever_the_default_is() 
     shop.app.close()
 
 
-def test_a_conflict_when_the_outcome_is_written_costs_no_attempt(shop: Shop) -> None:
+def test_a_conflict_when_the_outcome_is_written_counts_no_attempt(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(Snooze, match="could not serialize access") as raised, ctx.transaction() as conn:
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -71,7 +71,7 @@ def test_a_conflict_when_the_outcome_is_written_costs_no_attempt(shop: Shop) -> 
     assert shop.query("SELECT attempts FROM rota.scheduled WHERE id = %s", ctx.id) == [(0,)]
 
 
-def test_a_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> None:
+def test_a_conflict_at_the_commit_counts_no_attempt(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(Snooze, match="too late") as raised, ctx.transaction() as conn:
         for statement in LATE:
@@ -80,7 +80,7 @@ def test_a_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> None:
     assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
-async def test_an_async_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> None:
+async def test_an_async_conflict_at_the_commit_counts_no_attempt(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(Snooze, match="too late"):
         async with ctx.transaction() as conn:
@@ -89,7 +89,7 @@ async def test_an_async_conflict_at_the_commit_costs_no_attempt(shop: Shop) -> N
     assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
-def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
+def test_a_conflict_that_repeats_too_often_is_a_failure(shop: Shop) -> None:
     """Each start waits longer, and after some the error is a failure like any other."""
     ctx = shop.start(shop.send, "a")
     for starts in (1, FREE_CONFLICTS):
@@ -112,7 +112,7 @@ def lose(shop: Shop, ctx: Context, starts: int) -> None:
             conn.execute(statement.encode())
 
 
-def test_a_conflict_in_a_direct_call_is_the_callers(url: str) -> None:
+def test_a_conflict_in_a_direct_call_is_raised_to_the_caller(url: str) -> None:
     app = App("direct", url=url)
     claim = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
     ctx = Context(AttemptState(claim, None, registered(app.job(send)).target.completions))

@@ -36,7 +36,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     del connections["default"]
 
 
-def test_the_page_is_one_program(url: str) -> None:
+def test_the_python_of_the_page_runs_as_one_program(url: str) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(PAGE, "python", "sql"):
         if block.info == "python":
@@ -92,7 +92,7 @@ def run_all(app: App) -> int:
     return count
 
 
-def test_the_example_takes_the_money_once() -> None:
+def test_the_example_charges_once() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "examples.transactions"],
         cwd=REPOSITORY,

@@ -112,8 +112,8 @@ def test_every_job_completes_once_in_a_worker(site: Site) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("rounds", [1, proof(ROUNDS)])
-def test_processes_that_die_around_the_commit(site: Site, rounds: int) -> None:
-    """A crash burns no attempt, but after the third the execution is given up: then there must be no line."""
+def test_processes_that_die_around_the_commit_double_no_effect(site: Site, rounds: int) -> None:
+    """A crash counts no attempt, but the third ends the execution as a crash loop: then there must be no line."""
     for name in ("pay", "apay", "pay_elsewhere"):
         site.app.jobs[name].enqueue_many(range(ORDERS // 3))
     deaths = 0
@@ -134,7 +134,7 @@ def test_processes_that_die_around_the_commit(site: Site, rounds: int) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_backends_that_are_ended_and_commits_that_are_lost(site: Site) -> None:
+def test_terminated_backends_and_lost_commits_double_no_effect(site: Site) -> None:
     for name in ("pay", "apay", "pay_elsewhere"):
         site.app.jobs[name].enqueue_many(range(ORDERS // 3))
     server = postgres.shared()

@@ -1,4 +1,4 @@
-"""Isolated jobs and commands under a real worker: what becomes of their processes and their spawner."""
+"""Isolated jobs and commands under a real worker: their processes and their spawner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_process_is_replaced_after_as_many_jobs_as_the_setting_says(file_site:
     assert len(set(pids)) == 3
 
 
-def test_what_a_job_has_left_ends_although_its_worker_goes_on(file_site: Site) -> None:
+def test_orphans_of_a_job_are_killed_while_its_worker_keeps_running(file_site: Site) -> None:
     file_site.worker()
     x = file_site.enqueue("leaves_behind", returns=True)
     left = file_site.wait_started(x, "left")
@@ -49,7 +49,7 @@ def test_jobs_that_die_with_the_spawner_are_not_charged(site: Site, tmp_path: Pa
         assert [attempt.reason for attempt in one.attempts()] == ["suspected", "completed"]
 
 
-def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_nobody_along(site: Site) -> None:
+def test_a_command_that_always_kills_the_spawner_is_a_crash_loop_and_no_other_is_charged(site: Site) -> None:
     site.worker("--concurrency", "4")
     innocent = [site.enqueue("alone_async", "soon") for _ in range(2)]
     for one in innocent:
@@ -63,7 +63,7 @@ def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_n
     for one in innocent:
         assert one.result(PATIENCE_S) == "done"
         assert one.info().crashes == 0
-        assert len(one.attempts()) <= 2, "apart, they have nothing to do with it"
+        assert len(one.attempts()) <= 2, "in processes of their own they are not affected"
 
 
 def test_a_spawner_that_a_command_stops_is_continued(file_site: Site) -> None:

@@ -1,4 +1,4 @@
-"""A process that is let go: it takes nothing more, and what it runs has all the time that it needs."""
+"""A child that retires after a scale-down: it claims no more, and its executions have all the time they need."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: between two looks at a database
+            await asyncio.sleep(0.01)  # sleep: between two reads of a database
 
 
-async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(scene: Scene) -> None:
+async def test_a_retiring_child_claims_no_more_and_finishes_without_a_grace(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
@@ -133,7 +133,7 @@ async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(sce
     assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
 
 
-async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
+async def test_a_retiring_child_can_still_be_drained(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
@@ -143,7 +143,7 @@ async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
     assert {(x.status(), x.info().attempt_count, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
 
 
-async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
+async def test_a_retiring_child_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
     await scene.start(grace_s=600)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
@@ -156,7 +156,7 @@ async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: S
     assert [x.result(0) for x in some] == ["done", "done"]
 
 
-async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
+async def test_the_supervisor_sees_how_many_slots_a_child_uses(scene: Scene) -> None:
     await scene.start(grace_s=0)
     assert (scene.occupancy.is_idle, scene.occupancy.used()) == (True, 0)
     some = await scene.enqueue(1)
@@ -173,7 +173,7 @@ async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "counts"), [(Headcount(2, 2), False), (Headcount(2, 3), True)], ids=str)
-async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_depends_on_it(
+async def test_held_executions_are_counted_only_if_the_number_of_processes_is_a_range(
     scene: Scene, allowed: Headcount, counts: bool
 ) -> None:
     async def never() -> bool:
@@ -187,8 +187,8 @@ async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_dep
     assert isinstance(getattr(saw, "__self__", None), Occupancy) is counts
 
 
-async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
-    """The real process, with the test in the place of its supervisor: no grace, and yet nothing is interrupted."""
+async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site: Site) -> None:
+    """A real process whose supervisor is the test: it has no grace, and yet no execution is interrupted."""
     command = [sys.executable, "-m", "rota.cli.child", "tests.support.jobs:app", "--parent", str(os.getpid())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROTA_URL", file_site.url)
