@@ -179,7 +179,7 @@ def _names(text: str) -> list[str]:
 
 
 def _be_alone() -> None:
-    """Nobody's settings change what is measured, and a terminated run ends its workers."""
+    """Settings of the user do not change what is measured, and a terminated run ends its workers."""
     for name in [name for name in os.environ if name.startswith("ROTA_") and name != "ROTA_TEST_POSTGRES_BIN"]:
         del os.environ[name]
     leave: Callable[..., None] = lambda *_: sys.exit(130)  # noqa: E731

@@ -16,6 +16,7 @@ from benchmarks.postgres import Server
 from benchmarks.probe import Probe
 from benchmarks.processes import Tree, started
 from benchmarks.steady import Stalled, until
+from rota.sdk.app import registry_of
 
 START_S = 30.0
 BULK = 50_000
@@ -37,7 +38,7 @@ class Database(ABC):
         self._probe_path = folder / "probe"
         self.probe: Probe = probe.create(self._probe_path)
         self.jobs: Jobs = build(url)
-        self.jobs.app.connection.store()
+        registry_of(self.jobs.app).connection.store()
 
     def close(self) -> None:
         self.jobs.app.close()

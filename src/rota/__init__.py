@@ -41,20 +41,31 @@ if TYPE_CHECKING:
     from rota.sdk.app import App
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
-    from rota.sdk.schedule import Schedule
+    from rota.sdk.schedule_handle import ScheduleHandle
+    from rota.views.attempt import Attempt, Usage
+    from rota.views.dead_letter import DeadLetter
+    from rota.views.execution import ExecutionDetail
+    from rota.views.progress import Progress
+    from rota.views.schedule import LastTick, Schedule
+    from rota.views.shape import Paused
+    from rota.views.tick import Tick
+    from rota.views.why import Remedy, Why, WhyCheck
 
 __version__ = "0.1.0"
 
 __all__ = [
     "App",
     "ArgumentsError",
+    "Attempt",
     "ClockSkew",
     "CommitUnknown",
     "Conflict",
     "Context",
     "Custom",
+    "DeadLetter",
     "DefinitionError",
     "ExecutionCancelled",
+    "ExecutionDetail",
     "ExecutionError",
     "ExecutionFailed",
     "ExecutionSkipped",
@@ -64,25 +75,34 @@ __all__ = [
     "Handle",
     "Job",
     "KeyConflict",
+    "LastTick",
     "LeaseLost",
     "Linear",
     "NotFinished",
     "NotUnique",
+    "Paused",
+    "Progress",
     "QueueFull",
+    "Remedy",
     "RetryIn",
     "RotaError",
     "Schedule",
+    "ScheduleHandle",
     "Snooze",
     "Status",
     "StoreError",
     "StoreFull",
     "StoreMismatch",
     "StoreUnavailable",
+    "Tick",
     "Unique",
     "UnknownExecution",
     "UnknownJob",
     "UnknownSchedule",
+    "Usage",
     "UsageError",
+    "Why",
+    "WhyCheck",
 ]
 
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
@@ -94,7 +114,15 @@ _HOMES = {
     "rota.sdk.app": ("App",),
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
-    "rota.sdk.schedule": ("Schedule",),
+    "rota.sdk.schedule_handle": ("ScheduleHandle",),
+    "rota.views.attempt": ("Attempt", "Usage"),
+    "rota.views.dead_letter": ("DeadLetter",),
+    "rota.views.execution": ("ExecutionDetail",),
+    "rota.views.progress": ("Progress",),
+    "rota.views.schedule": ("LastTick", "Schedule"),
+    "rota.views.shape": ("Paused",),
+    "rota.views.tick": ("Tick",),
+    "rota.views.why": ("Remedy", "Why", "WhyCheck"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

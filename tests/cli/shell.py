@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -96,6 +97,23 @@ class Shell:
         command = [sys.executable, "-m", "rota", *words]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
+
+    def screen(self, *words: str, columns: int = 80, typed: bytes = b"") -> tuple[int, str]:
+        """Runs a command on a terminal, types an answer, and returns the code and what was shown."""
+        ours, theirs = pty.openpty()
+        env = self.env | {"TERM": "xterm", "COLUMNS": str(columns)}
+        command = [sys.executable, "-m", "rota", *words]
+        process = subprocess.Popen(command, cwd=self.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.write(ours, typed)
+        shown = b""
+        try:
+            while part := os.read(ours, 65536):
+                shown += part
+        except OSError:
+            pass  # The other end is closed: the command has ended.
+        os.close(ours)
+        return process.wait(HANG_S), shown.decode().replace("\r\n", "\n")
 
     @contextmanager
     def workers(self) -> Iterator[Callable[..., None]]:

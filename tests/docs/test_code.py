@@ -107,4 +107,4 @@ def wrong_with(line: str) -> str:
 def test_wrong_commands_are_found() -> None:
     assert wrong_with("rota worker shop:app --queues mail") == ""
     assert wrong_with("rota frobnicate") == "rota has no command frobnicate"
-    assert wrong_with("rota dead list --colour") == "rota dead list has no option --colour"
+    assert wrong_with("rota dead --colour") == "rota dead has no option --colour"

@@ -79,7 +79,7 @@ def test_an_outage_shorter_than_the_lease_costs_nothing(server: PostgresServer, 
         assert worker.complaints() == []
 
 
-def test_connections_that_are_cut_all_the_time_lose_nothing(url: str, tmp_path: Path) -> None:
+def test_connections_that_break_all_the_time_lose_nothing(url: str, tmp_path: Path) -> None:
     server, database = postgres.shared(), url.rpartition("/")[2]
     with Scene(tmp_path, url) as scene:
         worker = scene.worker("--concurrency", "4")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+import typing
+from datetime import timedelta
+from enum import Enum
+from typing import Any
 
 import pytest
 
 import rota
 from rota.domain import errors
+from rota.sdk.dead_letters import DeadLetters
 
 PUBLIC = """
-    App Context Handle Job Schedule Status Unique
+    App Context Handle Job ScheduleHandle Status Unique
+    Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
@@ -66,6 +73,27 @@ def test_every_public_name_can_be_imported_and_says_what_it_is(name: str) -> Non
     assert inspect.isclass(thing)
 
 
+def test_every_type_that_a_user_gets_is_public_and_has_no_raw_times() -> None:
+    returned: list[Any] = [
+        typing.get_type_hints(verb)["return"]
+        for kind in (rota.Handle, rota.ScheduleHandle, DeadLetters)
+        for name, verb in vars(kind).items()
+        if inspect.isfunction(verb) and not name.startswith("_")
+    ]
+    seen: set[Any] = set()
+    while returned:
+        hint = returned.pop()
+        returned += typing.get_args(hint)
+        if inspect.isclass(hint) and hint.__module__.startswith("rota.") and hint not in seen:
+            seen.add(hint)
+            assert getattr(rota, hint.__name__) is hint
+            members = {} if issubclass(hint, Enum) else typing.get_type_hints(hint)
+            returned += members.values()
+            times = [name for name, kind in members.items() if re.search(r"(^|_)(at|by|tick|until)$", name)]
+            assert not [name for name in times if {int, float} & {members[name], *typing.get_args(members[name])}]
+    assert {rota.ExecutionDetail, rota.Schedule, rota.Tick, rota.DeadLetter, rota.WhyCheck, rota.Usage} <= seen
+
+
 def test_a_name_that_is_not_public_is_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = rota.Nothing  # type: ignore[attr-defined]
@@ -91,8 +119,9 @@ def test_every_error_has_a_code_of_its_own() -> None:
     "error",
     [
         errors.ArgumentsError("x"),
-        errors.QueueFull("full", 2.5),
+        errors.QueueFull("full", timedelta(seconds=2.5)),
         errors.NotUnique("taken", "id"),
+        errors.ExecutionFailed("failed", id="x", job="send", reason="error", attempts=3, error_type="ValueError"),
         errors.RetryIn("5m", "later"),
         errors.Snooze(5),
     ],

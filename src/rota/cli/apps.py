@@ -14,16 +14,17 @@ from pathlib import Path
 from rota.domain.errors import UsageError
 from rota.domain.url import masked
 from rota.sdk import file
-from rota.sdk.app import App
+from rota.sdk.app import App, registry_of
+from rota.sdk.registry import Registry
 
 ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 """The folder of Rota's own code."""
 
 
-def load_app(reference: str) -> App:
+def load_app(reference: str) -> Registry:
     """Imports `package.module:attribute` from the current folder or the installed packages, or reads `jobs.toml`."""
     if reference.endswith(file.SUFFIX):
-        return file.read(Path(reference))
+        return registry_of(file.read(Path(reference)))
     module_name, _, attribute = reference.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise UsageError(
@@ -33,7 +34,7 @@ def load_app(reference: str) -> App:
     module = _imported(module_name)
     found = getattr(module, attribute or "app", None)
     if isinstance(found, App):
-        return found
+        return registry_of(found)
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, App))
     hint = f"it has {', '.join(apps)}" if apps else "it has no rota.App at all"
     raise UsageError(f"{module_name} has no app {attribute or 'app'!r}; {hint}")
@@ -61,7 +62,7 @@ def process_arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def load_for_worker(arguments: argparse.Namespace) -> App:
+def load_for_worker(arguments: argparse.Namespace) -> Registry:
     """Loads the app, whose settings come from the environment: the supervisor exports those that the operator gave.
 
     They are not arguments, because a URL may hold a password, and every user of the machine can read the arguments of
@@ -72,7 +73,7 @@ def load_for_worker(arguments: argparse.Namespace) -> App:
     return app
 
 
-def agree(app: App, given: Mapping[str, str]) -> None:
+def agree(app: Registry, given: Mapping[str, str]) -> None:
     """Refuses an app whose own code names another database or namespace than the operator gave."""
     for name, value in given.items():
         own = getattr(app.settings, name)
@@ -90,7 +91,10 @@ def _imported(name: str) -> object:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (name == missing or name.startswith(missing + ".")):
-            raise UsageError(f"there is no module {name!r} in this folder or among the installed packages") from None
+            raise UsageError(
+                f"there is no module {name!r} in this folder or among the installed packages: check its name, "
+                "or start the command in the folder that has it"
+            ) from None
         cause = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
         raise UsageError(f"{name} could not be imported: {cause}{_where(error)}") from error
 

@@ -28,7 +28,8 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     """
     found = database.read(views.jobs, database.namespace, app)
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
+    spare = ("timeout", "attempts", "description", "queue")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "jobs", empty), spare=spare)
 
 
 @jobs.command()
@@ -62,17 +63,12 @@ def resume(database: Database, job: str, app: str | None) -> None:
     output.message(f"job {owner}.{job} {'resumed' if changed else 'was not paused'}")
 
 
-def _state(job: views.Job) -> str:
-    if job.paused is None:
-        return ""
-    return f"paused by {job.paused.by}" + (f": {job.paused.note}" if job.paused.note else "")
-
-
 def _timeout(job: views.Job) -> str | None:
     """A declared duration: `30s`, not the `30.0s` of a measured one."""
     if not job.timeout:
         return None
-    return f"{job.timeout:g}s" if 1 <= job.timeout < 60 else duration.words(job.timeout)
+    timeout_s = job.timeout.total_seconds()
+    return f"{timeout_s:g}s" if 1 <= timeout_s < 60 else duration.words(timeout_s)
 
 
 _COLUMNS: output.Columns[views.Job] = {
@@ -81,6 +77,6 @@ _COLUMNS: output.Columns[views.Job] = {
     "queue": lambda job: job.queue,
     "attempts": lambda job: job.retry.get("attempts", ""),
     "timeout": _timeout,
-    "state": _state,
+    "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
     "description": lambda job: job.description,
 }

@@ -18,7 +18,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: dict[str, Any] | None = None
 
 
-_decode = msgspec.json.Decoder(Overrides).decode
+decode = msgspec.json.Decoder(Overrides).decode
 
 
 def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
@@ -32,7 +32,7 @@ def applied(rules: Rules, stored: str | None) -> Rules:
     """The rules of an execution. Which errors are retried at all remains the job's decision."""
     if stored is None:
         return rules
-    given = _decode(stored)
+    given = decode(stored)
     changes: dict[str, Any] = {}
     if given.timeout_s is not None:
         changes["timeout_s"] = given.timeout_s

@@ -32,10 +32,11 @@ class Signature:
         hints, whole = _hints(function), inspect.signature(function)
         self.context_parameter = _context_parameter(whole, hints)
         self._signature = _for_callers(whole, hints, self.context_parameter)
-        self._takes_others = bool(getattr(function, "takes_others", False))
+        self._takes_others = bool(getattr(function, "_takes_others", False))
         """Whether arguments of any other name are accepted; only jobs without a function do so."""
         self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)
+        self.result_type = _supported(hints.get("return", Any))
         # The decoder does not look into values of these.
         self._reads_all = "msgspec.Raw" not in repr(hints) and not self._takes_others
         parameters = self._signature.parameters.values()
@@ -203,7 +204,7 @@ def _struct(
 
 
 def _supported(kind: Any) -> Any:
-    """The annotation, or Any if JSON cannot carry it: then only the name is checked."""
+    """The annotation, or Any if JSON cannot carry it: then only the name of an argument is checked."""
     try:
         msgspec.json.Decoder(kind)
     except (TypeError, NotImplementedError):

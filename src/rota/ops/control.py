@@ -1,4 +1,4 @@
-"""Cancelling, replaying and discarding executions, by people and programs."""
+"""Cancelling, starting early, replaying and discarding executions, by people and programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from rota.domain.errors import UnknownExecution
 from rota.domain.status import Reason, Status
 from rota.ids import is_id
-from rota.ops import ending, enqueue
+from rota.ops import ending, enqueue, upkeep
 from rota.ops.audit import audit
 from rota.ops.submission import Header, Item
 from rota.store import reader
@@ -35,6 +35,15 @@ def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
+
+
+def run_now(tx: Tx, namespace: str, id: str, actor: str) -> Status:
+    """Queues a scheduled or retrying execution before its time; returns the status afterwards."""
+    before = reader.status(tx, namespace, id)
+    if not upkeep.promote_early(tx, id):
+        return reader.status(tx, namespace, id)
+    audit(tx, namespace, actor, "execution.run_now", id, before={"status": before}, after={"status": Status.QUEUED})
+    return Status.QUEUED
 
 
 def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:

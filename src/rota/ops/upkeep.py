@@ -85,12 +85,15 @@ def look(
 
 def promote(tx: Tx) -> int:
     """Moves due executions from scheduled to ready, ranked by the instant at which they became due."""
-    due = tx.records("due", _Due, most=MOST)
-    if due:
-        rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
-        tx.run("promote", rows=rows, ids=[row.id for row in due])
-        tx.tell(Ready.of((row.lane, place) for row, (_, place) in zip(due, rows, strict=True)))
-    return len(due)
+    return _promote(tx, tx.records("due", _Due, most=MOST))
+
+
+def promote_early(tx: Tx, id: str) -> bool:
+    """Makes a scheduled execution due now, and moves it to ready; False if it is not scheduled."""
+    rows = tx.records("due_later", _Due, id=id)
+    if rows:
+        tx.run("run_early", id=id)
+    return _promote(tx, [msgspec.structs.replace(row, run_at=min(row.run_at, tx.now)) for row in rows]) > 0
 
 
 def expire(tx: Tx) -> int:
@@ -105,6 +108,14 @@ def expire(tx: Tx) -> int:
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
     return len(ids) - len(left)
+
+
+def _promote(tx: Tx, due: list[_Due]) -> int:
+    if due:
+        rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
+        tx.run("promote", rows=rows, ids=[row.id for row in due])
+        tx.tell(Ready.of((row.lane, place) for row, (_, place) in zip(due, rows, strict=True)))
+    return len(due)
 
 
 def _late(tx: Tx, ids: list[str]) -> list[str]:

@@ -32,7 +32,7 @@ def stand_in(
     nowhere.__doc__ = ""
     nowhere.__annotations__ = named
     nowhere.__signature__ = inspect.Signature(seen)  # type: ignore[attr-defined]
-    nowhere.takes_others = takes_others  # type: ignore[attr-defined]
+    nowhere._takes_others = takes_others  # type: ignore[attr-defined]
     return nowhere
 
 

@@ -1,4 +1,4 @@
-"""The pipe by which a child speaks to its supervisor: user code in the child can write to it as well."""
+"""The pipe for messages of a child to its supervisor: user code in the child can write to it as well."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ sys.stdin.read()
 """
 
 
-async def test_a_long_line_from_a_job_is_not_taken_for_the_word_that_the_child_leaves() -> None:
-    """A supervisor starts one more process for each child that says so."""
+async def test_a_long_line_from_a_job_is_not_read_as_a_message_of_the_child() -> None:
+    """A supervisor starts a new process for each child that announces that it leaves."""
     child = await ChildProcess.spawn([sys.executable, "-c", PROGRAM])
     try:
         hello = await asyncio.wait_for(child.hello(), PATIENCE_S)

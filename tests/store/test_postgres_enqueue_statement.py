@@ -1,4 +1,4 @@
-"""An enqueue as one statement: the same rows as by the long way, and accepted once whatever the connection does."""
+"""An enqueue as one statement: the same rows as in a transaction, and accepted once even if the connection breaks."""
 
 from __future__ import annotations
 
@@ -69,9 +69,11 @@ def _rows(store: PostgresStore, query: str) -> list[tuple[Any, ...]]:
         {"parent": "0196a3f0-1111-7000-8000-0123456789ab", "replay_of": "0196a3f0-1111-7000-8000-0123456789ac"},
     ],
 )
-def test_one_statement_leaves_what_the_long_way_leaves(store: PostgresStore, options: dict[str, Any]) -> None:
+def test_a_one_statement_enqueue_writes_the_same_rows_as_a_transaction(
+    store: PostgresStore, options: dict[str, Any]
+) -> None:
     store.transact(enqueue.enqueue, _header(**options), [Item(ids.new(), "{}")])
-    # A key makes it go the long way.
+    # An enqueue with a key runs as a transaction.
     store.transact(enqueue.enqueue, _header(**options, key="k"), [Item(ids.new(), "{}")])
     short, long = table(store, "execution")
     assert {**short, **dict.fromkeys(VARYING)} == {**long, **dict.fromkeys(VARYING)}
@@ -85,7 +87,7 @@ def test_one_statement_leaves_what_the_long_way_leaves(store: PostgresStore, opt
     assert len(set(offsets)) == 1
 
 
-def test_what_cannot_be_done_at_once_is_done_or_refused_the_long_way(store: PostgresStore) -> None:
+def test_an_enqueue_that_does_not_fit_one_statement_runs_as_a_transaction(store: PostgresStore) -> None:
     with pytest.raises(UnknownJob):
         store.transact(enqueue.enqueue, _header(job="nothing"), [Item(ids.new(), "{}")])
     store.transact(enqueue.enqueue, _header(queue="new"), [Item(ids.new(), "{}")])
@@ -105,7 +107,7 @@ def test_an_id_that_is_taken_is_refused(store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("is_late", [True, False], ids=["after", "before"])
-def test_a_connection_that_breaks_around_the_statement_costs_nothing(
+def test_a_connection_that_breaks_around_the_statement_loses_and_doubles_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
     breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
@@ -116,7 +118,7 @@ def test_a_connection_that_breaks_around_the_statement_costs_nothing(
     assert next(breaks, None) is None
 
 
-def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_callers_share_one_statement(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _count(monkeypatch)
     header, items = _header(), [Item(ids.new(), f'{{"n":{n}}}') for n in range(50)]
     group = [PendingCall(enqueue.enqueue, (header, [item]), {}) for item in items]
@@ -126,7 +128,7 @@ def test_callers_that_wait_together_are_one_statement(store: PostgresStore, monk
     assert _stored(store) == [(item.id, item.arguments) for item in items]
 
 
-def test_callers_that_do_not_go_together_go_the_long_way(store: PostgresStore) -> None:
+def test_callers_with_different_headers_do_not_share_a_statement(store: PostgresStore) -> None:
     calls = [(_header(), "a"), (_header(delay_s=5.0), "b"), (_header(key="k"), "c"), (_header(job="nothing"), "d")]
     group = [PendingCall(enqueue.enqueue, (header, [Item(ids.new(), f'"{name}"')]), {}) for header, name in calls]
     _perform(store, group)
@@ -137,7 +139,7 @@ def test_callers_that_do_not_go_together_go_the_long_way(store: PostgresStore) -
     assert [arguments for _, arguments in _stored(store)] == ['"a"', '"b"', '"c"']
 
 
-def test_one_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) -> None:
+def test_an_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) -> None:
     header, taken = _header(), Item(ids.new(), "{}")
     store.transact(enqueue.enqueue, header, [taken])
     group = [
@@ -150,7 +152,7 @@ def test_one_id_that_is_taken_fails_only_its_own_caller(store: PostgresStore) ->
 
 
 @pytest.mark.parametrize("is_late", [True, False], ids=["after", "before"])
-def test_a_connection_that_breaks_around_a_group_costs_nobody_anything(
+def test_a_connection_that_breaks_around_a_group_fails_no_caller(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
     breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
@@ -165,10 +167,10 @@ def test_a_connection_that_breaks_around_a_group_costs_nobody_anything(
 @pytest.mark.parametrize(
     "options", [{"delay_s": 60.0}, {"key": "k"}, {"unique": Unique(on_conflict="reject")}, {"unique": Unique()}]
 )
-def test_what_landed_although_nobody_said_so_is_answered_as_accepted(
+def test_a_commit_whose_answer_is_lost_is_reported_as_accepted(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    """The COMMIT lands, its answer is lost, and the server that could tell is another one by now."""
+    """The COMMIT succeeds, its answer is lost, and the server was replaced meanwhile."""
     original = Link.commit
     breaks = iter([True])
 
@@ -198,7 +200,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("count", [6, 7, 9, 10, 100])
 @pytest.mark.usefixtures("pieces")
-def test_a_large_batch_goes_in_pieces_and_arrives_whole(store: PostgresStore, count: int) -> None:
+def test_a_large_batch_is_sent_in_pieces_and_stored_completely(store: PostgresStore, count: int) -> None:
     items = _many(count)
     accepted = store.transact(enqueue.enqueue, _header(), items)
     assert accepted == [submission.Accepted(item.id, True) for item in items]
@@ -224,7 +226,7 @@ def test_pieces_are_accepted_together_or_not_at_all(store: PostgresStore) -> Non
 
 
 @pytest.mark.usefixtures("pieces")
-def test_a_queue_that_gets_a_limit_between_two_pieces_is_not_overrun(
+def test_a_depth_limit_that_is_set_between_two_pieces_is_respected(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original: Callable[..., Any] = PostgresSession._receive
@@ -244,7 +246,7 @@ def test_a_queue_that_gets_a_limit_between_two_pieces_is_not_overrun(
 @pytest.mark.parametrize("words", [b"BEGIN", b"COMMIT"])
 @pytest.mark.parametrize("is_late", [True, False], ids=["after", "before"])
 @pytest.mark.usefixtures("pieces")
-def test_a_connection_that_breaks_between_pieces_costs_nothing(
+def test_a_connection_that_breaks_between_pieces_loses_and_doubles_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, words: bytes, is_late: bool
 ) -> None:
     store.transact(enqueue.enqueue, _header(), _many(1))
@@ -267,7 +269,7 @@ def test_a_connection_that_breaks_between_pieces_costs_nothing(
 
 
 @pytest.mark.usefixtures("pieces")
-def test_a_server_process_that_ends_between_pieces_costs_nothing(
+def test_a_backend_that_ends_between_pieces_loses_and_doubles_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original: Callable[..., Any] = PostgresSession._receive
@@ -289,14 +291,14 @@ TEXTS = ['"', "\\", '\\"', '"}', ",", "NULL", "", "{}", " ", "\n", "ä€🎈", 
 
 
 @pytest.mark.parametrize("texts", [TEXTS, TEXTS[:1], [""], ["NULL"], []], ids=len)
-def test_any_text_travels_unchanged(texts: list[str]) -> None:
+def test_any_text_is_stored_unchanged(texts: list[str]) -> None:
     with shared().connect("postgres") as session:
         for values in (texts, [*texts, None]):
             (found,) = session.execute("SELECT %s::text[]", (literal(values, "text").decode(),)).fetchone() or ()
             assert found == values
 
 
-def test_a_text_that_no_database_holds_does_not_become_two(store: PostgresStore) -> None:
+def test_a_text_with_a_nul_character_is_refused_and_not_split(store: PostgresStore) -> None:
     items = [Item(ids.new(), '"a\0b"'), Item(ids.new(), '"c"')]
     with pytest.raises(StoreError):
         store.transact(enqueue.enqueue, _header(), items)

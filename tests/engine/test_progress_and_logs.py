@@ -1,4 +1,4 @@
-"""What attempts tell while they run, under a real worker: lines in order, progress, checkpoints, children."""
+"""What attempts report while they run, under a real worker: log lines in order, progress, checkpoints, children."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from rota import Handle, Status
 from rota.ops import fleet
+from rota.sdk.app import registry_of
 from tests.engine.conftest import on_both, served_on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
@@ -25,7 +26,7 @@ def has_said(site: Site, x: Handle[Any], lines: list[str]) -> bool:
 
 @ISOLATION
 @served_on_both
-def test_everything_that_is_said_can_be_read_while_it_runs(served: Site, prefix: str) -> None:
+def test_the_log_of_a_running_attempt_can_be_read(served: Site, prefix: str) -> None:
     gate = f"{prefix}said"
     x = served.enqueue(f"{prefix}says", gate)
     served.wait_started(x)
@@ -73,69 +74,70 @@ def test_the_next_attempt_finds_the_checkpoint(served: Site, prefix: str) -> Non
 
 
 @ISOLATION
-def test_a_job_with_a_time_slice_lets_others_have_their_turn(served: Site, prefix: str) -> None:
+def test_a_job_with_a_time_slice_lets_other_executions_start(served: Site, prefix: str) -> None:
     x = served.enqueue(f"{prefix}turns")
     assert x.result(PATIENCE_S) == [1, 2, 3]
-    assert (x.info().attempts, [attempt.status for attempt in x.attempts()]) == (1, ["snoozed", "snoozed", "success"])
+    assert [attempt.status for attempt in x.attempts()] == ["snoozed", "snoozed", "success"]
+    assert x.info().attempt_count == 1
 
 
-def test_a_checkpoint_at_the_last_moment_of_a_drain_is_kept(site: Site) -> None:
+def test_a_checkpoint_at_the_end_of_a_drain_is_stored(site: Site) -> None:
     worker = site.worker()
     x = site.enqueue("keeps")
     site.wait_started(x)
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
-    assert (x.status(), x.info().attempts) == (Status.QUEUED, 0)
+    assert (x.status(), x.info().attempt_count) == (Status.QUEUED, 0)
     site.worker()
     assert x.result(PATIENCE_S) == "from 17"
 
 
 @ISOLATION
-def test_an_attempt_that_tells_nothing_for_too_long_is_stopped(served: Site, prefix: str) -> None:
+def test_an_attempt_without_progress_is_stopped(served: Site, prefix: str) -> None:
     x = served.enqueue(f"{prefix}silent", 5)
     served.wait_for(x, Status.FAILED)
     assert x.info().reason == "timeout"
-    assert "told nothing of its progress" in (x.attempts()[0].error or "")
+    assert "told nothing of its progress" in (x.attempts()[0].error_message or "")
     state = served.state(x)
     assert state is not None
-    assert state.done == 4, "as long as it told something it went on"
+    assert state.done == 4, "it kept running as long as it reported progress"
 
 
 @ISOLATION
-def test_silence_is_counted_from_the_last_word(served: Site, prefix: str) -> None:
-    """Not from the next look: that would be twice the limit, and its timeout comes before."""
+def test_the_progress_timeout_counts_from_the_last_report(served: Site, prefix: str) -> None:
+    """Not from the next check: that would be twice the limit, and the timeout of the attempt is shorter."""
     x = served.enqueue(f"{prefix}silent_soon")
     served.wait_for(x, Status.FAILED)
-    assert "told nothing of its progress for 2 s" in (x.attempts()[0].error or "")
+    assert "told nothing of its progress for 2 s" in (x.attempts()[0].error_message or "")
 
 
 @ISOLATION
-def test_a_child_knows_its_parent(served: Site, prefix: str) -> None:
+def test_a_child_execution_has_its_parent(served: Site, prefix: str) -> None:
     gate = f"{prefix}birth"
     x = served.enqueue(f"{prefix}parent", gate)
     served.open(gate)
     child = served.app.handle(x.result(PATIENCE_S))
     assert child.result(PATIENCE_S) == "child"
-    assert child.info().parent == x.id
+    assert child.info().parent_id == x.id
 
 
-def test_an_attempt_that_lost_its_lease_has_no_children(site: Site) -> None:
+def test_an_attempt_that_lost_its_lease_cannot_enqueue_children(site: Site) -> None:
     site.worker(lease_s=600)
     x = site.enqueue("parent", "go")
     site.wait_started(x)
     (row,) = site.live()
-    site.app.connection.store().transact(fleet.declare_dead, row.id, "the test says so")
+    registry_of(site.app).connection.store().transact(fleet.declare_dead, row.id, "the test says so")
     site.open("go")
     eventually(lambda: x.info().fence >= 2 and x.status() is Status.SUCCESS, what="the second attempt")
     assert len(site.executions("echo")) == 1
 
 
 @on_both
-def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: Site) -> None:
+def test_a_worker_that_is_drained_by_command_exits_and_is_not_replaced(site: Site) -> None:
     worker = site.worker("--processes", "2", lease_s=1)
     eventually(lambda: len(site.live()) == 2, what="two processes")
     first, second = site.live()
-    store = site.app.connection.store()
+    store = registry_of(site.app).connection.store()
     assert store.transact(fleet.ask_to_drain, "default", first.id, "test")
     assert not store.transact(fleet.ask_to_drain, "default", first.id, "test")
     eventually(lambda: [row.id for row in site.live()] == [second.id], what="the end of the first")
@@ -145,7 +147,7 @@ def test_a_worker_that_is_asked_to_drain_ends_and_nobody_takes_its_place(site: S
     assert worker.wait() == 0
 
 
-def test_the_worker_s_own_output_has_failures_and_what_other_processes_print(file_site: Site) -> None:
+def test_standard_error_of_the_worker_has_failures_and_output_of_isolated_jobs(file_site: Site) -> None:
     worker = file_site.worker()
     failed, talked, ran = (
         file_site.enqueue("retry_fixed"),

@@ -1,4 +1,4 @@
-"""A worker takes what fits, and nothing else."""
+"""A worker takes only jobs whose requirements (pool, tags, resources, processes) it meets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def join(world: World, **offers: object) -> int:
     return world.join(offers=Offers(**offers))  # type: ignore[arg-type]
 
 
-def test_a_pool_has_its_own_workers(world: World) -> None:
+def test_only_workers_of_its_pool_take_a_job(world: World) -> None:
     declare(world, "crunch", pool="cpu")
     heavy, light = world.enqueue(job="crunch"), world.enqueue()
     usual, crunching = join(world), join(world, pools=("cpu",))
@@ -29,14 +29,14 @@ def test_a_pool_has_its_own_workers(world: World) -> None:
     assert [one.id for one in world.claim(crunching)] == [heavy]
 
 
-def test_all_tags_are_needed(world: World) -> None:
+def test_a_worker_needs_all_tags_of_a_job(world: World) -> None:
     declare(world, "crunch", tags=["eu", "fast"])
     x = world.enqueue(job="crunch")
     assert world.claim(join(world, tags=["eu"])) == []
     assert [one.id for one in world.claim(join(world, tags=["eu", "fast", "new"]))] == [x]
 
 
-def test_what_runs_at_once_stays_within_the_resources(world: World) -> None:
+def test_concurrent_executions_stay_within_the_resources(world: World) -> None:
     declare(world, "crunch", resources={"gpu": 1.0})
     declare(world, "think", resources={"gpu": 2.0})
     ids = [world.enqueue(job="crunch") for _ in range(5)]
@@ -57,7 +57,7 @@ def test_what_runs_at_once_stays_within_the_resources(world: World) -> None:
     assert [one.id for one in world.claim(worker, 10)] == [large]
 
 
-def test_a_worker_takes_as_many_as_it_has_processes_for(world: World) -> None:
+def test_a_worker_takes_as_many_isolated_jobs_as_it_has_processes_for(world: World) -> None:
     declare(world, "crunch", isolated=True)
     declare(world, "think", isolated=True, tags=["eu"])
     crunches = [world.enqueue(job="crunch") for _ in range(3)]
@@ -89,11 +89,11 @@ def test_a_worker_that_cannot_start_processes_takes_no_commands(world: World) ->
         return [one.id for one in found.claims]
 
     assert taken(Room(0, 0)) == [plain]
-    assert taken(Room(1, 1)) == commands[:1], "one of both tries"
+    assert taken(Room(1, 1)) == commands[:1], "one of each kind may try"
     assert taken(Room(0, None)) == commands[1:]
 
 
-def test_what_lacks_a_process_keeps_no_resource_from_others(world: World) -> None:
+def test_an_execution_without_a_process_reserves_no_resource(world: World) -> None:
     declare(world, "print", command=True, resources={"gpu": 1.0})
     declare(world, "think", resources={"gpu": 1.0})
     world.enqueue(job="print")
@@ -103,7 +103,7 @@ def test_what_lacks_a_process_keeps_no_resource_from_others(world: World) -> Non
     assert [one.id for one in found.claims] == [x]
 
 
-def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world: World) -> None:
+def test_executions_with_small_needs_do_not_starve_one_with_large_needs(world: World) -> None:
     declare(world, "crunch", resources={"gpu": 1.0})
     declare(world, "think", resources={"gpu": 2.0})
     worker = join(world, resources={"gpu": 2.0})
@@ -122,7 +122,7 @@ def test_what_needs_much_is_not_kept_waiting_for_ever_by_what_needs_little(world
     assert [one.id for one in world.claim(worker)] == [small]
 
 
-def test_other_work_goes_on_beside_what_has_no_room(world: World) -> None:
+def test_other_jobs_run_while_one_waits_for_resources(world: World) -> None:
     declare(world, "crunch", resources={"gpu": 1.0})
     for _ in range(3):
         world.enqueue(job="crunch")
@@ -133,7 +133,7 @@ def test_other_work_goes_on_beside_what_has_no_room(world: World) -> None:
     assert set(light) <= taken
 
 
-def test_a_retry_and_a_rescue_need_the_same(world: World) -> None:
+def test_a_retried_or_rescued_execution_keeps_its_needs(world: World) -> None:
     declare(world, "crunch", pool="cpu")
     x = world.enqueue(job="crunch")
     first = join(world, pools=("cpu",))
@@ -144,7 +144,7 @@ def test_a_retry_and_a_rescue_need_the_same(world: World) -> None:
     assert [one.id for one in world.claim(join(world, pools=("cpu",)))] == [x]
 
 
-def test_a_job_that_needs_something_else_from_now_on(world: World) -> None:
+def test_executions_keep_the_needs_that_their_job_had_when_they_were_enqueued(world: World) -> None:
     declare(world, "crunch", pool="cpu")
     before = world.enqueue(job="crunch")
     declare(world, "crunch", pool="memory")
@@ -160,7 +160,7 @@ def test_a_new_queue_keeps_the_needs_of_the_job(world: World) -> None:
     assert [one.id for one in world.claim(join(world, pools=("cpu",)))] == [x]
 
 
-def test_work_that_nobody_can_take_is_pointed_out(world: World) -> None:
+def test_executions_that_no_worker_can_take_are_reported(world: World) -> None:
     declare(world, "crunch", pool="cpu", resources={"gpu": 1.0})
     x = world.enqueue(job="crunch")
     join(world)
@@ -174,7 +174,7 @@ def test_work_that_nobody_can_take_is_pointed_out(world: World) -> None:
     assert world.store.read(reader.stranded, NAMESPACE) == []
 
 
-def test_a_worker_that_takes_everything(world: World) -> None:
+def test_a_worker_that_takes_all_jobs_ignores_needs(world: World) -> None:
     declare(world, "crunch", pool="cpu", tags=["eu"], resources={"gpu": 100.0})
     ids = [world.enqueue(job="crunch") for _ in range(5)]
     assert [one.id for one in world.claim(join(world, everything=True), 10)] == ids

@@ -1,4 +1,4 @@
-"""Jobs that fork, change or fill the process that they run in: nobody else's record and nobody else's work suffers."""
+"""Jobs that fork, change or fill the process that they run in: no other execution and no other record is affected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("rudeness")
 
 
 @pytest.mark.parametrize("number", [12, 40], ids=["named", "nameless"])
-def test_whatever_signal_kills_a_worker_process_its_work_is_started_again(site: Site, number: int) -> None:
+def test_executions_restart_after_any_signal_kills_their_worker_process(site: Site, number: int) -> None:
     worker = site.worker(lease_s=600)
     x = site.enqueue("die_by", number)
     assert x.result(PATIENCE_S) == "start 2"
@@ -26,7 +26,7 @@ def test_whatever_signal_kills_a_worker_process_its_work_is_started_again(site: 
 
 
 @pytest.mark.parametrize("job", ["forks", "forks_async", "alone_forks"])
-def test_a_copy_that_a_job_makes_of_its_process_ends_with_the_job(served: Site, job: str) -> None:
+def test_a_process_that_a_job_forks_ends_with_the_job(served: Site, job: str) -> None:
     copy, original = served.enqueue(job).result(PATIENCE_S)
     assert copy > 0
     assert job == "alone_forks" or is_alive(original), "only a process of its own is replaced, at any time from now"
@@ -38,24 +38,24 @@ def test_a_copy_that_a_job_makes_of_its_process_ends_with_the_job(served: Site, 
 
 
 @pytest.mark.parametrize("job", ["forks_and_waits", "forks_and_waits_async", "alone_forks_and_waits"])
-def test_a_copy_exits_as_python_would(served: Site, job: str) -> None:
+def test_a_forked_process_exits_with_the_exit_code_of_python(served: Site, job: str) -> None:
     executions = {how: served.enqueue(job, how) for how in ENDS}
     assert {how: x.result(PATIENCE_S) for how, x in executions.items()} == ENDS
 
 
-def test_the_traceback_of_a_copy_is_in_the_log_of_its_job(served: Site) -> None:
+def test_the_traceback_of_a_forked_process_is_in_the_log_of_its_job(served: Site) -> None:
     x = served.enqueue("alone_forks_and_waits", "raise")
     eventually(lambda: "LookupError: in the copy" in [line.text for line in served.logs(x)], what="the traceback")
 
 
 @pytest.mark.parametrize("job", ["leaks", "leaks_async", "alone_leaks", "alone_leaks_async"])
-def test_context_variables_of_one_attempt_are_not_found_by_the_next(served: Site, job: str) -> None:
+def test_context_variables_of_one_attempt_are_not_seen_by_the_next(served: Site, job: str) -> None:
     executions = [served.enqueue(job) for _ in range(60)]
     assert [x.result(PATIENCE_S) for x in executions] == [["import"]] * 60
 
 
 @pytest.mark.parametrize("what", ["directory", "mask", "stdout", "stream", "descriptors", "alarm"])
-def test_what_a_job_does_to_its_process_is_not_found_by_the_next(served: Site, what: str) -> None:
+def test_changes_that_a_job_makes_to_its_process_are_not_seen_by_the_next(served: Site, what: str) -> None:
     directory, mask, _ = served.enqueue("decent").result(PATIENCE_S)
     for _ in range(os.cpu_count() or 2):
         served.enqueue("spoils", what).result(PATIENCE_S)
@@ -65,7 +65,7 @@ def test_what_a_job_does_to_its_process_is_not_found_by_the_next(served: Site, w
         eventually(lambda x=x: [line.text for line in served.logs(x)] == ["hello"], what="its log")  # type: ignore[misc]
 
 
-def test_a_job_can_be_told_to_stop_after_one_that_did_not_want_to_be(served: Site) -> None:
+def test_a_job_can_be_stopped_after_one_that_blocked_the_signal(served: Site) -> None:
     for _ in range(os.cpu_count() or 2):
         served.enqueue("spoils", "deaf").result(PATIENCE_S)
     x = served.enqueue("tidy")
@@ -73,20 +73,20 @@ def test_a_job_can_be_told_to_stop_after_one_that_did_not_want_to_be(served: Sit
     assert [id for id, _, _ in served.journal("cleaned")].count(x.id) == 1
 
 
-def test_what_a_job_keeps_in_memory_is_not_charged_to_the_next(served: Site) -> None:
+def test_memory_that_a_job_keeps_is_not_charged_to_the_next(served: Site) -> None:
     for _ in range(3):
         served.enqueue("hoards", 90, keeps=True).result(PATIENCE_S)
         served.enqueue("hoards", 90, keeps=False).result(PATIENCE_S)
 
 
-def test_a_process_with_a_limit_is_used_again_if_it_has_kept_little(served: Site) -> None:
+def test_a_process_with_a_memory_limit_is_reused_if_it_has_kept_little(served: Site) -> None:
     pids = {served.enqueue("hoards", 1, keeps=False).result(PATIENCE_S) for _ in range(4)}
     assert len(pids) <= (os.cpu_count() or 2)
 
 
 @pytest.mark.parametrize("words", ["in time", ""])
 @pytest.mark.parametrize("prefix", ["", "alone_"])
-def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str, words: str) -> None:
+def test_reports_after_the_end_of_an_attempt_are_ignored(served: Site, prefix: str, words: str) -> None:
     gate = f"{prefix}late{len(words)}"
     x = served.enqueue(f"{prefix}speaks_late", gate, words)
     x.result(PATIENCE_S)
@@ -104,7 +104,7 @@ def test_what_is_told_after_the_end_is_not_heard(served: Site, prefix: str, word
 
 
 @pytest.mark.parametrize("prefix", ["", "alone_"])
-def test_whatever_a_job_says_it_does_not_fail_by_it(served: Site, prefix: str) -> None:
+def test_no_output_makes_a_job_fail(served: Site, prefix: str) -> None:
     x = served.enqueue(f"{prefix}says_odd_things", 70 * 2**20)
     x.result(PATIENCE_S)
     eventually(lambda: len(served.logs(x)) == 3, what="its log")
@@ -128,7 +128,7 @@ def test_tasks_that_an_isolated_function_left_behind_are_cancelled(served: Site)
 
 
 @pytest.mark.parametrize("words", ["'x' * 300_000", "'a' + chr(0xD800) + 'b'"], ids=["long", "surrogate"])
-def test_whatever_an_app_says_when_it_cannot_be_imported_the_worker_says_so(tmp_path: Path, words: str) -> None:
+def test_the_worker_logs_whatever_error_the_import_of_its_app_raises(tmp_path: Path, words: str) -> None:
     (tmp_path / "wordy.py").write_text(f"raise RuntimeError({words})")
     command = [sys.executable, "-m", "rota", "worker", "wordy:app"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -1,4 +1,4 @@
-"""Isolated jobs and commands under a real worker: what becomes of their processes and their spawner."""
+"""Isolated jobs and commands under a real worker: their processes and their spawner."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from rota import App, Status
 from rota.domain.lifecycle import Rules
 from rota.executors.process.pool import Pool, ProcessExecutor
+from rota.sdk.app import registry_of
 from tests.kill.processes import spawners_of
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
@@ -21,7 +22,7 @@ def test_a_process_is_replaced_after_as_many_jobs_as_the_setting_says(file_site:
     assert len(set(pids)) == 3
 
 
-def test_what_a_job_has_left_ends_although_its_worker_goes_on(file_site: Site) -> None:
+def test_orphans_of_a_job_are_killed_while_its_worker_keeps_running(file_site: Site) -> None:
     file_site.worker()
     x = file_site.enqueue("leaves_behind", returns=True)
     left = file_site.wait_started(x, "left")
@@ -44,11 +45,11 @@ def test_jobs_that_die_with_the_spawner_are_not_charged(site: Site, tmp_path: Pa
     (tmp_path / "go").touch()
     for one in (x, y):
         one.result(PATIENCE_S)
-        assert (one.info().attempts, one.info().crashes) == (1, 0)
+        assert (one.info().attempt_count, one.info().crashes) == (1, 0)
         assert [attempt.reason for attempt in one.attempts()] == ["suspected", "completed"]
 
 
-def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_nobody_along(site: Site) -> None:
+def test_a_command_that_always_kills_the_spawner_is_a_crash_loop_and_no_other_is_charged(site: Site) -> None:
     site.worker("--concurrency", "4")
     innocent = [site.enqueue("alone_async", "soon") for _ in range(2)]
     for one in innocent:
@@ -56,13 +57,13 @@ def test_a_command_that_kills_the_spawner_every_time_is_a_crash_loop_and_takes_n
     x = site.enqueue("shell", script="kill -9 $PPID; sleep 600")
     site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts) == ("crash_loop", 3, 0)
-    assert "the spawner" in (x.attempts()[-1].error or "")
+    assert (info.reason, info.crashes, info.attempt_count) == ("crash_loop", 3, 0)
+    assert "the spawner" in (x.attempts()[-1].error_message or "")
     site.open("soon")
     for one in innocent:
         assert one.result(PATIENCE_S) == "done"
         assert one.info().crashes == 0
-        assert len(one.attempts()) <= 2, "apart, they have nothing to do with it"
+        assert len(one.attempts()) <= 2, "in processes of their own they are not affected"
 
 
 def test_a_spawner_that_a_command_stops_is_continued(file_site: Site) -> None:
@@ -81,7 +82,7 @@ def test_a_suspect_keeps_the_limits_of_its_job() -> None:
     def free() -> None: ...
 
     pool = Pool(["unused"], is_for_suspects=True)
-    alone, wanted = app.alone(pool), app.targets(pool)["limited"]
+    alone, wanted = registry_of(app).alone(pool), registry_of(app).targets(pool)["limited"]
     assert isinstance(wanted, ProcessExecutor)
     for name, executor in {"limited": wanted, "free": ProcessExecutor(pool, Rules())}.items():
         found = alone[name]

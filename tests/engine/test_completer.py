@@ -1,4 +1,4 @@
-"""Outcomes on their way to the store: one that it will never take does not keep the others."""
+"""The completer: an outcome that the store always refuses does not block the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.ops.finish import Finished
 
 
 class Picky:
-    """A store that refuses every batch with one of these in it."""
+    """A store that refuses every batch that contains one of these outcomes."""
 
     def __init__(self, refused: set[str]) -> None:
         self.refused = refused
@@ -31,7 +31,7 @@ class Picky:
         return []
 
 
-async def test_what_the_store_always_refuses_is_given_up_and_the_others_are_written(
+async def test_an_outcome_that_the_store_always_refuses_does_not_block_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = Picky({"b"})
@@ -44,7 +44,7 @@ async def test_what_the_store_always_refuses_is_given_up_and_the_others_are_writ
     assert "execution b was refused for good" in caplog.text
 
 
-async def test_what_a_store_that_is_away_did_not_take_is_kept() -> None:
+async def test_outcomes_are_kept_while_the_store_is_unavailable() -> None:
     store = Picky({"b"})
     completer = Completer(cast("WorkerStore", store))
     completer.add(Finished("a", 1, Succeeded("1")))

@@ -1,4 +1,4 @@
-"""A process that is let go: it takes nothing more, and what it runs has all the time that it needs."""
+"""A child that retires after a scale-down: it claims no more, and its executions have all the time they need."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rota.engine.crew import Crew, Occupancy
 from rota.engine.node import Node, Place
 from rota.engine.process import ChildProcess
 from rota.ops import fleet
+from rota.sdk.app import registry_of
 from tests.support.jobs import JOURNAL
 from tests.support.waiting import PATIENCE_S
 from tests.support.workers import REPOSITORY, Site
@@ -63,7 +64,7 @@ class Scene:
             return "done"
 
         self._job = wait
-        self.store = self.app.connection.store()
+        self.store = registry_of(self.app).connection.store()
         self.calls = StoreCalls(self.store)
         self.occupancy = Occupancy(SystemClock(), SLOTS)
 
@@ -91,7 +92,7 @@ class Scene:
             grace_s=grace_s,
         )
         store = Watched(self.calls, worker, self.occupancy)
-        self.node = Node(store, SystemClock(), place, self.app.targets())
+        self.node = Node(store, SystemClock(), place, registry_of(self.app).targets())
         self.running = asyncio.create_task(self.node.run())
 
     async def enqueue(self, count: int) -> list[Handle[Any]]:
@@ -114,10 +115,10 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: between two looks at a database
+            await asyncio.sleep(0.01)  # sleep: between two reads of a database
 
 
-async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(scene: Scene) -> None:
+async def test_a_retiring_child_claims_no_more_and_finishes_without_a_grace(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
@@ -132,17 +133,17 @@ async def test_what_runs_is_not_bound_by_the_grace_and_nothing_more_is_taken(sce
     assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
 
 
-async def test_one_that_finishes_can_still_be_drained(scene: Scene) -> None:
+async def test_a_retiring_child_can_still_be_drained(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
     scene.node.finish()
     scene.node.drain()
     await asyncio.wait_for(scene.running, PATIENCE_S)
-    assert {(x.status(), x.info().attempts, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
+    assert {(x.status(), x.info().attempt_count, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
 
 
-async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
+async def test_a_retiring_child_has_the_whole_grace_when_it_is_drained(scene: Scene) -> None:
     await scene.start(grace_s=600)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
@@ -155,7 +156,7 @@ async def test_one_that_finishes_has_the_whole_grace_when_it_is_drained(scene: S
     assert [x.result(0) for x in some] == ["done", "done"]
 
 
-async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
+async def test_the_supervisor_sees_how_many_slots_a_child_uses(scene: Scene) -> None:
     await scene.start(grace_s=0)
     assert (scene.occupancy.is_idle, scene.occupancy.used()) == (True, 0)
     some = await scene.enqueue(1)
@@ -172,7 +173,7 @@ async def test_its_supervisor_sees_how_busy_it_is(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "counts"), [(Headcount(2, 2), False), (Headcount(2, 3), True)], ids=str)
-async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_depends_on_it(
+async def test_held_executions_are_counted_only_if_the_number_of_processes_is_a_range(
     scene: Scene, allowed: Headcount, counts: bool
 ) -> None:
     async def never() -> bool:
@@ -186,15 +187,15 @@ async def test_what_a_child_holds_is_counted_only_if_the_number_of_processes_dep
     assert isinstance(getattr(saw, "__self__", None), Occupancy) is counts
 
 
-async def test_a_child_that_is_told_to_finish_does(file_site: Site) -> None:
-    """The real process, with the test in the place of its supervisor: no grace, and yet nothing is interrupted."""
+async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site: Site) -> None:
+    """A real process whose supervisor is the test: it has no grace, and yet no execution is interrupted."""
     command = [sys.executable, "-m", "rota.cli.child", "tests.support.jobs:app", "--parent", str(os.getpid())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROTA_URL", file_site.url)
         patch.setenv(JOURNAL, str(file_site.folder))
         patch.setenv("PYTHONPATH", str(REPOSITORY))
         child = await ChildProcess.spawn(command)
-    calls = StoreCalls(file_site.app.connection.store())
+    calls = StoreCalls(registry_of(file_site.app).connection.store())
     try:
         hello = await child.hello()
         assert hello is not None

@@ -1,4 +1,4 @@
-"""A log is stored in pieces, which nobody who reads it can see."""
+"""A log is stored in chunks, which its readers do not see."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mixed(id: str, fence: int, count: int) -> list[Line]:
 
 @pytest.fixture
 def told(world: World) -> list[Line]:
-    """Three attempts: one in long pieces, one in pieces of one line each, one with a gap."""
+    """Three attempts: one in long chunks, one in chunks of one line each, one with a gap."""
     worker, attempt = world.start()
     written = mixed(attempt.id, 1, 2300)
     write(world, written)
@@ -45,7 +45,7 @@ def told(world: World) -> list[Line]:
     return written + apart + gap
 
 
-def test_the_same_pieces_written_again_double_nothing(world: World) -> None:
+def test_writing_the_same_chunks_again_doubles_no_line(world: World) -> None:
     _, attempt = world.start()
     some = cut(mixed(attempt.id, attempt.fence, 1500))
     assert len(some) == 2
@@ -57,7 +57,7 @@ def test_the_same_pieces_written_again_double_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("attempt", [None, 1, 2, 3])
 @pytest.mark.parametrize("stream", [None, "stderr", "rota"])
-def test_pages_go_across_pieces_and_attempts(
+def test_pages_span_chunks_and_attempts(
     world: World, told: list[Line], stream: str | None, attempt: int | None
 ) -> None:
     wanted = [line for line in told if stream in (None, line.stream) and attempt in (None, line.fence)]
@@ -73,7 +73,7 @@ def test_pages_go_across_pieces_and_attempts(
 
 @pytest.mark.parametrize("attempt", [None, 1, 2, 3])
 @pytest.mark.parametrize("stream", [None, "stderr", "rota"])
-def test_the_last_lines_begin_anywhere_in_a_piece(
+def test_the_last_lines_may_start_inside_a_chunk(
     world: World, told: list[Line], stream: str | None, attempt: int | None
 ) -> None:
     wanted = [line for line in told if stream in (None, line.stream) and attempt in (None, line.fence)]
@@ -83,7 +83,7 @@ def test_the_last_lines_begin_anywhere_in_a_piece(
         assert found == wanted[-count:]
 
 
-def test_a_page_may_begin_in_a_gap_and_behind_the_end(world: World, told: list[Line]) -> None:
+def test_a_page_may_start_in_a_gap_or_behind_the_end(world: World, told: list[Line]) -> None:
     id = told[0].id
     assert [line.number for line in lines(world, id, after=(3, 200), most=2)] == [300, 301]
     assert lines(world, id, after=(3, 400)) == []
@@ -103,7 +103,7 @@ class Watched:
         return found
 
 
-def test_only_a_few_pieces_are_read_at_a_time(world: World, told: list[Line]) -> None:
+def test_only_a_few_chunks_are_read_at_a_time(world: World, told: list[Line]) -> None:
     def read(view: View, most: int) -> tuple[int, list[int]]:
         watched = Watched(view)
         return len(notes.lines(watched, NAMESPACE, told[0].id, most=most)), watched.counts  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def test_only_a_few_pieces_are_read_at_a_time(world: World, told: list[Line]) ->
     assert world.store.read(read, 10_000) == (len(told), [4, 8, 16, 32, 64, 32])
 
 
-def test_one_line_in_many_pieces_is_found(world: World) -> None:
+def test_one_line_in_many_chunks_is_found(world: World) -> None:
     _, attempt = world.start()
     written = some_lines(attempt, 500)
     write_apart(world, written)

@@ -1,4 +1,4 @@
-"""Claiming ahead: what waits in a process for a slot begins soon, or goes back."""
+"""Prefetching: an execution that waits in a worker process for a slot starts soon, or is given back."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from rota.engine.completer import Completer
 from rota.engine.timers import WAIT_S
 from rota.engine.worker import Worker
 from rota.ops.finish import Finished
+from rota.sdk.job import registered
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -38,7 +39,7 @@ async def rest() -> None:
 
 
 class Outcomes:
-    """In the place of the completer."""
+    """Stands for the completer."""
 
     def __init__(self) -> None:
         self.reports: list[Finished] = []
@@ -57,7 +58,7 @@ class Bench:
         self.outcomes = Outcomes()
         self.pace = Pace(SystemClock(), 2)
         self.pace.ahead = 3
-        targets = {name: job.target for name, job in app.jobs.items()}
+        targets = {name: registered(job).target for name, job in app.jobs.items()}
         self.worker = Worker(targets, cast("Completer", self.outcomes), SystemClock(), 2, self.pace, stop_grace_s=0.2)
 
     def take(self, *jobs: str) -> None:
@@ -83,11 +84,11 @@ def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], 
 
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)  # sleep: between two looks
+        await asyncio.sleep(0.005)  # sleep: between two checks
 
 
 @on_loop
-async def test_what_waits_begins_in_order_when_slots_become_free(bench: Bench) -> None:
+async def test_prefetched_executions_start_in_order_when_slots_become_free(bench: Bench) -> None:
     bench.take(*["rest"] * 5)
     assert bench.worker.free == 0
     assert bench.worker.held() == [f"rest{number}" for number in range(5)]
@@ -98,7 +99,7 @@ async def test_what_waits_begins_in_order_when_slots_become_free(bench: Bench) -
 
 
 @on_loop
-async def test_what_no_slot_becomes_free_for_goes_back(bench: Bench) -> None:
+async def test_a_prefetched_execution_without_a_free_slot_is_given_back(bench: Bench) -> None:
     bench.take("wait", "wait", "rest", "rest")
     assert bench.outcomes.reports == []
     await until(lambda: len(bench.outcomes.reports) == 2)
@@ -109,9 +110,9 @@ async def test_what_no_slot_becomes_free_for_goes_back(bench: Bench) -> None:
 
 
 @on_loop
-async def test_what_came_later_has_its_own_time_to_wait(bench: Bench) -> None:
+async def test_each_prefetched_execution_has_its_own_time_to_wait(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
-    await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two that wait has waited for long
+    await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two prefetched executions has waited for long
     bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
     await until(lambda: len(bench.outcomes.reports) == 1)
     assert bench.worker.held() == ["wait0", "wait1", "late"]
@@ -119,7 +120,7 @@ async def test_what_came_later_has_its_own_time_to_wait(bench: Bench) -> None:
 
 
 @on_loop
-async def test_what_waited_only_because_the_process_stood_still_begins_and_does_not_go_back(bench: Bench) -> None:
+async def test_a_prefetched_execution_is_not_given_back_because_its_process_stood_still(bench: Bench) -> None:
     bench.take(*["rest"] * 5)
     await asyncio.sleep(0)  # The first two have begun.
     time.sleep(2 * WAIT_S)  # noqa: ASYNC251  # sleep: a machine that has no processor for this process
@@ -128,14 +129,14 @@ async def test_what_waited_only_because_the_process_stood_still_begins_and_does_
 
 
 @on_loop
-async def test_what_waits_can_be_cancelled(bench: Bench) -> None:
+async def test_a_prefetched_execution_can_be_cancelled(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.stop("rest2", Stop.CANCEL)
     assert bench.outcomes.kinds() == {"rest2": Cancelled()}
 
 
 @on_loop
-async def test_a_worker_that_begins_no_more_gives_back_what_waits_and_what_comes(bench: Bench) -> None:
+async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and_new_ones(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.begin_no_more()
     bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
@@ -155,7 +156,7 @@ async def test_a_worker_that_begins_no_more_gives_back_what_waits_and_what_comes
         (1000, HORIZON_S / 2, 0),  # Too soon to tell
     ],
 )
-def test_the_faster_slots_are_used_again_the_more_is_claimed_ahead(ended: int, seconds: float, ahead: int) -> None:
+def test_a_worker_prefetches_more_the_faster_its_slots_become_free(ended: int, seconds: float, ahead: int) -> None:
     clock = ManualClock()
     pace = Pace(clock, 10)
     pace.ended = ended
@@ -164,7 +165,7 @@ def test_the_faster_slots_are_used_again_the_more_is_claimed_ahead(ended: int, s
     assert pace.ahead == ahead
 
 
-def test_a_fast_worker_that_meets_slow_work_leaves_the_rest_to_others(site: Site) -> None:
+def test_a_worker_that_prefetched_slow_executions_leaves_the_rest_to_others(site: Site) -> None:
     fast = site.worker("--concurrency", "2")
     echo, gated = site.app.jobs["echo"], site.app.jobs["gated_async"]
     before = echo.options(priority="high").enqueue_many(range(400))

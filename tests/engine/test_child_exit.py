@@ -1,4 +1,4 @@
-"""How a worker process ends: it leaves in order only if it says so itself, whatever its exit code."""
+"""How a worker process ends: its exit is orderly only if the process announced it, whatever the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IN_ORDER = (tether.DRAINED, tether.RECYCLE, tether.BLOCKED)
 
 
 async def ended(script: str) -> Ending:
-    """How a child ended that runs a script; it finds the descriptor for its words in argv[2]."""
+    """How a child that runs a script ended; the script has the descriptor for its messages in argv[2]."""
     child = await ChildProcess.spawn([sys.executable, "-S", "-c", f"import os, sys; {script}"])
     try:
         return await child.ended(await child.wait())
@@ -40,7 +40,7 @@ async def test_an_exit_code_counts_only_if_the_child_announced_it(code: int) -> 
     assert announced.has_lost_lease == (code == tether.LEASE_LOST)
 
 
-async def test_a_process_that_a_child_left_behind_does_not_hold_up_its_end() -> None:
+async def test_an_orphan_of_a_child_does_not_delay_the_end_of_the_child() -> None:
     ending = await ended("os.fork() or os.execv('/bin/sleep', ['sleep', '1000'])")
     assert not ending.is_in_order
 
@@ -62,26 +62,26 @@ async def test_a_child_that_runs_another_program_is_killed(monkeypatch: pytest.M
         child.close()
 
 
-def test_a_job_that_replaces_its_process_by_one_that_does_not_end_is_lost_and_counted(file_site: Site) -> None:
+def test_a_job_that_execs_a_program_that_does_not_end_is_charged_with_a_crash(file_site: Site) -> None:
     file_site.worker(lease_s=600)
     x = file_site.enqueue("leave", "exec for long")
     x.result(PATIENCE_S)
     (lost, _) = x.attempts()
     assert (lost.status, lost.reason) == ("lost", "crashed")
-    assert "ran another program" in (lost.error or "")
+    assert "ran another program" in (lost.error_message or "")
 
 
 @pytest.mark.parametrize(
     "how",
     ["0", *(pytest.param(how, marks=pytest.mark.prove) for how in ("75", "76", "79", "exec", "exit in C"))],
 )
-def test_a_job_that_ends_its_process_with_a_code_of_ours_is_a_crash_loop(file_site: Site, how: str) -> None:
+def test_a_job_that_exits_with_an_exit_code_of_rota_is_a_crash_loop(file_site: Site, how: str) -> None:
     worker = file_site.worker("--concurrency", "1", lease_s=600)
     x = file_site.enqueue("leave", how)
     neighbour = file_site.enqueue("echo", 1)
     file_site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
+    assert (info.reason, info.crashes, info.attempt_count, info.fence) == ("crash_loop", 3, 0, 3)
     assert neighbour.result(PATIENCE_S) == 1
     assert neighbour.info().crashes == 0
     code = int(how) if how.isdigit() else 0

@@ -1,4 +1,4 @@
-"""What a caller is told when the server is well and somebody stands in the way."""
+"""Error messages when the server works but another session or a setting blocks the call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOLDER = "an open transaction"
 SLOW = f"this is more work than the server can do in the time, or {HOLDER} holds a lock or a key that this needs"
 
 
-def test_a_wait_for_a_lock_that_ran_out_is_not_called_a_server_that_is_away() -> None:
+def test_a_lock_timeout_is_not_reported_as_an_unreachable_server() -> None:
     known = translated(psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), SHOWN)
     assert isinstance(known, StoreUnavailable)
     assert known.may_pass
@@ -31,7 +31,7 @@ def test_a_wait_for_a_lock_that_ran_out_is_not_called_a_server_that_is_away() ->
     )
 
 
-def test_a_statement_that_took_too_long_is_not_blamed_on_another_transaction_alone() -> None:
+def test_the_error_of_a_statement_timeout_names_all_possible_causes() -> None:
     known = translated(psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), SHOWN)
     assert isinstance(known, StoreUnavailable)
     assert known.may_pass
@@ -39,7 +39,7 @@ def test_a_statement_that_took_too_long_is_not_blamed_on_another_transaction_alo
 
 
 @pytest.mark.parametrize("kind", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
-def test_a_transaction_that_gave_way_says_so(kind: type[psycopg.Error]) -> None:
+def test_the_error_of_a_conflict_names_the_other_transaction(kind: type[psycopg.Error]) -> None:
     known = translated(kind("deadlock detected"), SHOWN)
     assert isinstance(known, StoreUnavailable)
     assert known.may_pass
@@ -47,7 +47,7 @@ def test_a_transaction_that_gave_way_says_so(kind: type[psycopg.Error]) -> None:
     assert "cannot be reached" not in str(known)
 
 
-def test_a_connection_that_ended_may_have_been_ours_to_end() -> None:
+def test_the_error_of_a_closed_connection_says_that_the_server_may_be_up() -> None:
     error = psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly\n\tMore.")
     known = translated(error, SHOWN)
     assert isinstance(known, StoreUnavailable)
@@ -55,7 +55,7 @@ def test_a_connection_that_ended_may_have_been_ours_to_end() -> None:
     assert f"gave no answer in time. If it is up, {SLOW}" in str(known)
 
 
-def test_a_table_that_is_locked_is_named_as_such(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_locked_table_names_the_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(postgres_link.SETTINGS, "lock_timeout", "200ms")
     with (
         contextlib.closing(PostgresStore(url, busy_s=1)) as store,
@@ -71,14 +71,14 @@ def test_a_table_that_is_locked_is_named_as_such(url: str, monkeypatch: pytest.M
             store.read(reader.queues, "default")
 
 
-def test_a_role_that_may_only_read_is_told_which_setting_it_is(url: str) -> None:
+def test_the_error_of_a_read_only_database_names_the_setting(url: str) -> None:
     server, name = postgres.shared(), url.rpartition("/")[2]
     server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with pytest.raises(StoreUnavailable, match=r"cannot be written to .*default_transaction_read_only is on"):
         PostgresStore(url, busy_s=0.1)
 
 
-def test_a_server_without_ssl_is_not_waited_for() -> None:
+def test_a_connect_to_a_server_without_ssl_fails_at_once() -> None:
     error = psycopg.OperationalError("connection failed: server does not support SSL, but SSL was required")
     assert remedy(error) is Remedy.NONE
     assert "server does not support SSL, but SSL was required. Check sslmode" in str(translated(error, SHOWN))

@@ -1,4 +1,4 @@
-"""A worker on a machine that gives it no more processes: it takes nothing that needs one, and says so."""
+"""A worker on a machine that cannot start processes: it claims no jobs that need one, and reports that."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def enqueue(site: Site, what: str, number: int) -> Handle[Any]:
 
 @contextmanager
 def no_more_descriptors(site: Site, worker: Worker) -> Iterator[None]:
-    """What its process has open it keeps, and so it has to be at work."""
+    """Descriptors that the process has open stay open, so the worker must have started its work before."""
     site.enqueue("echo", 0).result(PATIENCE_S)
     (child,) = worker.children()
     usual = resource.prlimit(child, resource.RLIMIT_NOFILE)
@@ -45,22 +45,22 @@ def times_given_back(x: Handle[Any]) -> int:
 
 
 @pytest.mark.parametrize("what", [ISOLATED, COMMANDS])
-def test_a_worker_that_cannot_start_processes_says_so_until_it_can(site: Site, what: str) -> None:
+def test_a_worker_that_cannot_start_processes_reports_it_until_it_can(site: Site, what: str) -> None:
     worker = site.worker("--concurrency", "4")
     with no_more_descriptors(site, worker):
         x = enqueue(site, what, 1)
         (told,) = eventually(lambda: troubles(site), what="a word about it")
         assert what in told
         assert "Too many open files" in told
-        assert site.enqueue("mail").result(PATIENCE_S) == "sent", "what needs no process goes on"
+        assert site.enqueue("mail").result(PATIENCE_S) == "sent", "jobs that need no process still run"
     x.result(PATIENCE_S)
-    assert "Too many open files" in (x.attempts()[0].error or "")
-    assert x.info().attempts == 1, "none was burned"
+    assert "Too many open files" in (x.attempts()[0].error_message or "")
+    assert x.info().attempt_count == 1, "no attempt was counted"
     eventually(lambda: not troubles(site), what="the end of the trouble")
 
 
 @pytest.mark.parametrize("what", [ISOLATED, COMMANDS])
-def test_a_worker_that_cannot_start_processes_leaves_the_work_to_others(file_site: Site, what: str) -> None:
+def test_a_worker_that_cannot_start_processes_leaves_executions_to_others(file_site: Site, what: str) -> None:
     sick = file_site.worker("--concurrency", "4")
     with no_more_descriptors(file_site, sick):
         enqueue(file_site, what, 0)
@@ -69,5 +69,5 @@ def test_a_worker_that_cannot_start_processes_leaves_the_work_to_others(file_sit
         handles = [enqueue(file_site, what, number) for number in range(MANY)]
         for handle in handles:
             handle.result(PATIENCE_S)
-    # It tries one after a second, two, four and so on, which with our patience are six at most.
+    # It tries to start one after a second, two, four and so on: at most six times within `PATIENCE_S`.
     assert sum(map(times_given_back, handles)) < MANY / 2

@@ -1,4 +1,4 @@
-"""Processes that end in order run the atexit handlers of the user's code, and nothing keeps them longer than that."""
+"""Processes that exit in order run the atexit handlers of the user's code, and do not wait longer than for these."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_atexit_handlers_run_when_an_isolated_process_is_replaced(file_site: Sit
 
 
 @pytest.mark.parametrize("program", [SLOW_HANDLER, FAILING_HANDLER], ids=["slow", "failing"])
-def test_a_bad_handler_keeps_neither_the_process_nor_the_other_handlers(program: str) -> None:
+def test_a_bad_atexit_handler_blocks_neither_the_exit_nor_the_other_handlers(program: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program, "0.3"], capture_output=True, timeout=PATIENCE_S, check=False, text=True
     )
