@@ -79,7 +79,7 @@ def steady(site: Site, size: Size) -> Samples:
 
 
 def herd(site: Site, size: Size) -> Samples:
-    """All are due in one second, while some others go on every second. No worker runs the executions."""
+    """All are due in one second, while some others fire every second. No worker runs the executions."""
     with site.fresh() as database:
         store, app = database.jobs.app.connection.store(), database.jobs.app
         store.transact(define.register, app.settings.namespace, app.name, [], [Queue(name=PARKED)])
