@@ -106,7 +106,7 @@ def test_a_receipt_is_sent_once_per_order() -> None:
         assert by_job() == {("charge", Status.SUCCESS): 1, ("email", Status.SUCCESS): 1}
 
 
-def test_shipping_snoozes_without_burning_an_attempt() -> None:
+def test_shipping_snoozes_without_counting_an_attempt() -> None:
     with harness(shop.app) as running:
         x = shop.ship.enqueue("order-4")
         running.advance("5s")

@@ -43,8 +43,8 @@ JOB = """
 """
 
 CONTEXT = """
-    acomplete aenqueue attempt cancelled catch_up checkpoint complete enqueue fence headers id job late_by log progress
-    restored scheduled_for transaction wait_cancelled
+    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue fence headers id job late_by log
+    progress restored scheduled_for transaction wait_cancelled
 """
 
 HANDLE = """
