@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnknownJob,
         UnknownSchedule,
         UsageError,
+        WorkflowError,
     )
     from rota.domain.retry import Custom, Exponential, Fixed, Linear
     from rota.domain.status import Status
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
     from rota.sdk.schedule import Schedule
+    from rota.sdk.workflow.workflow import Workflow
 
 __version__ = "0.1.0"
 
@@ -83,6 +85,8 @@ __all__ = [
     "UnknownJob",
     "UnknownSchedule",
     "UsageError",
+    "Workflow",
+    "WorkflowError",
 ]
 
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
@@ -95,6 +99,7 @@ _HOMES = {
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
     "rota.sdk.schedule": ("Schedule",),
+    "rota.sdk.workflow.workflow": ("Workflow",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

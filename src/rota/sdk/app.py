@@ -37,6 +37,9 @@ from rota.sdk.schedule import Schedule
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
+from rota.sdk.workflow import declaring, plan
+from rota.sdk.workflow.declaring import WorkflowDecorator
+from rota.sdk.workflow.workflow import Plan, Workflow
 
 if TYPE_CHECKING:
     from rota.executors.process.pool import Pool
@@ -80,6 +83,7 @@ class App:
         self.name = names.check(name, "an app's name")
         self.settings = config.load(url=url, namespace=namespace)
         self.jobs: dict[str, Job[..., Any, Any]] = {}
+        self.workflows: dict[str, Workflow[..., Any]] = {}
         self._queues: dict[str, Queue] = {}
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
@@ -164,6 +168,25 @@ class App:
         function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
         return self._declare(function, name, target, about)
 
+    @property
+    def workflow(self) -> WorkflowDecorator:
+        """Makes a workflow of a function, which says by `job.step(…)` which steps a run has; see docs/workflows.md.
+
+        Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
+        has failed; by default they end. `priority` is that of its runs. Runs of workflows can be steps of others, down
+        to `max_nesting` levels; a map has at most `max_width` items. With `cron=`, `every=`, `after=` or `at=` a run
+        starts by itself, with `arguments`.
+        """
+        return self._workflow
+
+    def workflow_from(self, data: Mapping[str, Any] | str) -> Workflow[..., Any]:
+        """Makes a workflow of data: what `workflow.to_data()` returns, or a text of JSON or YAML."""
+        read = plan.read(data)
+        function = declaring.stand_in_for(read.graph)
+        signature = Signature(function, read.graph.name)
+        made = declaring.definition(read.graph.name, signature, {"description": read.graph.description}, "")
+        return self._add_workflow(function, signature, made, read, {})
+
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
         if policy not in rank.Policy.__members__.values():
@@ -237,9 +260,14 @@ class App:
         self.client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared. Call it after all declarations."""
+        """Raises DefinitionError if a job names a breaker that is not declared, or a workflow cannot be built.
+
+        Call it after all declarations.
+        """
         named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
         declaration.check_breakers(named, self._breakers)
+        for workflow in self.workflows.values():
+            workflow.check()
 
     def declare(self, *, takes_precedence: bool = False) -> int:
         """Registers the declarations of the code as a deploy and returns its number; a worker does so when it starts.
@@ -278,6 +306,10 @@ class App:
         """How a worker runs functions that may have killed a process: each in one of its own."""
         return {name: _isolated(self.jobs[name], pool) for name in self.functions()}
 
+    def built(self, definition: Definition) -> None:
+        """Adds the definition of a workflow, whose graph is known now."""
+        self._definitions.append(definition)
+
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
         self._completions.close()
@@ -288,6 +320,43 @@ class App:
         target = declaration.isolated(*isolated)
         declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
         return declare if function is None else declare(function)
+
+    def _workflow(self, function: Any = None, /, **about: Any) -> Any:
+        declare = partial(self._declare_workflow, options=about)
+        return declare if function is None else declare(function)
+
+    def _declare_workflow(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Workflow[..., Any]:
+        if not callable(function):
+            raise DefinitionError(f"@app.workflow() decorates a function, not {function!r}")
+        name = names.check(options.get("name") or str(getattr(function, "__name__", "")), "a workflow's name")
+        signature = Signature(function, name)
+        made = declaring.definition(name, signature, options, function.__doc__ or "")
+        return self._add_workflow(
+            function, signature, made, declaring.traced(self.name, function, made, signature, options), options
+        )
+
+    def _add_workflow(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        made: Definition,
+        plan: Plan,
+        options: Mapping[str, Any],
+    ) -> Workflow[..., Any]:
+        self._check_new(made.name)
+        executor = self._executor(function, signature, {}, Rules())  # Its runs are never claimed.
+        job: Job[..., Any, Any] = Job(function, signature, made, executor, self.client, self.name)
+        when, arguments = declaring.when(options, made.name)
+        wanted = self._wanted_schedules(job, when, arguments) if when else {}
+        workflow: Workflow[..., Any] = Workflow(job, plan, self)
+        self.workflows[made.name] = workflow
+        self._schedules |= wanted
+        return workflow
+
+    def _check_new(self, name: str) -> None:
+        if name in self.jobs or name in self.workflows:
+            kind = "job" if name in self.jobs else "workflow"
+            raise DefinitionError(f"app {self.name!r} already has a {kind} {name!r}: pass name= to one of them")
 
     def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
         """By name: the first has the name of the job, each further one also a number."""
@@ -312,8 +381,7 @@ class App:
         if not callable(function):
             raise DefinitionError(f"@app.job() decorates a function, not {function!r}")
         job_name = names.check(name or str(getattr(function, "__name__", "")), "a job's name")
-        if job_name in self.jobs:
-            raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: pass name= to one of them")
+        self._check_new(job_name)
         signature = Signature(function, job_name)
         rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
         doc = function.__doc__ or ""

@@ -28,6 +28,7 @@ from rota.sdk.client import Client, Parent
 from rota.sdk.handle import Handle
 from rota.sdk.options import Options, applied, checked_tags
 from rota.sdk.transaction import Caller, atransact, transact
+from rota.sdk.workflow.stepped import Stepped, Stepping, check_call, check_enqueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +36,7 @@ R = TypeVar("R")
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, "", "{}", None, 0, 0)
 
 
-class Job(Generic[P, T, R]):
+class Job(Stepped[P, T], Generic[P, T, R]):
     """`P` are the function's parameters, `T` is the type of the result, `R` that of a direct call."""
 
     def __init__(
@@ -54,7 +55,7 @@ class Job(Generic[P, T, R]):
         self._signature = signature
         self._client = client
         self._app = app
-        self._result_type = _result_type(function)
+        self._result_type = result_type(function)
         self._defaults = Header(
             namespace=client.settings.namespace,
             app=app,
@@ -91,6 +92,7 @@ class Job(Generic[P, T, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function here and now, without Rota."""
+        check_call(self.name)
         context = self._signature.context_parameter
         if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
             imaginary = Context(_UNBOUND, None, self.target.completions)
@@ -171,6 +173,9 @@ class Job(Generic[P, T, R]):
         """Refuses arguments (as JSON text) that the function could not be called with."""
         self._signature.check(arguments)
 
+    def _stepping(self) -> Stepping:
+        return Stepping(self._app, self.name, False, self._signature, self._result_type, self._options)
+
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
             return self._client.enqueue(self._header, items, self._parent)
@@ -180,6 +185,7 @@ class Job(Generic[P, T, R]):
         return await atransact(self._client.database(), caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
+        check_enqueue(self.name, self._options)
         if self._header.key is not None:
             raise DefinitionError(
                 "key= names one execution; enqueue_many makes many. Use unique=, or enqueue one by one"
@@ -199,6 +205,7 @@ class Job(Generic[P, T, R]):
         return list(map(Item, ids, texts, map(digest, texts)) if self._is_keyed else map(Item, ids, texts))
 
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
+        check_enqueue(self.name, self._options)
         text = self._signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
         return Item(self._client.ids.new(), text, digest(text) if self._is_keyed else "")
 
@@ -210,7 +217,7 @@ class Job(Generic[P, T, R]):
         return Handle(self._client, accepted.id, self._result_type, created=accepted.created)
 
 
-def _result_type(function: Callable[..., Any]) -> Any:
+def result_type(function: Callable[..., Any]) -> Any:
     """The return annotation, if JSON can carry it."""
     try:
         kind = typing.get_type_hints(function).get("return", Any)

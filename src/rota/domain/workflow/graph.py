@@ -93,7 +93,7 @@ decode = msgspec.json.Decoder(Graph).decode
 
 def to_data(graph: Graph) -> dict[str, Any]:
     """The graph as JSON values, in the order of the fields. The form is always named."""
-    return {"rota": graph.rota, **msgspec.to_builtins(graph)}
+    return {"rota": graph.rota, **msgspec.json.decode(msgspec.json.encode(graph))}
 
 
 def content(graph: Graph) -> str:

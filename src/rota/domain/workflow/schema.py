@@ -17,15 +17,55 @@ STRING: Schema = {"type": "string"}
 LIST: Schema = {"type": "array"}
 _DEEPEST = 16
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_KEYWORDS: dict[str, Any] = {
+    "$ref": str,
+    "type": str | list,
+    "format": str,
+    "title": str,
+    "enum": list,
+    "required": list,
+    "minItems": int,
+    "maxItems": int,
+    "items": dict | bool,
+    "additionalProperties": dict | bool,
+    **dict.fromkeys(("properties", "$defs"), dict),
+    **dict.fromkeys(("anyOf", "oneOf", "prefixItems"), list),
+}
 
 
 class NoMember(Exception):
     """The value has no such member; the message says what it has."""
 
 
+def problem(schema: Any, depth: int = 0) -> str:
+    """What makes a value no schema; empty if it can be used. Keywords that are not looked at may be anything."""
+    if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
+        return "it must be an object" if depth <= 2 * _DEEPEST else "it is nested too deeply"
+    for keyword, kind in _KEYWORDS.items():
+        if keyword in schema and not isinstance(schema[keyword], kind):
+            return f"{keyword!r} has the wrong type"
+    several = [schema.get(keyword, {}) for keyword in ("properties", "$defs")]
+    parts = [one for named in several for one in named.values()]
+    parts += [one for keyword in ("anyOf", "oneOf", "prefixItems") for one in schema.get(keyword, ())]
+    parts += [schema[keyword] for keyword in ("items", "additionalProperties") if isinstance(schema.get(keyword), dict)]
+    return next((wrong for part in parts if (wrong := problem(part, depth + 1))), "")
+
+
 def list_of(item: Schema) -> Schema:
     plain = {name: value for name, value in item.items() if name != "$defs"}
     return {"type": "array", "items": plain} | ({"$defs": item["$defs"]} if "$defs" in item else {})
+
+
+def tuple_of(items: list[Schema]) -> Schema:
+    """The schema of a list with exactly these items, each of which keeps its own definitions."""
+    return {**LIST, "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+
+
+def item(schema: Schema) -> Schema:
+    """The schema of the items of a list."""
+    nodes = [node for node in _alternatives(schema) if _type(node) in ("array", None)]
+    found = [_within(node, one) for node in nodes for one in (node.get("prefixItems") or [node.get("items", {})])]
+    return any_of(found) if found else {}
 
 
 def any_of(schemas: list[Schema]) -> Schema:
@@ -71,12 +111,9 @@ def member(schema: Schema, key: Key) -> Schema:
 def fixed_length(schema: Schema) -> int | None:
     """The number of items of a tuple; None for everything else."""
     nodes = _alternatives(schema)
-    lengths = {
-        len(node["prefixItems"]) if node.get("items", False) is False else None
-        for node in nodes
-        if "prefixItems" in node
-    }
-    return lengths.pop() if len(nodes) == 1 and len(lengths) == 1 else None
+    if len(nodes) != 1 or "prefixItems" not in nodes[0] or nodes[0].get("items", False) is not False:
+        return None
+    return len(nodes[0]["prefixItems"])
 
 
 def fits(source: Schema, target: Schema, depth: int = 0) -> bool:
@@ -116,7 +153,7 @@ def _within(schema: Schema, part: Any) -> Schema:
     """A part of a schema, with the definitions that it may refer to."""
     if not isinstance(part, dict):
         return {}
-    return {**part, "$defs": schema["$defs"]} if "$defs" in schema else part
+    return {"$defs": schema["$defs"], **part} if "$defs" in schema else part
 
 
 def _type(node: Schema) -> str | None:
@@ -147,7 +184,7 @@ def _property(node: Schema, key: str) -> Schema:
     others = node.get("additionalProperties", known is None)
     if others is not False:
         return _within(node, others)
-    near = get_close_matches(key, known, 1)
+    near = get_close_matches(key, known or (), 1)
     has = f"it has {', '.join(known)}" if known else "it has none"
     raise NoMember(f"there is no {key!r}: " + (f"did you mean {near[0]!r}?" if near else has))
 
