@@ -1,0 +1,1 @@
+"""Workflows: the graph as data and the decisions about a run."""
