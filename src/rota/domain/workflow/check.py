@@ -14,7 +14,11 @@ from typing import Any
 
 import msgspec
 
+from rota.domain import names, rank, retry
+from rota.domain.duration import positive_seconds, seconds
 from rota.domain.errors import DefinitionError
+from rota.domain.headers import checked_headers
+from rota.domain.unique import check_key
 from rota.domain.workflow import condition as conditions
 from rota.domain.workflow import reference, schema, template
 from rota.domain.workflow.branches import Branches
@@ -122,6 +126,7 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
     if step.rule not in RULES:
         yield problem("/rule", f"there is no rule {step.rule!r}{_near(step.rule, RULES) or ': ' + ', '.join(RULES)}")
     yield from _about_map(step, problem)
+    yield from _about_options(step, problem)
     for place, name in enumerate(step.after):
         if name not in graph.numbers:
             yield problem(f"/after/{place}", f"there is no step {name!r}{_near(name, graph.numbers)}")
@@ -130,6 +135,26 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
     yield from _unknown(graph, template.references(step.map), "/map", problem)
     for place, condition in enumerate(step.when):
         yield from _unknown(graph, conditions.references(condition), f"/when/{place}", problem)
+
+
+def _about_options(step: Step, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
+    """The options that a step shares with an enqueue."""
+    checks: dict[str, Callable[[Any], object]] = {
+        "queue": lambda value: names.check(value, "a queue's name"),
+        "priority": rank.level,
+        "delay": lambda value: seconds(value, "delay"),
+        "timeout": lambda value: positive_seconds(value, "timeout"),
+        "tags": lambda value: [check_key(tag, "a tag") for tag in value],
+        "headers": checked_headers,
+        "retry": retry.described,
+    }
+    for name, checked in checks.items():
+        value = getattr(step, name)
+        try:
+            if value not in (None, (), {}):
+                checked(value)
+        except (DefinitionError, KeyError, TypeError) as error:
+            yield problem(f"/{name}", str(error) if isinstance(error, DefinitionError) else f"{name} is malformed")
 
 
 def _about_map(step: Step, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
