@@ -61,10 +61,16 @@ def check(
     if found:
         return found
     try:
-        order = list(TopologicalSorter(_upstreams(graph)).static_order())
+        order = topological(graph)
     except CycleError as error:
         return [_cycle(graph, error.args[1])]
     return [*_about_callees(graph, jobs, workflows), *_about_branches(graph, order)]
+
+
+def topological(graph: Graph) -> list[int]:
+    """The numbers of the steps, each after those that it waits for. Raises a CycleError."""
+    numbers = {number: {graph.numbers[name] for name in upstreams(step)} for number, step in enumerate(graph.steps)}
+    return list(TopologicalSorter(numbers).static_order())
 
 
 def upstreams(step: Step) -> set[str]:
@@ -192,11 +198,6 @@ def _unknown(
 
 
 # --- The parts together ---------------------------------------------------------------------------
-
-
-def _upstreams(graph: Graph) -> dict[int, set[int]]:
-    """By number, so that the order is that of the steps where nothing else decides."""
-    return {number: {graph.numbers[name] for name in upstreams(step)} for number, step in enumerate(graph.steps)}
 
 
 def _cycle(graph: Graph, numbers: list[int]) -> Problem:

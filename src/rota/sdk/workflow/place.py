@@ -90,7 +90,13 @@ def _expression(frame: FrameType, line: int, instruction: int) -> str:
         return ""
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
-    return _one_line(b"".join(lines).decode(errors="replace"))
+    texts = [_without_comment(line.decode(errors="replace")) for line in lines]
+    return _one_line(texts[0] if texts[0].endswith(":") else " ".join(texts))
+
+
+def _without_comment(line: str) -> str:
+    """As far as that can be seen without parsing: comments stand two spaces behind the code."""
+    return line.partition("  #")[0].strip()
 
 
 def _one_line(text: str) -> str:

@@ -95,12 +95,16 @@ def read(data: Mapping[str, Any] | str) -> Data:
     if isinstance(data, str):
         data = _parsed(data)
     try:
-        plan = Data(graphs.decode(msgspec.json.encode(data)))
+        graph = graphs.decode(msgspec.json.encode(data))
     except msgspec.ValidationError as error:
         raise _misfit(str(error)) from None
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise WorkflowError(f"the workflow is not JSON: {error}") from None
-    for problem in check(plan.graph):
+    if "required" not in data:
+        needed = (name for name, one in graph.parameters.items() if not isinstance(one, dict) or "default" not in one)
+        graph = msgspec.structs.replace(graph, required=tuple(needed))
+    plan = Data(graph)
+    for problem in check(graph):
         raise plan.error(problem)
     return plan
 

@@ -145,4 +145,4 @@ def _is_step(node: ast.AST | None) -> bool:
 
 def _shown(node: ast.stmt | ast.expr, source: str) -> str:
     """The expression, or the first line of a statement."""
-    return (ast.get_source_segment(source, node) or "").split("\n")[0].strip()
+    return (ast.get_source_segment(source, node) or "").split("\n")[0].partition("  #")[0].strip()
