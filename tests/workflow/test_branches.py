@@ -5,15 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.domain.workflow.branches import Branches
-from rota.domain.workflow.check import check, topological
+from rota.domain.workflow.check import topological
 from rota.domain.workflow.graph import Graph
 from tests.workflow import graphs
-from tests.workflow.oracle import Data, Oracle
+from tests.workflow.oracle import Oracle
 
 RUNS = 30
 

@@ -162,7 +162,9 @@ def test_order_edges(tmp_path: Path) -> None:
 
 
 def test_options_of_steps(tmp_path: Path) -> None:
-    options = "queue='q', priority='high', delay='5s', timeout='1m', tags=['x'], headers={'a': 'b'}, retry=3, may_fail=True"
+    options = (
+        "queue='q', priority='high', delay='5s', timeout='1m', tags=['x'], headers={'a': 'b'}, retry=3, may_fail=True"
+    )
     data = built(tmp_path, f"send.options({options}).step('a')")
     (step,) = data["steps"]
     assert step["retry"].pop("policy") == "Exponential"
@@ -313,18 +315,20 @@ def test_arguments_of_sub_workflows_are_checked(tmp_path: Path) -> None:
     wrong = app_of(tmp_path, source + flow("inner.step(day)"))
     (error,) = wrong.workflows["w"].problems()
     assert "argument 'n' takes integer, but this is string" in str(error)
-    with pytest.raises(WorkflowError, match="timeout= cannot be set for a step: set it with @app.workflow"):
+    with pytest.raises(WorkflowError, match=r"timeout= cannot be set for a step: set it with @app\.workflow"):
         app_of(tmp_path, source + flow("inner.options(timeout=5).step(1)")).workflows["w"].check()
 
 
 def test_options_of_workflows(tmp_path: Path) -> None:
-    options = "(name='flow', timeout='4h', on_failure='stop', priority='high', max_width=7, description='What it does.')"
+    options = (
+        "(name='flow', timeout='4h', on_failure='stop', priority='high', max_width=7, description='What it does.')"
+    )
     app = app_of(tmp_path, flow("send.step(day)", options=options))
     workflow = app.workflows["flow"]
     data = workflow.to_data()
     assert (data["name"], data["timeout"], data["on_failure"], data["max_width"]) == ("flow", 14400.0, "stop", 7)
-    assert data["description"] == workflow.definition.description == "What it does."
-    assert workflow.definition.priority > 0
+    assert data["description"] == workflow._definition.description == "What it does."
+    assert workflow._definition.priority > 0
     assert repr(workflow) == "Workflow(shop.flow)"
 
 
@@ -358,7 +362,7 @@ def test_a_job_cannot_take_the_name_of_a_workflow() -> None:
 
 def test_the_graph_is_part_of_the_version(tmp_path: Path) -> None:
     one, same, other = (
-        app_of(tmp_path, flow(body)).workflows["w"].definition
+        app_of(tmp_path, flow(body)).workflows["w"]._definition
         for body in ("send.step(day)", "send.step(day)  # a comment", "send.step('x')")
     )
     assert one.target["kind"] == "workflow"
@@ -408,7 +412,10 @@ def test_more_than_a_thousand_steps_are_refused(tmp_path: Path) -> None:
 
 def test_a_function_without_source_is_traced_too() -> None:
     names: dict[str, Any] = {"app": App("a")}
-    exec("@app.job\ndef send(to: str) -> str: ...\n@app.workflow\ndef w(to: str) -> str:\n    return send.step(to)", names)
+    exec(
+        "@app.job\ndef send(to: str) -> str: ...\n@app.workflow\ndef w(to: str) -> str:\n    return send.step(to)",
+        names,
+    )
     assert names["w"].to_data()["result"] == {"$": "send"}
 
 

@@ -5,6 +5,7 @@ Each case is the body of a workflow; `#!` marks the line that the error must nam
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,11 @@ CASES = {
     "wrong member": ("x = extract.step(day)\ntransform.map(x.fils)  #!", "x.fils", "did you mean 'files'?"),
     "wrong key": ("x = extract.step(day)\ntransform.map(x['fils'])  #!", "x['fils']", "did you mean 'files'?"),
     "wrong item": ("x = pair.step(day)\nanything.step(x[2])  #!", "x[2]", "it has 2 items"),
-    "condition as a value": ("x = extract.step(day)\nanything.step(x.rows > 1)  #!", "anything.step(x.rows > 1)", "in a job"),
+    "condition as a value": (
+        "x = extract.step(day)\nanything.step(x.rows > 1)  #!",
+        "anything.step(x.rows > 1)",
+        "in a job",
+    ),
     "conditions with &": (
         "x = extract.step(day)\nwith when((x.rows > 1) & (x.rows < 5)): send.step('a')  #!",
         "(x.rows > 1) & (x.rows < 5)",
@@ -67,8 +72,16 @@ CASES = {
     "set": ("anything.step({'a', 'b'})  #!", "anything.step({'a', 'b'})", "sorted("),
     # The source shows it.
     "is None": ("x = extract.step(day)\nif x.note is None:  #!\n    send.step('a')", "x.note is None", LOOKS),
-    "is not None": ("x = extract.step(day)\ny = x if x is not None else 1  #!\nanything.step(y)", "x is not None", LOOKS),
-    "isinstance": ("x = extract.step(day)\nif isinstance(x, Raw):  #!\n    send.step('a')", "isinstance(x, Raw)", LOOKS),
+    "is not None": (
+        "x = extract.step(day)\ny = x if x is not None else 1  #!\nanything.step(y)",
+        "x is not None",
+        LOOKS,
+    ),
+    "isinstance": (
+        "x = extract.step(day)\nif isinstance(x, Raw):  #!\n    send.step('a')",
+        "isinstance(x, Raw)",
+        LOOKS,
+    ),
     "type": ("anything.step(type(day) == str)  #!", "type(day)", LOOKS),
     "match": ("x = extract.step(day)\nmatch x.note:  #!\n    case None: send.step('a')", "x.note", LOOKS),
     "try": ("try:  #!\n    x = extract.step(day)\nexcept ValueError:\n    send.step('a')", "try:", "when(failed(x))"),
@@ -85,7 +98,7 @@ CASES = {
     "now": ("send.step(datetime.now(UTC).isoformat())  #!", "send.step(datetime.now(UTC).isoformat())", "`this_run`"),
     "uuid": ("send.step('a', text=uuid.uuid4().hex)  #!", "send.step('a', text=uuid.uuid4().hex)", "argument 'text'"),
     "random": (
-        "send.step('a')\nfor _ in range(app.__dict__.setdefault('n', []).append(1) or len(app.n)):\n    send.step('b')  #!",
+        "n = app.__dict__.setdefault('n', [])\nn.append(1)\nfor _ in n:\n    send.step('b')  #!",
         "send.step('b')",
         "only in one of two runs",
     ),
@@ -93,12 +106,17 @@ CASES = {
     "when without with": ("x = extract.step(day)\nwhen(x.rows > 1)  #!", "when(x.rows > 1)", "`with` is missing"),
     "otherwise alone": ("with otherwise(): send.step('a')  #!", "otherwise()", "`with when(…):`"),
     "otherwise too late": (
-        "x = extract.step(day)\nwith when(x.rows > 1): send.step('a')\nsend.step('b')\nwith otherwise(): send.step('c')  #!",
+        "x = extract.step(day)\nwith when(x.rows > 1): send.step('a')\n"
+        "send.step('b')\nwith otherwise(): send.step('c')  #!",
         "otherwise()",
         "right after",
     ),
     "constant condition": ("with when(1 > 2): send.step('a')  #!", "when(1 > 2)", "plain `if`"),
-    "number as condition": ("x = extract.step(day)\nwith when(x.rows): send.step('a')  #!", "when(x.rows)", "compare it"),
+    "number as condition": (
+        "x = extract.step(day)\nwith when(x.rows): send.step('a')  #!",
+        "when(x.rows)",
+        "compare it",
+    ),
     # The graph shows it.
     "both branches by value": (
         "x = extract.step(day)\nwith when(x.rows > 1): a = send.step('a')\nwith otherwise(): b = send.step('b')\n"
@@ -130,10 +148,18 @@ CASES = {
     ),
     "missing argument": ("send.step()  #!", "send.step()", "missing a required argument: 'to'"),
     "unknown argument": ("send.step('a', subject='b')  #!", "send.step('a', subject='b')", "subject"),
-    "wrong type": ("x = extract.step(day)\nsend.step(x.rows)  #!", "send.step(x.rows)", "takes string, but this is integer"),
+    "wrong type": (
+        "x = extract.step(day)\nsend.step(x.rows)  #!",
+        "send.step(x.rows)",
+        "takes string, but this is integer",
+    ),
     "wrong literal": ("send.step(5)  #!", "send.step(5)", "argument 'to' takes string, but this is 5"),
     "wrong items": ("transform.map([1, 2])  #!", "transform.map([1, 2])", "takes string, but each item is 1 or 2"),
-    "map over no list": ("x = extract.step(day)\ntransform.map(x.rows)  #!", "transform.map(x.rows)", "this is integer"),
+    "map over no list": (
+        "x = extract.step(day)\ntransform.map(x.rows)  #!",
+        "transform.map(x.rows)",
+        "this is integer",
+    ),
     "map over a text": ("transform.map('abc')  #!", "transform.map('abc')", "goes over a list"),
     "compared types": (
         "x = extract.step(day)\nwith when(x.rows > 'a'): send.step('a')  #!",
@@ -166,7 +192,11 @@ CASES = {
         "send.after(x).after(x, rule='all_done')",
         "one rule",
     ),
-    "unknown rule": ("x = send.step('a')\nsend.after(x, rule='some').step('b')  #!", "send.after(x, rule='some')", "none_failed"),
+    "unknown rule": (
+        "x = send.step('a')\nsend.after(x, rule='some').step('b')  #!",
+        "send.after(x, rule='some')",
+        "none_failed",
+    ),
     "after a constant": ("send.after('a').step('b')  #!", "send.after('a')", "takes steps"),
 }
 
@@ -175,9 +205,7 @@ CASES = {
 def test_pitfalls(case: str, tmp_path: Path) -> None:
     body, expression, way_out = CASES[case]
     error = refused(tmp_path, body)
-    (line,) = [
-        number for number, text in enumerate((HEADER + flow(body)).splitlines(), start=1) if text.endswith("#!")
-    ]
+    (line,) = [number for number, text in enumerate((HEADER + flow(body)).splitlines(), start=1) if text.endswith("#!")]
     assert way_out in str(error)
     assert error.line == line, str(error)
     assert error.file is not None
@@ -228,14 +256,15 @@ def test_a_value_of_another_build_is_refused(tmp_path: Path) -> None:
 
 def test_steps_outside_of_a_workflow_are_refused(tmp_path: Path) -> None:
     found = module(tmp_path, "")
-    for use, way_out in {
-        lambda: found.send.step("a"): "send.enqueue(…)",
-        lambda: found.transform.map(["a"]): "transform.enqueue(…)",
-        lambda: found.send.after("a"): "under @app.workflow",
-        lambda: found.when(True): "under @app.workflow",
-        lambda: found.this_run.id: "under @app.workflow",
-        lambda: found.first(1): "under @app.workflow",
-    }.items():
+    uses: list[tuple[Callable[[], object], str]] = [
+        (lambda: found.send.step("a"), "send.enqueue(…)"),
+        (lambda: found.transform.map(["a"]), "transform.enqueue(…)"),
+        (lambda: found.send.after("a"), "under @app.workflow"),
+        (lambda: found.when(True), "under @app.workflow"),
+        (lambda: found.this_run.id, "under @app.workflow"),
+        (lambda: found.first(1), "under @app.workflow"),
+    ]
+    for use, way_out in uses:
         with pytest.raises(WorkflowError, match="is for the function of a workflow") as caught:
             use()
         assert way_out in str(caught.value)
@@ -245,7 +274,8 @@ def test_steps_outside_of_a_workflow_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["name", "at_once", "tolerate", "may_fail"])
 def test_enqueue_refuses_the_options_of_steps(option: str, tmp_path: Path) -> None:
     send = module(tmp_path, "").send.options(**{option: 1})
-    for enqueue in (lambda: send.enqueue("a"), lambda: send.enqueue_many(["a"])):
+    enqueues: list[Callable[[], object]] = [lambda: send.enqueue("a"), lambda: send.enqueue_many(["a"])]
+    for enqueue in enqueues:
         with pytest.raises(ValueError, match=rf"{option}= is for a step of a workflow, not for enqueue: send\.options"):
             enqueue()
 

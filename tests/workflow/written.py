@@ -14,7 +14,7 @@ import pytest
 
 from rota import App, WorkflowError
 
-HEADER = '''
+HEADER = """
 from __future__ import annotations
 import copy, json, os, random, statistics, uuid
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ def pair(day: str) -> tuple[int, str]: ...
 def send(to: str, text: str = "") -> str: ...
 @app.job
 def anything(value: Any) -> Any: ...
-'''
+"""
 _NUMBERS = count(1)
 
 

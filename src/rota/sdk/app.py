@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -83,7 +84,7 @@ class App:
         self.name = names.check(name, "an app's name")
         self.settings = config.load(url=url, namespace=namespace)
         self.jobs: dict[str, Job[..., Any, Any]] = {}
-        self.workflows: dict[str, Workflow[..., Any]] = {}
+        self._workflows: dict[str, Workflow[..., Any]] = {}
         self._queues: dict[str, Queue] = {}
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
@@ -167,6 +168,11 @@ class App:
         takes = dict.fromkeys(declaration.name_list(parameters or (), "parameters"), Any)
         function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
         return self._declare(function, name, target, about)
+
+    @property
+    def workflows(self) -> Mapping[str, Workflow[..., Any]]:
+        """The workflows by name; read-only."""
+        return MappingProxyType(self._workflows)
 
     @property
     def workflow(self) -> WorkflowDecorator:
@@ -306,7 +312,7 @@ class App:
         """How a worker runs functions that may have killed a process: each in one of its own."""
         return {name: _isolated(self.jobs[name], pool) for name in self.functions()}
 
-    def built(self, definition: Definition) -> None:
+    def _built(self, definition: Definition) -> None:
         """Adds the definition of a workflow, whose graph is known now."""
         self._definitions.append(definition)
 
@@ -349,7 +355,7 @@ class App:
         when, arguments = declaring.when(options, made.name)
         wanted = self._wanted_schedules(job, when, arguments) if when else {}
         workflow: Workflow[..., Any] = Workflow(job, plan, self)
-        self.workflows[made.name] = workflow
+        self._workflows[made.name] = workflow
         self._schedules |= wanted
         return workflow
 

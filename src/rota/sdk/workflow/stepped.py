@@ -82,7 +82,7 @@ class Stepped(Generic[P, T]):
     def _stepping(self) -> Stepping:
         raise NotImplementedError
 
-    def callee(self) -> Callee:
+    def _callee(self) -> Callee:
         """Its parameters and its result, for the checks of workflows that have it as a step."""
         about = self._stepping()
         return callee_of(about.signature, about.result)

@@ -39,10 +39,13 @@ class Plan(Protocol):
 class Surroundings(Protocol):
     """The app, as far as a workflow needs it."""
 
-    jobs: dict[str, Job[..., Any, Any]]
-    workflows: dict[str, Workflow[..., Any]]
+    @property
+    def jobs(self) -> Mapping[str, Job[..., Any, Any]]: ...
 
-    def built(self, definition: Definition) -> None:
+    @property
+    def workflows(self) -> Mapping[str, Workflow[..., Any]]: ...
+
+    def _built(self, definition: Definition) -> None:
         """Registers the definition of a workflow, whose graph is known now."""
 
 
@@ -53,7 +56,7 @@ class Callees(Mapping[str, Callee]):
         self._known = known
 
     def __getitem__(self, name: str) -> Callee:
-        return self._known[name].callee()
+        return self._known[name]._callee()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -88,7 +91,7 @@ class Workflow(Stepped[P, T]):
         return self._job.name
 
     @property
-    def definition(self) -> Definition:
+    def _definition(self) -> Definition:
         """The workflow as the database stores it: its graph is part of its version."""
         return self._build().definition
 
@@ -136,7 +139,7 @@ class Workflow(Stepped[P, T]):
             return [error]
         return [self._plan.error(problem) for problem in self._checked(graph)]
 
-    def callee(self) -> Callee:
+    def _callee(self) -> Callee:
         return self._plan.callee()
 
     def _stepping(self) -> Stepping:
@@ -146,7 +149,7 @@ class Workflow(Stepped[P, T]):
         with self._lock:
             if not self._made:
                 self._made.append(self._built())
-                self._surroundings.built(self._made[0].definition)
+                self._surroundings._built(self._made[0].definition)
             return self._made[0]
 
     def _checked(self, graph: Graph) -> list[Problem]:
