@@ -11,11 +11,11 @@ import rota
 from rota.domain import errors
 
 PUBLIC = """
-    App Context Handle Job Schedule Status Unique
+    App Context Handle Job Schedule Status Unique Workflow
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
-    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule
+    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule WorkflowError
     Conflict ClockSkew KeyConflict NotFinished NotUnique QueueFull
     ExecutionError ExecutionCancelled ExecutionFailed ExecutionSkipped
     StoreError CommitUnknown StoreFull StoreMismatch StoreUnavailable
@@ -27,6 +27,7 @@ TREE = {
     "UsageError": "RotaError",
     "ArgumentsError": "UsageError ValueError",
     "DefinitionError": "UsageError ValueError",
+    "WorkflowError": "DefinitionError",
     "UnknownJob": "UsageError",
     "UnknownExecution": "UsageError",
     "UnknownSchedule": "UsageError",
@@ -93,6 +94,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
         errors.ArgumentsError("x"),
         errors.QueueFull("full", 2.5),
         errors.NotUnique("taken", "id"),
+        errors.WorkflowError("no", "flows.py", 5, "x + 1"),
         errors.RetryIn("5m", "later"),
         errors.Snooze(5),
     ],
