@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, get_args
 
 import pytest
@@ -105,6 +106,26 @@ def test_maps(tmp_path: Path) -> None:
         "day": {"$": "input.day"},
     }
     assert data["result"] == {"$outcomes": "transform_3"}
+
+
+def test_commands_and_jobs_with_a_context_can_be_mapped(tmp_path: Path) -> None:
+    source = """
+        report = app.command("report", ["echo", "{month}"])
+        @app.job
+        def late(ctx: Context, n: int) -> int: ...
+        """
+    body = flow("report.map(['a', 'b'])\nlate.map([1])\nanything.starmap([(day,)])")
+    found = steps(app_of(tmp_path, dedent(source) + body).workflows["w"].to_data())
+    assert (found["report"]["as"], found["late"]["as"]) == ("month", "n")
+    assert found["anything"]["map"] == [{"value": {"$": "input.day"}}]
+
+
+def test_a_job_that_takes_any_number_of_arguments_cannot_be_mapped(tmp_path: Path) -> None:
+    source = "\n@app.job\ndef every(*n: int) -> int: ...\n"
+    (error,) = app_of(tmp_path, source + flow("every.map([1])")).workflows["w"].problems()
+    assert "use starmap" in str(error)
+    data = app_of(tmp_path, source + flow("every.step(1, 2)")).workflows["w"].to_data()
+    assert data["steps"][0]["with"] == {"n": [1, 2]}
 
 
 def test_blocks_nest_and_otherwise_is_the_opposite(tmp_path: Path) -> None:
@@ -438,3 +459,11 @@ def test_values_can_be_shown() -> None:
 
     w.graph()
     assert shown[:2] == ["<rota value input.to>", "<rota condition {'eq': [{'$': 'input.to'}, 'a']}>"]
+
+
+def test_a_schedule_can_be_made_at_run_time(tmp_path: Path) -> None:
+    app = app_of(tmp_path, flow("send.step(day)"))
+    with harness(app):
+        app.schedule("w", every="5m", arguments={"day": "x"})
+        app.schedule(app.workflows["w"], name="again", every="1h", arguments={"day": "y"})
+        assert sorted(one.name for one in app.schedules()) == ["again", "w"]

@@ -70,6 +70,7 @@ CASES = {
         "all_of",
     ),
     "set": ("anything.step({'a', 'b'})  #!", "anything.step({'a', 'b'})", "sorted("),
+    "caught": ("try:\n    n = int(day)  #!\nexcept ValueError:\n    n = 0\nanything.step(n)", "int(day)", COMPUTING),
     # The source shows it.
     "is None": ("x = extract.step(day)\nif x.note is None:  #!\n    send.step('a')", "x.note is None", LOOKS),
     "is not None": (

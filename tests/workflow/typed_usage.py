@@ -148,4 +148,5 @@ def other_code() -> None:
     assert_type(publish.mermaid(), str)
     assert_type(app.workflow_from("{}"), Workflow[..., Any])
     job: Job[..., Any, Any] = extract
+    assert_type(job.map([1]), list[Any])
     assert_type(job.starmap([(1,), {"day": 2}]), list[Any])

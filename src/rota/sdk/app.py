@@ -218,7 +218,7 @@ class App:
 
     def schedule(
         self,
-        job: Job[..., Any, Any] | str,
+        job: Job[..., Any, Any] | Workflow[..., Any] | str,
         /,
         *,
         name: str | None = None,
@@ -233,9 +233,7 @@ class App:
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """
-        known = job if isinstance(job, Job) else self.jobs.get(job)
-        if known is None:
-            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        known = self._schedulable(job)
         definition = known.definition
         if priority is not None:
             definition = msgspec.structs.replace(definition, priority=rank.level(priority))
@@ -326,6 +324,16 @@ class App:
         target = declaration.isolated(*isolated)
         declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
         return declare if function is None else declare(function)
+
+    def _schedulable(self, job: Job[..., Any, Any] | Workflow[..., Any] | str) -> Job[..., Any, Any]:
+        workflow = job if isinstance(job, Workflow) else self._workflows.get(str(job))
+        if workflow is not None:
+            workflow.check()  # The schedule needs its definition in the database.
+            return workflow._job
+        known = job if isinstance(job, Job) else self.jobs.get(str(job))
+        if known is None:
+            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        return known
 
     def _workflow(self, function: Any = None, /, **about: Any) -> Any:
         declare = partial(self._declare_workflow, options=about)

@@ -52,6 +52,7 @@ class Branches:
         self._conflicts: dict[str, tuple[str, str]] = {}
         self._succeeds: dict[str, Case] = {}
         self._can_be_bad: dict[str, bool] = {}
+        self._watched = {name for step in graph.steps for name in _watched(step)}
         self._unknown: set[str] = set()
         """Steps of which only the outcome itself says whether they succeed."""
         for number in order:
@@ -88,6 +89,8 @@ class Branches:
             if case is None:
                 return None
             for fact, values in case.items():
+                if found.get(fact) is values:
+                    continue
                 left = found.get(fact, values) & values
                 if not left:
                     self._conflicts[step.id] = (sources[fact], words)
@@ -130,7 +133,9 @@ class Branches:
 
     def _if_success(self, name: str) -> Case | None:
         needs = self._needs[name]
-        return None if needs is None else {**needs, ("step", name): frozenset("s")}
+        if needs is None or name not in self._watched:
+            return needs
+        return {**needs, ("step", name): frozenset("s")}
 
     # --- What is enough for a step to succeed, in a run that succeeds -----------------------------------
 
@@ -203,6 +208,14 @@ class Branches:
         named = [one.root for use in uses if use.kind != "end" for one in use.references]
         ordered = step.after if step.rule not in ("all_done", "always") else ()
         return (name for name in (*named, *ordered) if name in self._steps)
+
+
+def _watched(step: Step) -> Iterator[str]:
+    """The steps whose outcome other than success may be wanted; the facts about all others need not be kept."""
+    if step.rule != DEFAULT:
+        yield from step.after
+    for condition in step.when:
+        yield from (one.root for use in conditions.references(condition) if use.kind == "end" for one in use.references)
 
 
 def _common(cases: list[Case | None]) -> Case | None:

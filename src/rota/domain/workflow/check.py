@@ -27,7 +27,7 @@ from rota.domain.workflow.reference import RESERVED
 from rota.domain.workflow.rules import RULES
 from rota.domain.workflow.schema import Schema
 from rota.domain.workflow.template import Use
-from rota.domain.workflow.types import Types
+from rota.domain.workflow.types import Types, escaped
 
 WIDEST = 1_000_000
 DEEPEST = 1_000
@@ -78,11 +78,6 @@ def upstreams(step: Step) -> set[str]:
     uses = [*template.references([step.arguments, step.map])]
     uses += [use for condition in step.when for use in conditions.references(condition)]
     return {*step.after, *(one.root for use in uses for one in use.references if one.root not in RESERVED)}
-
-
-def escaped(name: str) -> str:
-    """A name as a part of a JSON pointer."""
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 # --- Each part by itself --------------------------------------------------------------------------

@@ -23,6 +23,11 @@ Finding = tuple[str, str]
 """The place below the step, as a JSON pointer, and what is wrong there."""
 
 
+def escaped(name: str) -> str:
+    """A name as a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 class Types:
     """Looks up the schema of every reference in a graph."""
 
@@ -39,7 +44,9 @@ class Types:
     def about(self, step: Step, parameters: Mapping[str, Schema]) -> Iterator[Finding]:
         """What does not fit in one step."""
         for name, argument in step.arguments.items():
-            yield from self._argument(f"/with/{name}", f"argument {name!r}", argument, parameters.get(name, {}))
+            yield from self._argument(
+                f"/with/{escaped(name)}", f"argument {name!r}", argument, parameters.get(name, {})
+            )
         if step.is_map:
             yield from self._items(step, parameters)
         for number, condition in enumerate(step.when):

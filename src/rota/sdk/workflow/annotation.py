@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,6 +26,14 @@ def callee_of(signature: Signature, result: Any) -> Callee:
 
 def schema_of(kind: Any) -> Schema:
     """The schema of a type; the empty one if JSON cannot carry it."""
+    try:
+        return _schema_of(kind)
+    except TypeError:  # A type with unhashable arguments, such as Annotated[int, {}].
+        return _schema_of.__wrapped__(kind)
+
+
+@lru_cache(maxsize=1000)
+def _schema_of(kind: Any) -> Schema:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind in (Iterable, Iterator) or origin in (Iterable, Iterator):
         return list_of(schema_of(arguments[0])) if arguments else LIST

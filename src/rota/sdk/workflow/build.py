@@ -37,6 +37,8 @@ class Build:
         self.app, self.workflow, self.code = app, workflow, code
         self.steps: dict[str, Step] = {}
         self.places: dict[str, Place] = {}
+        self._refusal: WorkflowError | None = None
+        self._last_numbers: dict[str, int] = {}
         self.pending: list[Pending] = []
         self.conditions: list[Condition] = []
         """Those of the open blocks, outermost first."""
@@ -47,7 +49,9 @@ class Build:
         return place.here(self.code)
 
     def refuse(self, message: str, at: Place | None = None) -> NoReturn:
-        raise (at or self.here()).error(self.workflow, message)
+        error = (at or self.here()).error(self.workflow, message)
+        self._refusal = self._refusal or error
+        raise error
 
     def add(self, name: str | None, runs: str, fields: dict[str, Any]) -> str:
         """Records a step and returns its name."""
@@ -67,7 +71,10 @@ class Build:
         if before not in step.after:
             self.steps[after] = msgspec.structs.replace(step, after=(*step.after, before))
 
-    def check_pending(self) -> None:
+    def check_end(self) -> None:
+        """Refuses what was left unused. Raises a refusal again that the function or a library has caught."""
+        if self._refusal is not None:
+            raise self._refusal
         for one in self.pending:
             if not one.is_used:
                 self.refuse(one.hint, one.place)
@@ -75,9 +82,10 @@ class Build:
     def _free(self, base: str) -> str:
         if base not in self.steps and base not in RESERVED:
             return base
-        number = 2
+        number = self._last_numbers.get(base, 1) + 1
         while f"{base}_{number}" in self.steps:
             number += 1
+        self._last_numbers[base] = number
         return f"{base}_{number}"
 
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Self, TypeVar, cast
 
-from rota.domain import names, rank, retry
+from rota.domain import names, overrides, rank, retry
 from rota.domain.duration import positive_seconds, seconds
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.headers import checked_headers
@@ -150,7 +150,10 @@ class Stepped(Generic[P, T]):
             self._after.pending.is_used = True
             fields |= {"after": self._after.names, "rule": self._after.rule}
         fields |= _step_options(build, about, is_map=is_map)
-        id = build.add(about.options.get("name"), about.name, fields)
+        name = about.options.get("name")
+        if name is not None and not isinstance(name, str):
+            build.refuse(f"name must be a text, not {name!r}")
+        id = build.add(name, about.name, fields)
         result = schema_of(about.result)
         return Value(Symbol(build, {"$": id}, list_of(result) if is_map else result))
 
@@ -160,7 +163,7 @@ def check_enqueue(name: str, options: Mapping[str, Any], verb: str = "enqueue") 
     build = builds.current()
     if build is not None:
         build.refuse(f"this would happen whenever the workflow is built: write {name}.step(…)")
-    for option in STEP_ONLY:
+    for option in STEP_ONLY if options else ():
         if options.get(option) is not None:
             raise DefinitionError(f"{option}= is for a step of a workflow, not for {verb}: {name}.options(…).step(…)")
 
@@ -241,7 +244,7 @@ def _field(option: str, value: Any) -> Any:
         case "headers":
             return dict(checked_headers(value))
         case "retry":
-            return retry.policy(value).describe()
+            return overrides.described(retry.policy(value))
         case _:
             return _own_option(option, value)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import payload
-from rota.domain.errors import ArgumentsError
+from rota.domain.errors import ArgumentsError, WorkflowError
 from rota.domain.workflow.graph import Template
 from rota.sdk.workflow.build import Build
 from rota.sdk.workflow.value import MARK, Condition, Value
@@ -38,7 +38,9 @@ def template_of(value: Any, build: Build, what: str) -> Template:
     try:
         plain = msgspec.to_builtins(value, str_keys=True, enc_hook=hook)
         plain = payload.decode(payload.encode(plain, what), what)
-    except (TypeError, ValueError, ArgumentsError) as error:
+    except WorkflowError:
+        raise
+    except (TypeError, ValueError) as error:
         build.refuse(str(error) if isinstance(error, ArgumentsError) else f"{what} cannot be stored as JSON: {error}")
     return _placed(plain, symbols, build, what)
 

@@ -23,7 +23,7 @@ from rota.sdk.workflow.build import Build, building
 from rota.sdk.workflow.place import Place
 from rota.sdk.workflow.scan import result_place, scan
 from rota.sdk.workflow.templates import template_of
-from rota.sdk.workflow.value import Symbol, Value
+from rota.sdk.workflow.value import Condition, Symbol, Value
 
 _INSTEAD = "pass it in as a parameter, or use `this_run`"
 
@@ -94,7 +94,7 @@ def _run(subject: Subject) -> Trace:
         except Exception as error:
             at = place.raised_at(error.__traceback__, subject.code)
             raise at.error(subject.name, _in_words(error)) from error
-        build.check_pending()
+        build.check_end()
         try:
             result = template_of(returned, build, "the result")
         except WorkflowError as error:
@@ -105,7 +105,7 @@ def _run(subject: Subject) -> Trace:
 
 def _in_words(error: Exception) -> str:
     text = f"{type(error).__name__}: {error}"
-    if "Value" in str(error) or "Condition" in str(error):
+    if Value.__name__ in str(error) or Condition.__name__ in str(error):
         return f"{text}; a value of a later step is not known yet: do it in a job"
     return text
 

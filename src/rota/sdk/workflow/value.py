@@ -169,6 +169,7 @@ _REFUSED = {
     },
 }
 for _kind, _messages in _REFUSED.items():
+    _kind.__name__ = f"Symbolic{_kind.__name__}"  # As others' errors call it: "SymbolicValue is not JSON serializable".
     for _names, _message in _messages.items():
         for _name in _names.split():
             setattr(_kind, f"__{_name}__", _refusing(_message))
