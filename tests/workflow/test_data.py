@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rota import App, WorkflowError
-from rota.domain.workflow.graph import content
+from rota.domain.workflow.graph import content, to_data
 from tests.workflow.test_build import ACCEPTED
 from tests.workflow.written import app_of, flow
 
@@ -94,6 +96,7 @@ WRONG = {
     "unknown step in a condition": (data(step(when=[{"failed": "b"}])), "/steps/0/when/0", "there is no step 'b'"),
     "unknown step in the result": (data(step(), result={"$": "b"}), "/result", "there is no step 'b'"),
     "malformed reference": (data(step(**{"with": {"to": {"$": "a..b"}}})), "/steps/0/with/to", "cannot be read"),
+    "a template for all arguments": (data(step(**{"with": {"$": "input"}})), "/steps/0/with", "given by name"),
     "malformed template": (data(step(**{"with": {"a/b": {"$what": 1}}})), "/steps/0/with/a~1b", "$literal"),
     "malformed condition": (data(step(when=[{"eq": [1]}])), "/steps/0/when/0", "eq"),
     "unknown operator": (data(step(when=[{"equals": [1, 2]}])), "/steps/0/when/0", "equals"),
@@ -117,6 +120,8 @@ WRONG = {
         "can never run",
     ),
     "missing result": (data(step(may_fail=True), result={"$": "a"}), "/result", "default(…)"),
+    "bad name": (data(step(), name="a b"), "/name", "a workflow's name"),
+    "bad parameter": (data(step(), parameters={"a b": {}}), "/parameters/a b", "a name such as 'day'"),
     "bad timeout": (data(step(), timeout=-1), "/timeout", "longer than zero"),
     "bad queue": (data(step(queue="a b")), "/steps/0/queue", "a queue's name"),
     "bad priority": (data(step(priority=99999999)), "/steps/0/priority", "priority"),
@@ -206,3 +211,73 @@ def test_a_workflow_that_is_data_can_be_a_step(tmp_path: Path) -> None:
     app.workflow_from(data(step(), name="inner", parameters={"to": {"type": "integer"}}, result={"$": "a"}))
     (error,) = app.workflows["w"].problems()
     assert "argument 'to' takes integer, but this is string" in str(error)
+
+
+KEYS = [
+    "$",
+    "$first",
+    "$default",
+    "$text",
+    "$literal",
+    "$outcomes",
+    "eq",
+    "in",
+    "not",
+    "all",
+    "failed",
+    "x",
+    "type",
+    "items",
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "load", "$", "a.b", "input.day", "1%", "$x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "$",
+                    "$first",
+                    "$default",
+                    "$text",
+                    "$literal",
+                    "$outcomes",
+                    "eq",
+                    "in",
+                    "not",
+                    "all",
+                    "failed",
+                    "x",
+                    "type",
+                    "items",
+                ]
+            ),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container in a structure, with each of its keys."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = list(pairs)
+    return [(value, key) for key, _ in items] + [place for _, inner in items for place in places(inner)]
+
+
+@given(st.data())
+def test_data_that_is_wrong_somewhere_is_refused_and_nothing_else_happens(drawn: st.DataObject) -> None:
+    changed = msgspec.yaml.decode(YAML)
+    for _ in range(drawn.draw(st.integers(1, 3))):
+        container, key = drawn.draw(st.sampled_from(places(changed)))
+        container[key] = drawn.draw(JSON)
+    app = App("fuzz")
+    try:
+        workflow = app.workflow_from(changed)
+    except WorkflowError:
+        return
+    workflow.problems()
+    data = to_data(workflow._plan.make())
+    assert to_data(App("again").workflow_from(data)._plan.make()) == data

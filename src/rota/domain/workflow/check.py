@@ -6,6 +6,7 @@ a line. What a step runs is checked where it is known: its parameters and its re
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
@@ -97,7 +98,13 @@ def _about_graph(graph: Graph) -> Iterator[Problem]:
     for name, value, most in (("max_nesting", graph.max_nesting, DEEPEST), ("max_width", graph.max_width, WIDEST)):
         if not 1 <= value <= most:
             yield Problem(f"/{name}", f"{name} must be between 1 and {most:,}, not {value}")
+    try:
+        names.check(graph.name, "a workflow's name")
+    except DefinitionError as error:
+        yield Problem("/name", str(error))
     for name, one in graph.parameters.items():
+        if not name.isidentifier() or keyword.iskeyword(name):
+            yield Problem(f"/parameters/{escaped(name)}", f"a parameter has a name such as 'day', not {name[:64]!r}")
         if wrong := schema.problem(one):
             yield Problem(f"/parameters/{escaped(name)}", f"parameter {name!r} is no JSON schema: {wrong}")
     for name in graph.required:
@@ -132,6 +139,8 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
         if name not in graph.numbers:
             yield problem(f"/after/{place}", f"there is no step {name!r}{_near(name, graph.numbers)}")
     for name, argument in step.arguments.items():
+        if name.startswith("$"):
+            yield problem("/with", f"the arguments are given by name, and no name begins with $: {name!r}")
         yield from _unknown(graph, template.references(argument), f"/with/{escaped(name)}", problem)
     yield from _unknown(graph, template.references(step.map), "/map", problem)
     for place, condition in enumerate(step.when):
