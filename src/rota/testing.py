@@ -101,7 +101,7 @@ class Harness:
             pid=0,
             version="test",
             queues=None,
-            jobs=[*app.jobs],
+            jobs=registry.names(),
             concurrency=1,
             deploy=app.declare(),
         )
@@ -170,7 +170,7 @@ class Harness:
         next_at = min(times, default=None)
         if not chores.ready:
             return None, next_at
-        served = msgspec.structs.replace(self._served, jobs=[*self._registry.targets()])
+        served = msgspec.structs.replace(self._served, jobs=self._registry.names())
         taken = claim.claim(tx, self._worker, served, 1)
         while not taken.claims and taken.has_more:  # A row gate has moved what was claimed: a workflow was opened.
             taken = claim.claim(tx, self._worker, served, 1)

@@ -89,12 +89,23 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         return {step.id: number for number, step in enumerate(self.steps)}
 
 
+_STEP_DEFAULTS, _GRAPH_DEFAULTS = (
+    {field.encode_name: field.default for field in msgspec.structs.fields(kind)} for kind in (Step, Graph)
+)
 decode = msgspec.json.Decoder(Graph).decode
 
 
 def to_data(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON values, in the order of the fields. The form is always named."""
-    return {"rota": graph.rota, **msgspec.to_builtins(graph)}
+    """The graph as JSON values, in the order of the fields and without defaults. The form is always named."""
+    data = msgspec.json.decode(msgspec.json.encode(graph))
+    steps = [_without(_STEP_DEFAULTS, step) for step in data.get("steps", ())]
+    data = _without(_GRAPH_DEFAULTS, data)
+    return {"rota": graph.rota, **data, **({"steps": steps} if steps else {})}
+
+
+def _without(defaults: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """msgspec leaves a default out only if it is the same object, not if it was written out."""
+    return {name: value for name, value in data.items() if value != defaults[name]}
 
 
 def content(graph: Graph) -> str:
