@@ -200,7 +200,7 @@ WHERE s.run = :run AND s.number AMONG(:numbers, int)
 
 -- name: ended_run
 SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,
-       v.digest, j.version, l.digest, o.pinned, o.letters
+       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters
 FROM run_ended o
 CROSS JOIN execution x ON x.id = o.id
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
