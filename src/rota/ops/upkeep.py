@@ -11,9 +11,8 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
-from rota.ops.after_end import follow
 from rota.ops.fleet import Death
-from rota.ops.runs.stop import stop
+from rota.ops.runs.pause import not_paused
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
 
@@ -101,9 +100,9 @@ def expire(tx: Tx) -> int:
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
-    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
-    if overdue := [row[0] for row in tx.rows("past_run_deadline", ids=ids)]:
-        follow(tx, stop(tx, overdue, Reason.RUN_TIMEOUT))
+    overdue = [row[0] for row in tx.rows("past_run_deadline", ids=ids)]
+    stops = dict.fromkeys(not_paused(tx, overdue), Reason.RUN_TIMEOUT)
+    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE, stops)
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
