@@ -234,7 +234,8 @@ def execution(view: View, namespace: str, id: str) -> ExecutionRow:
     return found[0]
 
 
-def _position(before: str) -> str:
+def position(before: str) -> str:
+    """Refuses the start of a page that is no id."""
     if not is_id(before):
         raise UsageError(f"{before!r} is no id: give the last id of the page before")
     return before
@@ -286,7 +287,7 @@ def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
         "app": wanted.app,
         "queue": wanted.queue,
         "since": wanted.since,
-        "before": _position(wanted.before),
+        "before": position(wanted.before),
         "most": wanted.limit,
     }
     status = wanted.status or (Status.FAILED if wanted.error else None)
@@ -312,7 +313,7 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
         reason=reason,
         since=wanted.since,
         error=wanted.error,
-        before=_position(wanted.before),
+        before=position(wanted.before),
         most=wanted.limit,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rota import ids
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
-from rota.store import reader, schedule_reader
+from rota.store import reader, run_reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
 
@@ -35,6 +35,25 @@ def execution_id(view: View, namespace: str, part: str) -> str:
         f"there is no execution {part}: give the start of its id, or of a recent one the last {LEAST_END} characters "
         "or more; `rota executions` lists them"
     )
+
+
+def run_id(view: View, namespace: str, part: str) -> str:
+    """As `execution_id`; but if several executions fit, of which one is a run, that run: its steps begin like it."""
+    try:
+        return execution_id(view, namespace, part)
+    except UsageError:
+        bounds = ids.range_of(part.lower())
+        found = run_reader.runs_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"{part} may be any of the runs {_listed(found)}: give more of the id") from None
+        raise
+
+
+def run_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:
+    """The ids that these mean, each once, in the order given."""
+    return list(dict.fromkeys([run_id(view, namespace, part) for part in parts]))
 
 
 def execution_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:

@@ -14,12 +14,17 @@ from rota.domain import blocker, duration, requirement
 from rota.domain.blocker import Kind
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
-from rota.store import reader
+from rota.domain.workflow.letters import OPEN
+from rota.ops.runs.run import graph_of
+from rota.store import reader, run_reader
 from rota.store.port import View
 from rota.store.reader import MOST_COUNTED, ClaimFacts
+from rota.store.run_reader import RunRow
 from rota.views.shape import Shape
 
 PLACE = "place"
+MOST_NAMED = 5
+"""How many open steps of a run are named."""
 _AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}
 _blockers = msgspec.json.Decoder(list[tuple[Kind, str]])
 _circuits = msgspec.json.Decoder(list[tuple[str, int]])
@@ -63,8 +68,15 @@ class Why(Shape, frozen=True):
 
 
 def why(view: View, namespace: str, id: str) -> Why | None:
-    """None if there is nothing to explain: it has ended, or it runs undisturbed."""
-    return explain(reader.claim_facts(view, namespace, id), view.now)
+    """None if there is nothing to explain: it has ended, or it runs undisturbed. An open run waits for its steps."""
+    facts = reader.claim_facts(view, namespace, id)
+    if facts.status is Status.RUNNING and facts.lease_until is None:
+        row = run_reader.run(view, namespace, id)
+        return None if row is None or not row.letters else _of_run(view, row)
+    found = explain(facts, view.now)
+    if found is not None and facts.status is not Status.RUNNING and (step := _of_step(view, namespace, id)) is not None:
+        found = Why(text=step.sentence if step.holds is False else found.text, checks=[step, *found.checks])
+    return found
 
 
 def explain(facts: ClaimFacts, now: int) -> Why | None:
@@ -88,6 +100,51 @@ def _sentence(status: Status, checks: list[WhyCheck]) -> str:
             return f"{in_the_way}; {place.text}" if in_the_way else f"{place.text}; waits for a free slot of a worker"
         case _:
             return f"{due.text}; {in_the_way or 'about to be queued'}" if due.holds else due.text
+
+
+# --- Runs and their steps -------------------------------------------------------------------------
+
+
+def _of_run(view: View, row: RunRow) -> Why:
+    """What an open run waits for."""
+    checks = [_run_paused(row, row.id), _run_stopping(row), _run_steps(view, row)]
+    return Why(text="; ".join(check.sentence for check in checks if check.holds is False), checks=checks)
+
+
+def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
+    """Whether the run of a step, or a run above it, is paused; None if the execution is no step."""
+    place = run_reader.place_in_run(view, namespace, id)
+    if place is None:
+        return None
+    rows = run_reader.runs(view, namespace, run_reader.ancestors(view, place[0]))
+    return _run_paused(next((row for row in rows if row.paused_at is not None), None), place[0])
+
+
+def _run_paused(row: RunRow | None, id: str) -> WhyCheck:
+    if row is None or row.paused_at is None:
+        return WhyCheck("run_paused", True, "the run is not paused", id)
+    words = f"run {row.id} is paused{_by(row.paused_by, row.paused_note)}"
+    return WhyCheck("run_paused", False, words, row.id, remedy=_command(f"rota run resume {row.id}"))
+
+
+def _run_stopping(row: RunRow) -> WhyCheck:
+    if row.stopping is None:
+        return WhyCheck("run_stopping", True, "the run is not stopping", row.id)
+    return WhyCheck("run_stopping", False, f"the run is stopping ({row.stopping})", row.id)
+
+
+def _run_steps(view: View, row: RunRow) -> WhyCheck:
+    graph, tallies = graph_of(view, row), run_reader.tallies(view, row.id)
+    words = []
+    for number, step in enumerate(graph.steps):
+        if row.letters[number] == OPEN:
+            tally = tallies.get(number)
+            ended = f" ({tally.width - tally.open:,} of {tally.width:,} items have ended)" if tally else ""
+            words.append(step.id + ended)
+    if not words:
+        return WhyCheck("steps", True, "no step of the run is open", row.id)
+    more = f" and {len(words) - MOST_NAMED:,} more" if len(words) > MOST_NAMED else ""
+    return WhyCheck("steps", False, f"waits for {', '.join(words[:MOST_NAMED])}{more}", row.id)
 
 
 # --- The checks ----------------------------------------------------------------------------------
