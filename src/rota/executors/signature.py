@@ -41,7 +41,7 @@ class Signature:
         self._reads_all = "msgspec.Raw" not in repr(hints) and not self.takes_others
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
-        self._positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.required = {p.name for p in parameters if p.default is p.empty}
         self._known = {p.name: None for p in parameters}
         by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -70,9 +70,9 @@ class Signature:
 
         The same as `inspect` finds, for ordinary functions and calls that fit, in a fraction of the time.
         """
-        if not self._is_plain or len(args) > len(self._positional):
+        if not self._is_plain or len(args) > len(self.positional):
             return None
-        given = dict(zip(self._positional, args, strict=False))
+        given = dict(zip(self.positional, args, strict=False))
         if not kwargs and len(args) >= self._least:
             return given
         if kwargs:

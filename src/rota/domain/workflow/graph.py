@@ -37,9 +37,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """The arguments by parameter. For a map those that all items share."""
     map: Template | None = None
     """The list of items: the step is a map."""
-    item: str | tuple[str, ...] | None = msgspec.field(name="as", default=None)
-    """The parameter that takes the item. A list of names if each item is a whole call: an object of arguments, or a
-    list of arguments for these parameters."""
+    item: str | None = msgspec.field(name="as", default=None)
+    """The parameter that takes the item; None if each item is a whole call: an object, or a list of arguments."""
+    positional: tuple[str, ...] = ()
+    """If each item is a whole call: the parameters that a list of arguments fills, in order."""
     at_once: int | None = None
     tolerate: int | str | None = None
     """How many items may fail: a number, or a share such as `1%`."""

@@ -111,9 +111,11 @@ class Stepped(Generic[P, T]):
     def starmap(self, calls: Iterable[Mapping[str, Any] | tuple[Any, ...]], /) -> list[T]:
         """Adds a step that runs once per call: a dict of arguments by name, or a tuple of positional ones."""
         build, about = self._begun("starmap")
-        if as_value(calls) is None:
+        is_known = as_value(calls) is None
+        if is_known:
             calls = [_call(build, about, call) for call in calls]
-        return cast("list[T]", self._added(build, about, {"map": _items(build, calls)}, is_map=True))
+        fields = {"map": _items(build, calls), "positional": () if is_known else about.signature.positional}
+        return cast("list[T]", self._added(build, about, fields, is_map=True))
 
     def after(self, *steps: object, rule: Rule = "all_success") -> Self:
         """The same job for one step, which starts when these steps have ended as `rule` says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, Self, Unpack
 
 import msgspec
@@ -17,6 +17,7 @@ from rota.domain.workflow.check import Callee, Problem, check
 from rota.domain.workflow.graph import Graph
 from rota.sdk.job import Job, registered
 from rota.sdk.options import Options
+from rota.sdk.run import Run, run_of
 from rota.sdk.workflow.stepped import P, Stepped, Stepping, T
 
 
@@ -102,6 +103,36 @@ class Workflow(Stepped[P, T]):
         changed = copy.copy(self)
         changed._job = self._job.options(**given)
         return changed
+
+    def within(self, connection: Any, *, notify: bool = False) -> Self:
+        """The same workflow, started in the transaction of `connection`; see `Job.within`."""
+        changed = copy.copy(self)
+        changed._job = self._job.within(connection, notify=notify)
+        return changed
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
+        """Accepts one run: when this returns, it is on the disk. It opens when a worker of the app claims it."""
+        self.check()
+        return run_of(self._job.enqueue(*args, **kwargs))
+
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
+        """`start`, without blocking the event loop."""
+        self.check()
+        return run_of(await self._job.aenqueue(*args, **kwargs))
+
+    def start_many(self, calls: Iterable[Any]) -> list[Run[T]]:
+        """Accepts all runs or none. Each call is a dict of arguments by name, a tuple, or a single argument."""
+        self.check()
+        return [run_of(one) for one in self._job.enqueue_many(calls)]
+
+    async def astart_many(self, calls: Iterable[Any]) -> list[Run[T]]:
+        """`start_many`, without blocking the event loop."""
+        self.check()
+        return [run_of(one) for one in await self._job.aenqueue_many(calls)]
+
+    def handle(self, id: str) -> Run[T]:
+        """A handle on a run of this workflow whose id is known."""
+        return run_of(self._job.handle(id))
 
     def graph(self) -> Graph:
         """The graph; the first call makes and checks it. Raises a WorkflowError."""
