@@ -38,9 +38,9 @@ from rota.sdk.schedule import Schedule
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
-from rota.sdk.workflow import declaring, plan
-from rota.sdk.workflow.declaring import WorkflowDecorator
-from rota.sdk.workflow.workflow import Plan, Workflow
+from rota.sdk.workflow import declaring
+from rota.sdk.workflow.declaring import Declared, WorkflowDecorator
+from rota.sdk.workflow.workflow import Workflow
 
 if TYPE_CHECKING:
     from rota.executors.process.pool import Pool
@@ -187,11 +187,7 @@ class App:
 
     def workflow_from(self, data: Mapping[str, Any] | str) -> Workflow[..., Any]:
         """Makes a workflow of data: what `workflow.to_data()` returns, or a text of JSON or YAML."""
-        read = plan.read(data)
-        function = declaring.stand_in_for(read.graph)
-        signature = Signature(function, read.graph.name)
-        made = declaring.definition(read.graph.name, signature, {"description": read.graph.description}, "")
-        return self._add_workflow(function, signature, made, read, {})
+        return self._add_workflow(declaring.from_data(data))
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
@@ -326,44 +322,28 @@ class App:
         return declare if function is None else declare(function)
 
     def _schedulable(self, job: Job[..., Any, Any] | Workflow[..., Any] | str) -> Job[..., Any, Any]:
-        workflow = job if isinstance(job, Workflow) else self._workflows.get(str(job))
-        if workflow is not None:
-            workflow.check()  # The schedule needs its definition in the database.
-            return workflow._job
-        known = job if isinstance(job, Job) else self.jobs.get(str(job))
+        known = (self.jobs.get(job) or self._workflows.get(job)) if isinstance(job, str) else job
         if known is None:
             raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        if isinstance(known, Workflow):
+            known.check()  # The schedule needs its definition in the database.
+            return known._job
         return known
 
     def _workflow(self, function: Any = None, /, **about: Any) -> Any:
-        declare = partial(self._declare_workflow, options=about)
+        def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
+            return self._add_workflow(declaring.from_function(self.name, function, about))
+
         return declare if function is None else declare(function)
 
-    def _declare_workflow(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Workflow[..., Any]:
-        if not callable(function):
-            raise DefinitionError(f"@app.workflow() decorates a function, not {function!r}")
-        name = names.check(options.get("name") or str(getattr(function, "__name__", "")), "a workflow's name")
-        signature = Signature(function, name)
-        made = declaring.definition(name, signature, options, function.__doc__ or "")
-        return self._add_workflow(
-            function, signature, made, declaring.traced(self.name, function, made, signature, options), options
-        )
-
-    def _add_workflow(
-        self,
-        function: Callable[..., Any],
-        signature: Signature,
-        made: Definition,
-        plan: Plan,
-        options: Mapping[str, Any],
-    ) -> Workflow[..., Any]:
-        self._check_new(made.name)
+    def _add_workflow(self, declared: Declared) -> Workflow[..., Any]:
+        function, signature, definition = declared.function, declared.signature, declared.definition
+        self._check_new(definition.name)
         executor = self._executor(function, signature, {}, Rules())  # Its runs are never claimed.
-        job: Job[..., Any, Any] = Job(function, signature, made, executor, self.client, self.name)
-        when, arguments = declaring.when(options, made.name)
-        wanted = self._wanted_schedules(job, when, arguments) if when else {}
-        workflow: Workflow[..., Any] = Workflow(job, plan, self)
-        self._workflows[made.name] = workflow
+        job: Job[..., Any, Any] = Job(function, signature, definition, executor, self.client, self.name)
+        wanted = self._wanted_schedules(job, declared.when, declared.arguments) if declared.when else {}
+        workflow: Workflow[..., Any] = Workflow(job, declared.plan, self)
+        self._workflows[definition.name] = workflow
         self._schedules |= wanted
         return workflow
 
