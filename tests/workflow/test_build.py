@@ -281,6 +281,15 @@ REFUSED = {
             with otherwise(): b = send.step("b")
         return first(a, b)
         """,
+    "many conditions": """
+        x = extract.step(day)
+        with when(x.rows != 1), when(x.rows != 2), when(x.rows != 3), when(x.rows != 4), when(x.rows != 5), \\
+             when(x.rows != 6), when(x.rows != 7), when(x.rows != 8), when(x.rows != 9), when(x.rows != 10), \\
+             when(x.rows != 11), when(x.rows != 12), when(x.rows != 13), when(x.rows != 14), when(x.rows != 15), \\
+             when(x.rows != 16), when(x.rows != 17), when(x.rows != 18), when(x.rows != 19), when(x.rows != 20):
+            a = send.step("a")
+        return a
+        """,
     "behind what may fail": "a = send.options(may_fail=True).step('a')\nreturn send.step(a)",
     "one_failed": "a = send.step('a')\nreturn send.after(a, rule='one_failed').step('b')",
 }

@@ -15,11 +15,10 @@ from rota.domain import breaker, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT
 from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError, UnknownJob
-from rota.domain.job import Definition, Queue
+from rota.domain.job import Queue
 from rota.domain.url import masked
 from rota.executors import kinds
 from rota.executors.context import Context
-from rota.executors.signature import Signature
 from rota.ops import schedule
 from rota.sdk import declaration
 from rota.sdk.dead_letters import DeadLetters
@@ -30,9 +29,9 @@ from rota.sdk.registry import Registry
 from rota.sdk.schedule_handle import ScheduleHandle
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.when import When, dates, specs
-from rota.sdk.workflow import declaring, plan
-from rota.sdk.workflow.declaring import WorkflowDecorator
-from rota.sdk.workflow.workflow import Plan, Workflow
+from rota.sdk.workflow import declaring
+from rota.sdk.workflow.declaring import Declared, WorkflowDecorator
+from rota.sdk.workflow.workflow import Workflow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -174,11 +173,7 @@ class App:
 
     def workflow_from(self, data: Mapping[str, Any] | str) -> Workflow[..., Any]:
         """Makes a workflow of data: what `workflow.to_data()` returns, or a text of JSON or YAML."""
-        read = plan.read(data)
-        function = declaring.stand_in_for(read.graph)
-        signature = Signature(function, read.graph.name)
-        made = declaring.definition(read.graph.name, signature, {"description": read.graph.description}, "")
-        return self._add_workflow(function, signature, made, read, {})
+        return self._add_workflow(declaring.from_data(data))
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
@@ -281,41 +276,27 @@ class App:
         return job
 
     def _schedulable(self, job: Job[..., Any, Any] | Workflow[..., Any] | str) -> Job[..., Any, Any]:
-        workflow = job if isinstance(job, Workflow) else self._workflows.get(str(job))
-        if workflow is not None:
-            workflow.check()  # The schedule needs its definition in the database.
-            return workflow._job
-        known = job if isinstance(job, Job) else self._jobs.get(str(job))
+        known = (self._jobs.get(job) or self._workflows.get(job)) if isinstance(job, str) else job
         if known is None:
             raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        if isinstance(known, Workflow):
+            known.check()  # The schedule needs its definition in the database.
+            return known._job
         return known
 
     def _workflow(self, function: Any = None, /, **about: Any) -> Any:
-        declare = partial(self._trace_workflow, options=about)
+        def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
+            return self._add_workflow(declaring.from_function(self.name, function, about))
+
         return declare if function is None else declare(function)
 
-    def _trace_workflow(self, function: Callable[..., Any], options: Mapping[str, Any]) -> Workflow[..., Any]:
-        if not callable(function):
-            raise DefinitionError(f"@app.workflow() decorates a function, not {function!r}")
-        name = names.check(options.get("name") or str(getattr(function, "__name__", "")), "a workflow's name")
-        signature = Signature(function, name)
-        made = declaring.definition(name, signature, options, function.__doc__ or "")
-        traced = declaring.traced(self.name, function, made, signature, options)
-        return self._add_workflow(function, signature, made, traced, options)
-
-    def _add_workflow(
-        self,
-        function: Callable[..., Any],
-        signature: Signature,
-        made: Definition,
-        plan: Plan,
-        options: Mapping[str, Any],
-    ) -> Workflow[..., Any]:
-        added = self._registry.add_workflow(function, signature, made, declaring.when(options, made.name))
+    def _add_workflow(self, declared: Declared) -> Workflow[..., Any]:
+        when = (declared.when, declared.arguments)
+        added = self._registry.add_workflow(declared.function, declared.signature, declared.definition, when)
         job: Job[..., Any, Any] = Job(added, self._client, self.name)
-        workflow: Workflow[..., Any] = Workflow(job, plan, self, self._registry.add_built)
+        workflow: Workflow[..., Any] = Workflow(job, declared.plan, self, self._registry.add_built)
         self._registry.builds.append(workflow.check)
-        self._workflows[made.name] = workflow
+        self._workflows[added.name] = workflow
         return workflow
 
 

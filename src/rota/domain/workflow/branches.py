@@ -26,7 +26,7 @@ Case = dict[Fact, frozenset[Any]]
 
 TRUTHS = frozenset({True, False})
 OUTCOMES = frozenset("skb")
-MOST_FACTS = 12
+MOST_FACTS = 16
 """More than these are not tried out one by one; the result then counts as there."""
 _OPPOSITES = {"ne": "eq", "ge": "lt", "gt": "le"}
 _BY_OUTCOME = {"succeeded": frozenset("s"), "failed": frozenset("b"), "skipped": frozenset("k")}
@@ -175,7 +175,7 @@ class Branches:
     def _covers(self, cases: list[Case], known: Case | None = None) -> bool:
         """Whether one of the cases holds, whatever the facts are."""
         facts = {fact for case in cases for fact in case}
-        if len(facts) > MOST_FACTS:
+        if len(cases) > 1 and len(facts) > MOST_FACTS:
             return True
         # Conditions first: they decide which outcomes of a step are possible.
         return self._holds(cases, sorted(facts), dict(known or {}))
@@ -183,7 +183,8 @@ class Branches:
     def _holds(self, cases: list[Case], facts: list[Fact], known: Case) -> bool:
         if any(all(known.get(fact, OUTCOMES) <= values for fact, values in case.items()) for case in cases):
             return True
-        if not facts:
+        cases = [case for case in cases if all(known.get(fact, values) & values for fact, values in case.items())]
+        if not facts or not cases:
             return False
         fact, *rest = facts
         return all(
