@@ -79,7 +79,7 @@ def _pages(
             continue
         if is_last_look:
             return
-        # The last lines may be written right after the end, so look once more.
+        # The last lines may be written right after the end of the execution, so look once more.
         is_last_look = found.is_over
         threading.Event().wait(LOOK_S)
 

@@ -60,7 +60,7 @@ async def serve(
     loop, store = asyncio.get_running_loop(), await wire.WireClient.over(store_end)
 
     def end_blocked(report: Finished) -> None:
-        """Called in a thread while an attempt beyond its time holds the event loop."""
+        """Called in a thread while an attempt blocks the event loop beyond its timeout."""
         supervisor.say(tether.REPORT + msgspec.json.encode(wire.shortened(report)))
         supervisor.leave(tether.BLOCKED)
 

@@ -71,7 +71,7 @@ class Supervisor:
         self._unreported: set[int] = set()
         """Workers whose end we have yet to report."""
         self._causes: dict[int, str | None] = {}
-        """Why we killed a worker. None if its lease was lost: then its executions are not charged with the crash."""
+        """Why we killed a worker. None if its lease was lost: then no crash is counted for its executions."""
         self._retired: set[int] = set()
         """Workers that were let go, or that an operator has asked to drain: they are not replaced."""
         self._idle_writer = IdleWriter(plan.lease_s * STUCK)
@@ -94,7 +94,7 @@ class Supervisor:
     def stop(self) -> None:
         """The first call drains; the second one does not wait for running attempts."""
         if self._stopping.is_set():
-            log.warning("stopping now: running executions go back to the queue")
+            log.warning("stopping now: running executions return to their queues")
         else:
             log.warning("stopping: waiting up to %g s for running executions", self._plan.grace_s)
         self._stopping.set()
@@ -364,7 +364,12 @@ class Supervisor:
         return None
 
     def _lost(self, worker: int, why: str) -> None:
-        log.error("worker %d has lost its lease (%s): ending it, its executions go back uncharged", worker, why)
+        log.error(
+            "worker %d has lost its lease (%s): killing it. Its executions return to their queues; no attempt or crash "
+            "is counted",
+            worker,
+            why,
+        )
         if worker in self._children:
             self._causes[worker] = None
             self._children[worker].kill()

@@ -39,7 +39,7 @@ TROUBLE = b"trouble "
 # Messages from a child. The first one is its hello, in JSON.
 LEAVING = b"leaving"
 REPORT = b"blocked "
-"""Before the report of an attempt that holds the event loop beyond its time."""
+"""Before the report of an attempt that blocks the event loop beyond its timeout."""
 EXIT = b"exit "
 """Before the exit code with which the child is about to leave."""
 _PR_SET_PDEATHSIG = 1
@@ -109,7 +109,12 @@ class Tether:
             else:
                 obey(line)
         why = trouble or "the supervisor has not renewed it: it is stopped, or has no processor"
-        log.error("the lease of %g s has ended (%s): letting go of everything, uncharged", lease_s, why)
+        log.error(
+            "the lease of %g s has ended (%s): exiting. The executions return to their queues; no attempt or crash is "
+            "counted",
+            lease_s,
+            why,
+        )
         self.leave(LEASE_LOST)
 
 

@@ -60,7 +60,7 @@ class _Tee(io.TextIOBase):
             attempt.write_log(self._name, rest)
 
     def _add(self, attempt: AttemptState, text: str) -> None:
-        """Logs whole lines and keeps the rest: `print` writes the end of a line apart."""
+        """Logs complete lines and keeps an unfinished one: `print` writes a text and its newline in two calls."""
         with self._lock:
             *lines, rest = (self._pending.pop(attempt, "") + text).split("\n")
             if len(rest) > MOST_PENDING:

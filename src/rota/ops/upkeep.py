@@ -1,4 +1,6 @@
-"""Chores that any node may do: promoting due executions, expiring late ones, rescuing those of dead workers."""
+"""Upkeep tasks, which any supervisor may do: promoting due executions, expiring late ones, rescuing those of dead
+workers.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_deadline: int | None
     dead_workers: bool
     next_tick_at: int | None = None
-    """When the next schedule is due for this node; for shards of other nodes, a little after it is due."""
+    """When the next schedule is due for the caller; in shards of other supervisors, a little after its tick."""
     has_followers: bool = False
     has_lifted: bool = False
     """Whether executions wait to be released from a blocker that has ended."""
@@ -45,7 +47,7 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     places: list[int] = []
     """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
     ready: dict[int, int] = {}
-    """For each lane that the node serves and that has ready rows, the lowest rank."""
+    """For each lane that the caller serves and that has ready rows, the lowest rank."""
 
 
 @operation(is_repeatable=True)
@@ -58,9 +60,9 @@ def look(
 ) -> Chores:
     """A cheap read that says whether any chore needs a transaction, and what is ready in the queues that are `served`.
 
-    It reads the lanes of all jobs: the processes of one node may be of different releases and have different jobs.
+    It reads the lanes of all jobs: the processes of one supervisor may have different releases of the app.
 
-    `shards` are those of the schedules, each with how late a tick must be before this node takes it.
+    `shards` are those of the schedules, each with how late a tick must be before the caller takes it.
     """
     found = view.one(
         "look",
