@@ -20,7 +20,7 @@ from rota.ids import LAST_ID
 F = TypeVar("F", bound=Callable[..., object])
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 WHOLE = 1000
-"""Characters of a help line: all."""
+"""As the width of a help line: nothing is cut off."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 

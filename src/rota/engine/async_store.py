@@ -103,8 +103,8 @@ class WorkerCalls:
     async def tell_trouble(self, reasons: dict[str, str]) -> None:
         await self._calls.transact(fleet.tell_trouble, self._worker, reasons)
 
-    async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts:
-        return await self._calls.transact(fleet.reconcile, self._worker, named, suspects)
+    async def reconcile(self, named: Sequence[str], in_doubt: Attempts) -> Attempts:
+        return await self._calls.transact(fleet.reconcile, self._worker, named, in_doubt)
 
     async def has_ready(self, served: Served) -> bool:
         return await self._calls.read(reader.has_ready, served)

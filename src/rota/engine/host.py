@@ -23,7 +23,7 @@ STILL_OPEN_S = 0.5
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The first message of a child: its app and where that lives, or why it cannot work."""
+    """The first message of a child: its app and its database, or the error that keeps it from working."""
 
     app: str = ""
     namespace: str = ""
@@ -115,4 +115,4 @@ class Host(Protocol):
         """Whether the kernel runs the process."""
 
     async def close(self) -> None:
-        """Ends whatever the children have started."""
+        """Kills the processes that the children have started."""

@@ -67,7 +67,7 @@ class Node:
         self._clock = clock
         self._place = place
         self._leaving = leaving
-        self._suspects: list[tuple[str, int]] = []
+        self._in_doubt: list[tuple[str, int]] = []
         self._rounds = 1
         self._told: dict[str, str] = {}
         self._change = Wake()
@@ -192,14 +192,14 @@ class Node:
     async def _name_what_we_hold(self) -> float | None:
         """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them for ever."""
         self._rounds += 1
-        is_wanted = self._suspects or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
+        is_wanted = self._in_doubt or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
         if not is_wanted or self._expects_an_answer():
             return self._place.lease_s * LEASES_PER_RECONCILE
         self.dispatcher.is_in_doubt = False
         held = self.worker.held() + self.completer.held()
         unnamed = await self._store.holds_more(held)
-        if self._suspects or unnamed:
+        if self._in_doubt or unnamed:
             held = self.worker.held() + self.completer.held()
-            self.dispatcher.disown(self._suspects)
-            self._suspects = await self._store.reconcile(held, self._suspects)
+            self.dispatcher.disown(self._in_doubt)
+            self._in_doubt = await self._store.reconcile(held, self._in_doubt)
         return self._place.lease_s * LEASES_PER_RECONCILE

@@ -325,8 +325,9 @@ class Supervisor:
 
     async def _report_end(self, worker: int, child: Child, serving: asyncio.Task[None], ending: Ending) -> None:
         """Carries out the last calls of a child, and then reports its end to the store."""
-        # In this order: executions of a claim that came after the end would be held until the lease ends. The stream
-        # ends with the child, unless a process that it forked keeps it open: then all that it sent has arrived.
+        # The last calls come first: a claim that is carried out after the report would keep its executions until the
+        # lease ends. The stream ends with the child, unless a process that it forked keeps it open; after the timeout
+        # everything that the child sent has arrived.
         await asyncio.wait([serving], timeout=STILL_OPEN_S)
         serving.cancel()
         await asyncio.wait([serving], timeout=LAST_WORD_S)

@@ -33,15 +33,15 @@ DRAIN = b"drain"
 FINISH = b"finish"
 """Claim nothing more, and end when the running attempts have ended by themselves."""
 UNTIL = b"until "
-"""Before the end of the lease."""
+"""Prefix of the end of the lease, by the monotonic clock."""
 TROUBLE = b"trouble "
-"""Before the reason why the supervisor cannot renew the lease at the moment."""
+"""Prefix of the reason why the supervisor cannot renew the lease at the moment."""
 # Messages from a child. The first one is its hello, in JSON.
 LEAVING = b"leaving"
 REPORT = b"blocked "
-"""Before the report of an attempt that blocks the event loop beyond its timeout."""
+"""Prefix of the report of an attempt that blocks the event loop beyond its timeout."""
 EXIT = b"exit "
-"""Before the exit code with which the child is about to leave."""
+"""Prefix of the exit code with which the child is about to leave."""
 _PR_SET_PDEATHSIG = 1
 
 

@@ -109,7 +109,7 @@ class _Handler(logging.Handler):
     """Adds records to the log of the attempt in which they are logged."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without a lock: the receiver of the lines has one."""
+        """Takes no lock, unlike the method of logging: the receiver of the lines has its own."""
         self.emit(record)
         return True
 

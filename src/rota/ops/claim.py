@@ -145,7 +145,7 @@ def _read_groups(claiming: Claiming, starts: dict[int, tuple[int, str]], slots: 
     lanes = [(lane, *start) for lane, start in starts.items()]
     found = claiming.tx.rows("claim_heads", worker=claiming.worker, lanes=lanes, depth=depth)
     if not found:
-        raise LeaseLost(f"worker {claiming.worker} is not in the fleet any more")
+        raise LeaseLost(f"worker {claiming.worker} has left, or was declared dead")
     may_claim, claiming.offers = found[0][:2]
     if not may_claim:
         # A worker that drains, or whose lease ran out because the database's clock jumped, may still finish its work.
@@ -278,7 +278,7 @@ class _Taking:
         return kept
 
     def _bounded(self, found: list[Claim]) -> list[Claim]:
-        """As many as can be handed over at once, at least one; the others return to `ready` for the next claim."""
+        """Keeps the first claims, at least one, whose arguments fit into `MOST_BYTES`; the others return to `ready`."""
         if len(found) < 2 or sum(map(len, map(_arguments, found))) <= MOST_BYTES:
             return found
         totals = accumulate(map(len, map(_arguments, found)))

@@ -69,7 +69,7 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
 def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
     """Writes the outcomes of attempts. Returns the ids whose report was stale and changed nothing.
 
-    With `worker`, the report of an attempt that another worker holds is stale, too.
+    If `worker` is given, a report of an attempt that another worker holds is stale too.
     """
     stale = _finish(tx, reports, worker)
     if any(report.breakers for report in reports):
@@ -101,7 +101,7 @@ Written = tuple[list[str], list[End]]
 def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
     """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
 
-    Rows are locked in the order of their ids, as everywhere.
+    Rows are locked in the order of their ids, as in all operations, to avoid deadlocks.
     """
     fences: dict[str, int] = {}
     results: dict[str, str] = {}
@@ -148,7 +148,8 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
 
 
 def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
-    """What attempts have shown of their services. A stale one counts only if the job's own transaction ended it."""
+    """For the breakers: whether each attempt shows that its services work. A stale report counts only if the job's own
+    transaction ended the attempt."""
     relying = [report for report in reports if report.breakers]
     return [
         (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))

@@ -1,4 +1,4 @@
-"""Row gate: the start deadline has not passed while the execution waited. One that is late ends as skipped."""
+"""Row gate: an execution whose start deadline has passed ends as skipped."""
 
 from __future__ import annotations
 
