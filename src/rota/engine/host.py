@@ -70,7 +70,7 @@ class Child(Protocol):
         """The child's first message, once it has imported the app; None if it died first."""
 
     def send(self, line: bytes) -> None:
-        """Its place, or one of the messages in `tether`."""
+        """Its `Assignment`, or one of the messages in `tether`."""
 
     def hold_until(self, until: float) -> None:
         """Its lease holds until then, by the clock that all processes of the machine share. It dies soon after, even if

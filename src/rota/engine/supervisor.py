@@ -4,7 +4,7 @@
       spawn ───────────────────────────────────▶ imports the app
       ◀─────────────────── hello(app, database) ─
       join the fleet: a worker row with a lease
-      ── place(worker, …) ─────────────────────▶ claims, runs, reports
+      ── assignment(worker, …) ────────────────▶ claims, runs, reports
       beats for all children in one statement
       ◀──────────────────────────────── leaving ─ (only if it must be replaced; the next one starts at once)
       notices the end of a child at once, and gives its executions back
@@ -255,7 +255,7 @@ class Supervisor:
         self._children[worker] = child
         self._unreported.add(worker)
         saw = self._crew.enter(worker)
-        child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
+        child.send(msgspec.json.encode(self._plan.assignment(worker, hello.namespace, hello.app)))
         self._heart.tell(worker)
         self._rollout.loop.wake.wake()
         if self._stopping.is_set():

@@ -28,7 +28,7 @@ DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 7
 """Exit codes of a child. A job can end its process with any of them, so a child that leaves in order announces its code
 first; an exit code that was not announced is a crash."""
 
-# Messages to a child. The first one is its place, in JSON.
+# Messages to a child. The first one is its `Assignment`, in JSON.
 DRAIN = b"drain"
 FINISH = b"finish"
 """Claim nothing more, and end when the running attempts have ended by themselves."""

@@ -143,7 +143,7 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
             ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses))
     shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
-        tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
+        tx.run("suspect", rows=suspicion.after_death(shared, with_supervisor=False))
     return stale, _settle(tx, current) + ends
 
 

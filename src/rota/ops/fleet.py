@@ -108,10 +108,11 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
     tx.run("stop_worker", worker=worker, state="stopped")
 
 
-def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> Death:
+def declare_dead(tx: Tx, worker: int, cause: str, *, with_supervisor: bool = False) -> Death:
     """The worker has died: its executions return to the queue, or end as failed after too many crashes.
 
     If it held one execution, that one is charged with the crash. If it held several, none is charged: all are suspects.
+    `with_supervisor`: its supervisor has died too.
     """
     if tx.one("lock_worker", worker=worker) is None:
         return Death()
@@ -119,7 +120,7 @@ def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -
     held = _held(tx, worker)
     outcome = Lost(payload.error("WorkerLost", cause), shared=len(held) > 1)
     if outcome.shared:
-        tx.run("suspect", rows=suspicion.after_death(held, whole_node=whole_node))
+        tx.run("suspect", rows=suspicion.after_death(held, with_supervisor=with_supervisor))
     ends = finish.settle(tx, [(row, _report(row, outcome)) for row in held])
     failed = [end.id for end in ends if end.status is Status.FAILED]
     return Death(len(held), tx.records("failures", Failure, ids=failed) if failed else [])

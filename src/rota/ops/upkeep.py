@@ -132,5 +132,5 @@ def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequenc
     workers = tx.rows("workers_expired", lease=lease, expired_at=expired_at, most=MOST_WORKERS)
     cause = "worker {} sent no heartbeat within its lease"
     gone = [(id, cause.format(name)) for id, name in workers if id not in spared]
-    deaths = [fleet.declare_dead(tx, id, words, whole_node=True) for id, words in gone]
+    deaths = [fleet.declare_dead(tx, id, words, with_supervisor=True) for id, words in gone]
     return Death(sum(one.executions for one in deaths), [failure for one in deaths for failure in one.failures])
