@@ -50,7 +50,7 @@ from rota.sdk import declaration, when
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import MOST_TAGS
 from rota.sdk.when import When
-from rota.store import load as load_query
+from rota.store import load_reader
 from rota.store.postgres.url import DEFAULT_SCHEMA
 from tests.docs.pages import REPOSITORY, pages, prose, table
 
@@ -357,8 +357,8 @@ SENTENCES = {
         f"an `enqueue_many` of {ITEMS} executions",
         f"their process died {CRASHES} times",
         f"ends as cancelled after {STOP} seconds",
-        f"more than {load_query.MOST_ARRIVALS:,}, the rate",
-        f"among the {load_query.MOST_ENDS:,} newest",
+        f"more than {load_reader.MOST_ARRIVALS:,}, the rate",
+        f"among the {load_reader.MOST_ENDS:,} newest",
         f"`runS` counts as {word(load.ASSUMED_RUN_S)} second",
         "the audit trail | a year",
         "move to the default partition",

@@ -189,7 +189,7 @@ async def test_held_executions_are_counted_only_if_the_number_of_processes_is_a_
 
 async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site: Site) -> None:
     """A real process whose supervisor is the test: it has no grace, and yet no execution is interrupted."""
-    command = [sys.executable, "-m", "rota.cli.child", "tests.support.jobs:app", "--parent", str(os.getpid())]
+    command = [sys.executable, "-m", "rota.cli.child_main", "tests.support.jobs:app", "--parent", str(os.getpid())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROTA_URL", file_site.url)
         patch.setenv(JOURNAL, str(file_site.folder))

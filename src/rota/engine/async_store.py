@@ -22,7 +22,7 @@ from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.upkeep import Chores
-from rota.store import load, reader
+from rota.store import load_reader, reader
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from rota.store.partitions import Keeper
 from rota.store.port import Store, Tx, View
@@ -144,7 +144,7 @@ class SupervisorCalls:
         await self.calls.transact(fleet.tell_standstill, worker, why)
 
     async def needs_of_ready(self, served: Served) -> list[str]:
-        return await self.calls.read(load.needs_of_ready, served)
+        return await self.calls.read(load_reader.needs_of_ready, served)
 
     async def look(
         self, lease_s: float, served: Served | None, shards: Sequence[tuple[int, int]], ours: Sequence[int]
