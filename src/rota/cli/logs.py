@@ -119,7 +119,7 @@ def _print_all(pages: Iterable[list[LogLine]], *, times: bool, as_json: bool) ->
 
 
 def _print(line: LogLine, times: bool) -> None:
-    """Rota's own remarks go to stderr: they are no output of the job."""
+    """Rota's own remarks go to stderr: they are not output of the job."""
     to = sys.stderr if line.stream == OURS else sys.stdout
     if to is sys.stderr:
         sys.stdout.flush()
