@@ -121,7 +121,7 @@ def _load(database: Database, reference: str, name: str | None) -> Registry:
     if name not in (None, app.name):
         raise UsageError(f"{reference} is the app {app.name!r}, not {name!r}: leave out --app or --load")
     agree(app, database.given)
-    # From here on the app's own settings hold, as for its programs and workers.
+    # From here on the app's own settings apply, as in its programs and workers.
     database.given = {"url": app.settings.url, "namespace": app.settings.namespace}
     database.__dict__.pop("settings", None)
     return app

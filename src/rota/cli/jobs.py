@@ -53,7 +53,7 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
 @owner_option
 @with_database
 def resume(database: Database, job: str, app: str | None) -> None:
-    """Start executions of a paused job again, with those that have waited.
+    """Resume a paused job: new executions start again, and so do those that have waited.
 
     \b
     rota jobs resume send

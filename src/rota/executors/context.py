@@ -127,7 +127,7 @@ class Context:
         """Keeps `state` (anything JSON can carry) for the next attempt, which finds it in `restored`.
 
         It is written within a moment, and at the latest before this attempt's end is. A job that has used up its time
-        slice stops here, and continues from `state` when it is its turn again; no attempt is charged.
+        slice stops here, and continues from `state` when it is its turn again; no attempt is counted.
         """
         text = payload.encode(state, "the checkpoint", MOST_CHECKPOINT)
         self._attempt.tell(State(self.id, self.fence, 0, checkpoint=text))

@@ -4,9 +4,9 @@ A waiting execution keeps its rank and has one blocker or more. `release` remove
 the lowest ranks, in a bounded batch; those without any blocker left move to `ready` with the rank that they had.
 
 A pause that ends may have a million executions behind it. `lift` records that the blocker has ended and releases the
-first batch. Upkeep releases the others batch by batch (`release_lifted`), on any node, so the node that began it may
-crash. Until the last batch, claims put newer executions behind the same blocker (`fronts`): no execution overtakes an
-older one that still waits.
+first batch. Upkeep releases the others batch by batch (`release_lifted`), in any supervisor, so the process that
+began it may crash. Until the last batch, claims put newer executions behind the same blocker (`fronts`): no execution
+overtakes an older one that still waits.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
 def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
     """Writes the outcomes of attempts. Returns the ids whose report was stale and changed nothing.
 
-    With `worker`, the report of an attempt that another worker holds is stale, too.
+    If `worker` is given, a report of an attempt that another worker holds is stale too.
     """
     stale = _finish(tx, reports, worker)
     if any(report.breakers for report in reports):
@@ -102,7 +102,7 @@ Written = tuple[list[str], list[End]]
 def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
     """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
 
-    Rows are locked in the order of their ids, as everywhere.
+    Rows are locked in the order of their ids, as in all operations, to avoid deadlocks.
     """
     fences: dict[str, int] = {}
     results: dict[str, str] = {}
@@ -147,12 +147,13 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
             ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses))
     shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
-        tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
+        tx.run("suspect", rows=suspicion.after_death(shared, with_supervisor=False))
     return stale, _settle(tx, current) + ends
 
 
 def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
-    """What attempts have shown of their services. A stale one counts only if the job's own transaction ended it."""
+    """For the breakers: whether each attempt shows that its services work. A stale report counts only if the job's own
+    transaction ended the attempt."""
     relying = [report for report in reports if report.breakers]
     return [
         (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))

@@ -1,7 +1,9 @@
-"""Ticks become executions, in one transaction with the key of the tick and the cursor of its schedule.
+"""Fires schedules: one transaction writes the execution of a tick, the tick's key in the ledger, and the schedule's
+cursor (the time up to which its ticks are decided).
 
-Any number of nodes may fire any schedules at the same time. Rows that another node has locked are skipped, a tick whose
-key is in the ledger is not started again, and the cursor of a schedule that was changed meanwhile is not moved.
+Any number of supervisors may fire any schedules at the same time. Rows that another transaction has locked are skipped,
+a tick whose key is in the ledger is not started again, and the cursor of a schedule that was changed meanwhile is not
+moved.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.tick_policy import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, schedule
+from rota.ops import end_from_outside, schedule
 from rota.ops.place import Batch, Origin, Route, find_route, place
 from rota.store.port import Tx
 
 MOST = 2000
 SCHEDULER = Origin(actor="schedule")
 UNREADABLE_S = 60
-"""After how long a schedule that this node cannot read is due again: another node may be able to read it."""
+"""After how long a schedule that this process cannot read is due again: another supervisor may be able to read it."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -75,7 +77,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Sequence[str]], most: int = MOST) -> Fired:
-    """Starts the due ticks of `shards`: pairs of a shard and how late a tick must be before this node takes it."""
+    """Starts the due ticks of `shards`: pairs of a shard and how late a tick must be before the caller takes it."""
     rows = _due(tx, [(shard, tx.now - patience) for shard, patience in shards], most)
     if not rows:
         return Fired(0, 0)
@@ -119,7 +121,7 @@ class _Plans:
         self.unreadable: list[int] = []
 
     def of(self, row: Row, is_busy: bool) -> tuple[Form, Round] | None:
-        """None for a schedule that this node cannot read."""
+        """None for a schedule that this process cannot read."""
         key = (row.spec, row.cursor, row.next_at, is_busy, row.held, row.app, row.namespace)
         if key not in self._known:
             try:
@@ -194,7 +196,7 @@ def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str |
         before = previous[one.schedule]
         if one.start.cancels_previous and before is not None:
             with contextlib.suppress(UnknownExecution):  # The last execution was pruned.
-                ending.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
+                end_from_outside.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
         previous[one.schedule] = one.id
 
 

@@ -1,6 +1,6 @@
 """The one way in: `place` writes new executions, each with the row of its state.
 
-Enqueues, children, replays, ticks and backfills decide what to run and call `place`. It decides between ready,
+Enqueues (also by jobs), replays, ticks and backfills decide what to run and call `place`. It decides between ready,
 scheduled and waiting, computes the rank, and writes. The columns of `execution` that it fills are listed once, in
 `store/statements.py`.
 """

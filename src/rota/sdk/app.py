@@ -205,7 +205,7 @@ class App:
     ) -> ScheduleHandle:
         """Makes a schedule at run time, or changes the one of that name.
 
-        All nodes follow it at once, or after `poll_s` if a wake-up was lost.
+        All workers follow it at once, or after `poll_s` if a wake-up was lost.
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """

@@ -180,7 +180,9 @@ def _check_affinity(argument: str | None, signature: Signature, job: str) -> Non
 def _pause_after(number: int | None) -> int | None:
     is_number = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_number and 0 < number <= MOST_FAILURES):
-        raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
+        raise DefinitionError(
+            f"pause_after must be a number of failed executions in a row, from 1 to {MOST_FAILURES}, not {number!r}"
+        )
     return number
 
 

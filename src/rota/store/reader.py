@@ -248,7 +248,7 @@ def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int
 
 
 def ids_ending(view: View, namespace: str, end: str) -> list[str]:
-    """The ids with this end, among the newest executions, dead letters, and those in each state that is not an end."""
+    """The ids that end with `end`, among dead letters, the newest executions, and the unfinished ones of each state."""
     rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST)
     return [str(row[0]) for row in rows]
 

@@ -1,5 +1,6 @@
 -- name: place
--- Executions of several batches: each row has the columns of its batch; the other columns are the same for all.
+-- Executions of several batches with the same origin. `:rows` has the columns that may differ between the batches;
+-- PLACED takes all other columns from parameters.
 INSERT INTO execution (PLACED, run, step, map_index, inputs, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
               e.deadline, e.schedule, e.tick, e.catch_up), e.run, e.step, e.map_index, e.inputs, :now

@@ -231,7 +231,7 @@ CREATE TABLE finished (
     usage text
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
--- Without success: nearly all executions end so, and a query for them scans in the order of the ids.
+-- Excludes successes: nearly all executions succeed, so a query for successes scans by id instead.
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
 CREATE TABLE finished_default PARTITION OF finished DEFAULT;
 
@@ -325,7 +325,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 );
 
--- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
+-- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     text PRIMARY KEY,
     begun_at bigint NOT NULL,
@@ -359,7 +359,7 @@ CREATE TABLE schedule (
     paused_note    text
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Includes removed schedules, whose ledger is found by the same name.
+-- Unlike schedule_name with removed schedules: all schedules that ever had one name share one ledger of ticks.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;

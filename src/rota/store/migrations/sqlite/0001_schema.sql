@@ -313,7 +313,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 ) WITHOUT ROWID;
 
--- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
+-- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     TEXT PRIMARY KEY,
     begun_at INTEGER NOT NULL,
@@ -347,7 +347,7 @@ CREATE TABLE schedule (
     paused_note    TEXT
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Includes removed schedules, whose ledger is found by the same name.
+-- Unlike schedule_name with removed schedules: all schedules that ever had one name share one ledger of ticks.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
