@@ -34,6 +34,12 @@ SECTIONS = {
         "replay": "rota.cli.executions:replay",
         "dead": "rota.cli.dead:dead",
     },
+    "Workflows": {
+        "start": "rota.cli.enqueue:start",
+        "runs": "rota.cli.runs:runs",
+        "run": "rota.cli.run:run",
+        "workflows": "rota.cli.workflow_list:workflows",
+    },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
         "next": "rota.cli.upcoming:upcoming",

@@ -101,7 +101,7 @@ class _Step(msgspec.Struct, frozen=True, array_like=True):
 
 def _instead(tx: Tx, step: _Step) -> str:
     name = graph_of(tx, step).steps[step.number].id
-    command = f"rota run retry {step.root}" + (f" {name}" if step.run == step.root else "")
+    command = f"rota run retry {step.root}" + (f" --from {name}" if step.run == step.root else "")
     return f"{step.id} is step {name} of run {step.run} and is not replayed alone: `{command}`"
 
 
