@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         store = SqliteStore("sqlite://:memory:", clock, inline=True)
     else:
         store = PostgresStore(fresh_database(), clock, inline=True)
-    store.clock = clock  # type: ignore[attr-defined]
+    store.clock = clock
     yield store
     store.close()
 

@@ -122,7 +122,7 @@ class Stage:
     def chores(self) -> bool:
         """Whether a chore had something to do."""
         ops: tuple[Callable[[Tx], Any], ...] = (upkeep.promote, upkeep.expire, blockers.release_lifted, chores)
-        return any([bool(self.store.transact(op)) for op in ops])
+        return sum(bool(self.store.transact(op)) for op in ops) > 0
 
     def work(self, random: Random | None = None, most: int = 100) -> None:
         """Everything that is due now, until nothing is left to do. With `random`, in an order by chance."""
@@ -177,7 +177,8 @@ class Stage:
 
     def error(self, id: str) -> str:
         ending = self.world.ending(id)
-        assert ending is not None and ending.error is not None, f"{id} has no error"
+        assert ending is not None
+        assert ending.error is not None, f"{id} has no error"
         return str(ending.error)
 
     def executions(self, job: str) -> list[dict[str, Any]]:

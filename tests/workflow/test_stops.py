@@ -1,4 +1,4 @@
-"""Runs that are cancelled, time out, are paused or resumed, and runs with keys, delays and schedules, on both databases."""
+"""Runs that are cancelled, time out, are paused or resumed; keys, delays and replays of runs. On both databases."""
 
 from __future__ import annotations
 

@@ -33,11 +33,11 @@ def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | Non
         value = template.resolve(template.lowered(graph.result, outcomes), values, values.outcomes)
     except TemplateError as error:
         return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", str(error))
-    text = msgspec.json.encode(value)
-    if len(text) > MOST_RESULT_BYTES:
-        words = f"the result of the run is {len(text):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > MOST_RESULT_BYTES:
+        words = f"the result of the run is {len(encoded):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
         return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", words)
-    return Status.SUCCESS, Reason.COMPLETED, text.decode(), None
+    return Status.SUCCESS, Reason.COMPLETED, encoded.decode(), None
 
 
 def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:

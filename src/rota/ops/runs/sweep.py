@@ -12,7 +12,7 @@ from rota.domain.workflow import letters as alphabet
 from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
-from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.run import Run
 from rota.store.port import Tx
 
 QUIET_S = 60.0
@@ -29,7 +29,6 @@ def sweep(tx: Tx, quiet_s: float = QUIET_S) -> list[str]:
 
 
 def _repair(tx: Tx, run: Run) -> bool:
-    graph = graph_of(tx, run)
     tx.run("note_swept", id=run.id)
     open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
     counts = maps.tallies(tx, [run.id])
