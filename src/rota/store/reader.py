@@ -285,6 +285,12 @@ def status(view: View, namespace: str, id: str) -> Status:
     return Status(found[1])
 
 
+def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
+    """Those of the executions that exist and have not ended."""
+    rows = view.rows("standings", namespace=namespace, ids=list(ids)) if ids else []
+    return [row[0] for row in rows if row[1] not in TERMINAL]
+
+
 def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
     """A page of executions; for the next page, set `before` to the last id of this one."""
     ids = [row[0] for row in _page(view, namespace, wanted)]
