@@ -63,7 +63,9 @@ def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -
 @choice_options
 @with_database
 def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choice: Any) -> None:
-    """Run dead letters again, each as a new execution; of a run of a workflow only the steps without success.
+    """Run dead letters again, each as a new execution.
+
+    Of a run of a workflow only the steps without success run again, as by `rota run retry`.
 
     Prints the ids of the new executions if dead letters were named by id; for --all, only with --json.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from rota.cli.options import filter_options, ids_argument, json_option, page_opt
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control
+from rota.store import run_reader
 from rota.store.port import Tx
 from rota.store.reader import Filter
 from rota.views import execution as views
@@ -53,9 +54,22 @@ def executions(database: Database, as_json: bool, run: str | None, step: str | N
     wants = views.check(Filter(run=full, step=number, **wanted))
     found = database.read(views.executions, database.namespace, wants)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    has_steps = wants.steps or wants.run is not None or wants.job is not None
-    empty = "no executions match" + ("" if has_steps else "; steps of runs were left out: --steps lists them, too")
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty=empty, more=more, spare=_SPARE)
+    empty = "" if found.items else _empty(database, wants)
+    output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
+
+
+def _empty(database: Database, wants: Filter) -> str:
+    """Mentions that steps of runs are left out, if there are workflows."""
+    leaves_out = not (wants.steps or wants.run or wants.job)
+    more = "; steps of runs were left out: --steps lists them, too"
+    has_workflows = leaves_out and database.read(run_reader.workflows, database.namespace)
+    return "no executions match" + (more if has_workflows else "")
+
+
+def _columns(rows: Sequence[views.Execution]) -> output.Columns[views.Execution]:
+    if any(one.run_id is not None for one in rows):
+        return _COLUMNS
+    return {name: cell for name, cell in _COLUMNS.items() if name not in ("run", "step")}
 
 
 _COLUMNS: output.Columns[views.Execution] = {

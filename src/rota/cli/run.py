@@ -70,7 +70,7 @@ class Retried(Shape, frozen=True):
 @object_option
 @with_database
 def show(database: Database, id: str, as_json: bool) -> None:
-    """Show a run: its steps in order, when each ran, why each ended, and what to do next.
+    """Show a run: its steps, when each ran and how it ended, and what to do.
 
     An ID may be shortened to its start, or to its last characters.
 
@@ -115,7 +115,7 @@ def watch(database: Database, id: str, as_json: bool) -> None:
 @object_option
 @with_database
 def retry(database: Database, id: str, from_: str | None, args: str | None, latest: bool, as_json: bool) -> None:
-    """Repeat the failed steps of an ended run, as a new run that keeps the others.
+    """Repeat the failed steps of an ended run; a new run keeps the others.
 
     By default every step that failed, was cancelled or was blocked runs again, and everything after it. Of a map only
     the items without success run again. Prints the id of the new run.
@@ -171,9 +171,9 @@ def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
 @note_option
 @with_database
 def pause(database: Database, id: str, note: str) -> None:
-    """Start no further step of a run, nor of its sub-workflows; running steps continue.
+    """Start no further step of a run, nor of runs below it.
 
-    The timeout of the run is later by the length of the pause.
+    Running steps continue. The timeout of the run is later by the length of the pause.
 
     \b
     rota run pause 1a2b3c4d --note "the warehouse is down"

@@ -84,7 +84,7 @@ def sign(status: str) -> str:
 
 
 def _heading(run: RunDetail, wide: int) -> list[str]:
-    kept = f"{run.retry.kept_count:,} of {run.retry.total_count:,} kept by a retry" if run.retry else ""
+    kept = f"{run.retry.kept_count:,} of {run.retry.total_count:,} steps kept by a retry" if run.retry else ""
     took = duration.words(run.duration.total_seconds()) if run.duration else ""
     parts = [
         (f"{run.workflow} {run.run_id if wide >= WIDE else text.short_id(run.run_id)}", "bold"),

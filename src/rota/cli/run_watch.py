@@ -128,7 +128,7 @@ class _Json:
 
 
 def _state(step: StepInfo) -> object:
-    """What must differ for a step to be told again. The items of a map are told in tenths."""
+    """A step is printed again when this differs. Of a map, each tenth of its items is a difference."""
     if step.map is None or not step.map.width:
         return step.status
     about = step.map

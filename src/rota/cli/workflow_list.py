@@ -25,7 +25,7 @@ version_option = click.option(
 @json_option
 @with_database
 def workflows(database: Database, app: str | None, as_json: bool) -> None:
-    """List workflows with their parameters; show, export and compare their versions.
+    """List workflows; show, export and compare their versions.
 
     A workflow is known once a worker or a program of its app has used the database.
 
@@ -84,7 +84,9 @@ def export(database: Database, name: str, app: str | None, version: int | None) 
 @json_option
 @with_database
 def diff(database: Database, name: str, old: int | None, new: int | None, app: str | None, as_json: bool) -> None:
-    """Compare two versions of a workflow (default: the one before that in force, and the one in force).
+    """Compare two versions of a workflow.
+
+    By default these are the one in force, and the one before it.
 
     \b
     rota workflows diff etl 3 4

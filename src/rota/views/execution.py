@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import overrides
+from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
 from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
@@ -163,7 +164,7 @@ def _members(row: ExecutionRow, names: StepNames) -> dict[str, Any]:
     return {
         "execution_id": row.id,
         "version": row.job_version,
-        "reason": row.reason or None,
+        "reason": None if row.reason in ("", Kind.RUN) else row.reason,
         # A running attempt is not counted yet, so all counted ones are followed by a retry.
         "retry_count": row.attempts if row.status is Status.RUNNING else max(0, row.attempts - 1),
         "attempt_count": row.attempts,
