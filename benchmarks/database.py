@@ -60,7 +60,7 @@ class Database(ABC):
         return self.one(f"SELECT count(*) FROM {table} {condition}")
 
     def check_ended(self, expected: int) -> None:
-        """Counts for real, whatever the measurement went by."""
+        """Counts the rows, independently of the measurement."""
         if (found := self.count("finished")) < expected:
             raise Stalled(f"{found} executions have ended, not {expected}")
 
@@ -83,13 +83,13 @@ class Database(ABC):
 
     @abstractmethod
     def remember(self, total: int) -> None:
-        """Copies a finished execution under older ids until there are so many: a past as it would have been."""
+        """Copies a finished execution under older ids until there are so many: a realistic history."""
 
     # --- What is measured ---
 
     @abstractmethod
     def drain(self, count: int, limit_s: float) -> Drain:
-        """To be asked for before a worker starts: watches the next `count` executions end."""
+        """Watches the next `count` executions end; to be called before a worker starts."""
 
     @contextlib.contextmanager
     def worker(

@@ -80,7 +80,7 @@ def steady(site: Site, size: Size) -> Samples:
 
 
 def herd(site: Site, size: Size) -> Samples:
-    """All are due in one second, while some others go on every second. No worker runs the executions."""
+    """All are due in one second, while some others fire every second. No worker runs the executions."""
     with site.fresh() as database:
         store, app = registry_of(database.jobs.app).connection.store(), database.jobs.app
         store.transact(define.register, registry_of(app).settings.namespace, app.name, [], [Queue(name=PARKED)])

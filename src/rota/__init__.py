@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnknownJob,
         UnknownSchedule,
         UsageError,
+        WorkflowError,
     )
     from rota.domain.retry import Custom, Exponential, Fixed, Linear
     from rota.domain.status import Status
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
     from rota.sdk.schedule_handle import ScheduleHandle
+    from rota.sdk.workflow.workflow import Workflow
     from rota.views.attempt import Attempt, Usage
     from rota.views.dead_letter import DeadLetter
     from rota.views.execution import ExecutionDetail
@@ -103,6 +105,8 @@ __all__ = [
     "UsageError",
     "Why",
     "WhyCheck",
+    "Workflow",
+    "WorkflowError",
 ]
 
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
@@ -115,6 +119,7 @@ _HOMES = {
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
     "rota.sdk.schedule_handle": ("ScheduleHandle",),
+    "rota.sdk.workflow.workflow": ("Workflow",),
     "rota.views.attempt": ("Attempt", "Usage"),
     "rota.views.dead_letter": ("DeadLetter",),
     "rota.views.execution": ("ExecutionDetail",),

@@ -14,6 +14,7 @@
 
 With `harness(app, inline=True)` every enqueue runs at once, before it returns. With `harness(app, http=handler)` the
 handler answers the requests of HTTP jobs; none is ever sent. With `harness(app, schedules=False)` no schedule fires.
+With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
 What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
 memory limits, timeouts, time slices, cancels of running attempts and crashes have no effect, and `ctx.transaction()`
@@ -44,13 +45,16 @@ from rota.domain.note import Run, State, pieces
 from rota.domain.served import Served
 from rota.executors import kinds
 from rota.executors.attempt_state import AttemptState
+from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.process.lines import MOST_LINE
+from rota.executors.signature import Signature
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.ops.runs.chores import work_on_runs
 from rota.sdk.app import App, registry_of
+from rota.sdk.job import Job
 from rota.sdk.options import instant
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     Answers = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 T = TypeVar("T")
+Fakes = Mapping[Job[..., Any, Any] | str, Callable[..., Any]]
 FOREVER_S = 100 * 365 * 86400.0
 MOST_ROUNDS = 100_000
 
@@ -71,13 +76,21 @@ class Harness:
     """One worker in this thread, on a manual clock."""
 
     def __init__(
-        self, app: App, store: SqliteStore, clock: ManualClock, http: Http | None = None, *, schedules: bool = True
+        self,
+        app: App,
+        store: SqliteStore,
+        clock: ManualClock,
+        http: Http | None = None,
+        *,
+        schedules: bool = True,
+        fakes: Fakes | None = None,
     ) -> None:
         self._clock = clock
         self._registry = registry = registry_of(app)
         self._store = store
         self._answers = _answers(http)
         self._fires = schedules
+        self._fakes = {job: self._fake(job, function) for job, function in _by_name(app, fakes or {}).items()}
         self._variables = contextvars.copy_context()
         self._served = Served.one(registry.settings.namespace, app.name, None, [])
         newcomer = fleet.Newcomer(
@@ -88,7 +101,7 @@ class Harness:
             pid=0,
             version="test",
             queues=None,
-            jobs=[*app.jobs],
+            jobs=registry.names(),
             concurrency=1,
             deploy=app.declare(),
         )
@@ -152,10 +165,12 @@ class Harness:
         chores = upkeep.look(tx, FOREVER_S, self._served, shards)
         while self._is_due(chores) and self._has_done_chores(tx, shards):
             chores = upkeep.look(tx, FOREVER_S, self._served, shards)
-        next_at = min(self._times(chores), default=None)
+        # A map that waits for its last chunk is looked at after each attempt, and not by the clock.
+        times = [at for at in self._times(chores) if at > chores.now or at != chores.next_run_at]
+        next_at = min(times, default=None)
         if not chores.ready:
             return None, next_at
-        served = msgspec.structs.replace(self._served, jobs=[*self._registry.targets()])
+        served = msgspec.structs.replace(self._served, jobs=self._registry.names())
         taken = claim.claim(tx, self._worker, served, 1)
         while not taken.claims and taken.has_more:  # A row gate has moved what was claimed: a workflow was opened.
             taken = claim.claim(tx, self._worker, served, 1)
@@ -192,7 +207,14 @@ class Harness:
         )
         return report, told
 
+    def _fake(self, job: str, function: Callable[..., Any]) -> Executor:
+        """Calls the function of the test in place of the job, with the rules of the job."""
+        rules, most = self._registry.jobs[job].target.rules, self._registry.settings.max_payload_bytes
+        return FunctionExecutor(function, Signature(function, job), rules, most)
+
     def _target(self, job: str) -> Executor:
+        if job in self._fakes:
+            return self._fakes[job]
         target = self._registry.targets()[job]
         if self._registry.jobs[job].definition.target.get("kind") == kinds.HTTP:
             target = copy.copy(target)
@@ -209,17 +231,18 @@ def harness(
     seed: int = 0,
     http: Http | None = None,
     schedules: bool = True,
+    fakes: Fakes | None = None,
 ) -> Iterator[Harness]:
     """The app on an empty database in memory.
 
     `start` is the first time of its clock, a datetime with a time zone. `http` answers the requests of HTTP jobs: a
     function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
-    `schedules` none fires.
+    `schedules` none fires. `fakes` are functions that are called in place of jobs, by job or by its name.
     """
     clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
     with registry_of(app).connection.borrowed(store, clock):
-        running = Harness(app, store, clock, http, schedules=schedules)
+        running = Harness(app, store, clock, http, schedules=schedules, fakes=fakes)
         if isinstance(store, _InlineStore):
             store.harness = running
         yield running
@@ -264,6 +287,13 @@ class _Notes:
 
     def state(self, state: State) -> None:
         self.states.append(msgspec.structs.replace(state, at=self._clock.now()))
+
+
+def _by_name(app: App, fakes: Fakes) -> dict[str, Callable[..., Any]]:
+    named = {job.name if isinstance(job, Job) else job: function for job, function in fakes.items()}
+    if unknown := sorted(named.keys() - app.jobs.keys()):
+        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is no job of app {app.name!r}")
+    return named
 
 
 def _drive(work: Coroutine[Any, Any, T]) -> T:

@@ -142,7 +142,7 @@ def test_a_worker_whose_lease_ran_out_counts_until_it_is_declared_dead(site: Sit
 @pytest.mark.parametrize(
     ("last", "end"), [(0, Site.kill), (1, Site.kill), (2, Site.kill), (2, Site.leave), (3, Site.kill), (4, Site.leave)]
 )
-def test_wherever_a_new_worker_ends_the_old_deploy_is_in_force_again_after_the_grace(
+def test_the_old_deploy_is_in_force_again_after_the_grace_however_the_new_worker_ends(
     site: Site, last: int, end: Callable[[Site, int], None]
 ) -> None:
     old = site.start(OLD)

@@ -48,7 +48,7 @@ def test_many_are_accepted_in_the_order_in_which_they_came(world: World) -> None
     assert claimed[999].arguments == '{"n":999}'
 
 
-def test_of_many_either_all_are_accepted_or_none(world: World) -> None:
+def test_a_bulk_enqueue_accepts_all_or_none(world: World) -> None:
     items = [world.item() for _ in range(10)]
     with pytest.raises(StoreError):
         world.store.transact(enqueue.enqueue, world.header(), [*items, items[0]])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -48,9 +50,11 @@ def inline_apps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 @pytest.mark.parametrize("page", with_python())
 @pytest.mark.usefixtures("inline_apps")
-def test_python_on_the_pages_runs(page: str) -> None:
+def test_python_on_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, in the order in which a reader meets them."""
-    names: dict[str, Any] = {"__name__": "page"}
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # Dataclasses look there for their annotations.
+    names = vars(module)
     for block in blocks(page, "python"):
         # Line numbers in a traceback are those of the page.
         exec(compile("\n" * (block.line - 1) + block.body, page, "exec"), names)

@@ -106,7 +106,7 @@ def test_a_receipt_is_sent_once_per_order() -> None:
         assert by_job() == {("charge", Status.SUCCESS): 1, ("email", Status.SUCCESS): 1}
 
 
-def test_shipping_snoozes_without_burning_an_attempt() -> None:
+def test_shipping_snoozes_without_counting_an_attempt() -> None:
     with harness(shop.app) as running:
         x = shop.ship.enqueue("order-4")
         running.advance("5s")
@@ -143,7 +143,7 @@ async def test_a_report_stops_when_it_is_cancelled() -> None:
 
 
 def test_a_stocktake_stops_when_it_is_asked_to() -> None:
-    attempt = AttemptState(Claim("", 0, 0, 1, 0, 0, 0, 0, "stocktake", "{}", None, 0, 0), None)
+    attempt = AttemptState(Claim("", 0, 0, 1, 0, 0, 0, 0, None, "stocktake", "{}", None, 0, 0), None)
     attempt.ask_to_stop()
     with pytest.raises(shop.StocktakeStopped, match="after 0 of 40"):
         registered(shop.stocktake).function(Context(attempt))

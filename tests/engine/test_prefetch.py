@@ -64,7 +64,7 @@ class Bench:
     def take(self, *jobs: str) -> None:
         for number, job in enumerate(jobs):
             now = SystemClock().now()
-            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, job, "{}", None, now, now))
+            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, None, job, "{}", None, now, now))
 
 
 def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -113,7 +113,7 @@ async def test_a_prefetched_execution_without_a_free_slot_is_given_back(bench: B
 async def test_each_prefetched_execution_has_its_own_time_to_wait(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two prefetched executions has waited for long
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
     await until(lambda: len(bench.outcomes.reports) == 1)
     assert bench.worker.held() == ["wait0", "wait1", "late"]
     await until(lambda: len(bench.outcomes.reports) == 2)
@@ -139,7 +139,7 @@ async def test_a_prefetched_execution_can_be_cancelled(bench: Bench) -> None:
 async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and_new_ones(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.begin_no_more()
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
     assert bench.outcomes.kinds() == {"rest2": NOT_BEGUN, "late": NOT_BEGUN}
     assert bench.worker.held() == ["wait0", "wait1"]
 

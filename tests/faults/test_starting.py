@@ -75,7 +75,7 @@ def test_a_start_that_the_server_refuses_is_not_retried(server: PostgresServer, 
     place = url.partition("@")[2]
     _refused(tmp_path, f"postgresql://stranger:not-{SECRET}@{place}", "password authentication failed")
     _refused(tmp_path, url.replace("/shop", "/nowhere"), 'database "nowhere" does not exist')
-    _refused(tmp_path, url.replace("rota@", "stranger@"), 'role "stranger" does not exist')
+    _refused(tmp_path, url.replace("rota@", "missing@"), 'role "missing" does not exist')
     _refused(tmp_path, f"postgresql://stranger:{SECRET}@{place}", "may not create the schema rota")
     server.execute("ALTER DATABASE shop OWNER TO rota")
     PostgresStore(url).close()

@@ -19,12 +19,12 @@ from rota.sdk.dead_letters import DeadLetters
 from rota.testing import harness
 
 PUBLIC = """
-    App Context Handle Job ScheduleHandle Status Unique
+    App Context Handle Job ScheduleHandle Status Unique Workflow
     Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
-    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule
+    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule WorkflowError
     Conflict ClockSkew KeyConflict NotFinished NotUnique QueueFull
     ExecutionError ExecutionCancelled ExecutionFailed ExecutionSkipped
     StoreError CommitUnknown StoreFull StoreMismatch StoreUnavailable
@@ -43,8 +43,8 @@ JOB = """
 """
 
 CONTEXT = """
-    acomplete aenqueue attempt cancelled catch_up checkpoint complete enqueue fence headers id job late_by log progress
-    restored scheduled_for transaction wait_cancelled
+    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue fence headers id job late_by log
+    progress restored scheduled_for transaction wait_cancelled
 """
 
 HANDLE = """
@@ -84,6 +84,7 @@ TREE = {
     "UsageError": "RotaError",
     "ArgumentsError": "UsageError ValueError",
     "DefinitionError": "UsageError ValueError",
+    "WorkflowError": "DefinitionError",
     "UnknownJob": "UsageError",
     "UnknownExecution": "UsageError",
     "UnknownSchedule": "UsageError",
@@ -222,6 +223,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
         errors.ArgumentsError("x"),
         errors.QueueFull("full", timedelta(seconds=2.5)),
         errors.NotUnique("taken", "id"),
+        errors.WorkflowError("no", "flows.py", 5, "x + 1"),
         errors.ExecutionFailed("failed", id="x", job="send", reason="error", attempts=3, error_type="ValueError"),
         errors.RetryIn("5m", "later"),
         errors.Snooze(5),

@@ -105,7 +105,7 @@ def test_a_conflict_that_repeats_too_often_is_a_failure(shop: Shop) -> None:
 
 
 def lose(shop: Shop, ctx: Context, starts: int) -> None:
-    claim = Claim(ctx.id, 0, 0, starts, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    claim = Claim(ctx.id, 0, 0, starts, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
     shop.query("UPDATE rota.running SET fence = %s WHERE id = %s", starts, ctx.id)
     with shop.context(claim).transaction() as conn:
         for statement in LATE:
@@ -114,7 +114,7 @@ def lose(shop: Shop, ctx: Context, starts: int) -> None:
 
 def test_a_conflict_in_a_direct_call_is_raised_to_the_caller(url: str) -> None:
     app = App("direct", url=url)
-    claim = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    claim = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
     ctx = Context(AttemptState(claim, None, registered(app.job(send)).target.completions))
     with pytest.raises(psycopg.errors.DeadlockDetected) as raised, ctx.transaction() as conn:
         for statement in LATE:

@@ -22,9 +22,14 @@ ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 
 def load_app(reference: str) -> Registry:
+    """The inside of the app that `import_app` finds."""
+    return registry_of(import_app(reference))
+
+
+def import_app(reference: str) -> App:
     """Imports `package.module:attribute` from the current folder or the installed packages, or reads `jobs.toml`."""
     if reference.endswith(file.SUFFIX):
-        return registry_of(file.read(Path(reference)))
+        return file.read(Path(reference))
     module_name, _, attribute = reference.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise UsageError(
@@ -34,7 +39,7 @@ def load_app(reference: str) -> Registry:
     module = _imported(module_name)
     found = getattr(module, attribute or "app", None)
     if isinstance(found, App):
-        return registry_of(found)
+        return found
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, App))
     hint = f"it has {', '.join(apps)}" if apps else "it has no rota.App at all"
     raise UsageError(f"{module_name} has no app {attribute or 'app'!r}; {hint}")

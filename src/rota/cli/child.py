@@ -82,7 +82,7 @@ def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> Registry:
     except (RotaError, OSError) as error:
         child.say_hello(supervisor, Hello(error=str(error)))
         exit_in_order(tether.UNUSABLE)
-    settings, jobs = app.settings, sorted(app.targets())
+    settings, jobs = app.settings, sorted(app.names())
     hello = Hello(app=app.name, namespace=settings.namespace, url=settings.url, deploy=deploy, jobs=jobs)
     child.say_hello(supervisor, hello)
     return app

@@ -45,6 +45,10 @@ SECTIONS = {
         "next": "rota.cli.upcoming:upcoming",
         "backfill": "rota.cli.backfill:backfill",
     },
+    "Workflows": {
+        "check": "rota.cli.workflows:check",
+        "graph": "rota.cli.workflows:graph",
+    },
     "Jobs, queues, workers": {
         "jobs": "rota.cli.jobs:jobs",
         "queues": "rota.cli.queues:queues",

@@ -4,6 +4,7 @@
       UsageError                    the caller asked for something that cannot be right
         ArgumentsError              arguments do not fit the job's signature, or are not JSON
         DefinitionError             a job, queue, schedule or setting is declared wrongly
+          WorkflowError             a workflow cannot be built; carries the place
         UnknownJob
         UnknownExecution
         UnknownSchedule
@@ -49,6 +50,21 @@ class ArgumentsError(UsageError, ValueError):
 
 class DefinitionError(UsageError, ValueError):
     code = "bad_definition"
+
+
+class WorkflowError(DefinitionError):
+    """A workflow cannot be built: at `expression` in `line` of `file`, or at the JSON pointer `pointer` of its data."""
+
+    code = "bad_workflow"
+
+    def __init__(
+        self, message: str, file: str | None = None, line: int | None = None, expression: str = "", pointer: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file, self.line, self.expression, self.pointer = file, line, expression, pointer
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.file, self.line, self.expression, self.pointer)
 
 
 class UnknownJob(UsageError):

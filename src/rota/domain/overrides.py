@@ -25,7 +25,7 @@ def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
     """The stored JSON; None without overrides."""
     if timeout_s is None and policy is None:
         return None
-    return msgspec.json.encode(Overrides(timeout_s, None if policy is None else _described(policy))).decode()
+    return msgspec.json.encode(Overrides(timeout_s, None if policy is None else described(policy))).decode()
 
 
 def applied(rules: Rules, stored: str | None) -> Rules:
@@ -42,7 +42,7 @@ def applied(rules: Rules, stored: str | None) -> Rules:
     return msgspec.structs.replace(rules, **changes)
 
 
-def _described(policy: retry.Policy) -> dict[str, Any]:
+def described(policy: retry.Policy) -> dict[str, Any]:
     """Without exception classes and callables: these exist in the job's code only."""
     if isinstance(policy, retry.Custom):
         raise DefinitionError("options(retry=) is stored: give a number of attempts or a policy, not a callable")

@@ -82,6 +82,12 @@ class Context:
         return timedelta(microseconds=max(0, self._claim.started_at - self._scheduled_at))
 
     @property
+    def deadline(self) -> datetime | None:
+        """When this attempt times out; None if it has no timeout."""
+        at = self._attempt.deadline
+        return None if at is None else moment(at)
+
+    @property
     def catch_up(self) -> bool:
         """Whether the tick of its schedule was missed, and is made up for now."""
         return bool(self._claim.catch_up)

@@ -29,6 +29,9 @@ from rota.sdk.registry import Registry
 from rota.sdk.schedule_handle import ScheduleHandle
 from rota.sdk.stand_in import Plain, stand_in
 from rota.sdk.when import When, dates, specs
+from rota.sdk.workflow import declaring
+from rota.sdk.workflow.declaring import Declared, WorkflowDecorator
+from rota.sdk.workflow.workflow import Workflow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +72,7 @@ class App:
         self._registry = Registry(self.name, config.load(url=url, namespace=namespace))
         self._client = self._registry.client
         self._jobs: dict[str, Job[..., Any, Any]] = {}
+        self._workflows: dict[str, Workflow[..., Any]] = {}
         self.dead = DeadLetters(self._client, self._registry.result_types)
 
     def __repr__(self) -> str:
@@ -151,6 +155,26 @@ class App:
         function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
         return self._add(function, name, target, about)
 
+    @property
+    def workflows(self) -> Mapping[str, Workflow[..., Any]]:
+        """The workflows by name; read-only."""
+        return MappingProxyType(self._workflows)
+
+    @property
+    def workflow(self) -> WorkflowDecorator:
+        """Makes a workflow of a function, which says by `job.step(…)` which steps a run has; see docs/workflows.md.
+
+        Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
+        has failed; by default they end. `priority` is that of its runs. Runs of workflows can be steps of others, down
+        to `max_nesting` levels; a map has at most `max_width` items. With `cron=`, `every=`, `after=` or `at=` a run
+        starts by itself, with `arguments`.
+        """
+        return self._workflow
+
+    def workflow_from(self, data: Mapping[str, Any] | str) -> Workflow[..., Any]:
+        """Makes a workflow of data: what `workflow.to_data()` returns, or a text of JSON or YAML."""
+        return self._add_workflow(declaring.from_data(data))
+
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
         if policy not in rank.Policy.__members__.values():
@@ -170,7 +194,7 @@ class App:
 
     def schedule(
         self,
-        job: Job[..., Any, Any] | str,
+        job: Job[..., Any, Any] | Workflow[..., Any] | str,
         /,
         *,
         name: str | None = None,
@@ -185,9 +209,7 @@ class App:
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """
-        known = job if isinstance(job, Job) else self._jobs.get(job)
-        if known is None:
-            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        known = self._schedulable(job)
         definition = registered(known).definition
         if priority is not None:
             definition = msgspec.structs.replace(definition, priority=rank.level(priority))
@@ -218,7 +240,10 @@ class App:
         self._client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared. Call it after all declarations."""
+        """Raises DefinitionError if a job names a breaker that is not declared, or a workflow cannot be built.
+
+        Call it after all declarations.
+        """
         self._registry.check()
 
     def declare(self, *, takes_precedence: bool = False) -> int:
@@ -249,6 +274,30 @@ class App:
         job: Job[..., Any, Any] = Job(added, self._client, self.name)
         self._jobs[added.name] = job
         return job
+
+    def _schedulable(self, job: Job[..., Any, Any] | Workflow[..., Any] | str) -> Job[..., Any, Any]:
+        known = (self._jobs.get(job) or self._workflows.get(job)) if isinstance(job, str) else job
+        if known is None:
+            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        if isinstance(known, Workflow):
+            known.check()  # The schedule needs its definition in the database.
+            return known._job
+        return known
+
+    def _workflow(self, function: Any = None, /, **about: Any) -> Any:
+        def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
+            return self._add_workflow(declaring.from_function(self.name, function, about))
+
+        return declare if function is None else declare(function)
+
+    def _add_workflow(self, declared: Declared) -> Workflow[..., Any]:
+        when = (declared.when, declared.arguments)
+        added = self._registry.add_workflow(declared.function, declared.signature, declared.definition, when)
+        job: Job[..., Any, Any] = Job(added, self._client, self.name)
+        workflow: Workflow[..., Any] = Workflow(job, declared.plan, self, self._registry.add_built)
+        self._registry.builds.append(workflow.check)
+        self._workflows[added.name] = workflow
+        return workflow
 
 
 def registry_of(app: App) -> Registry:

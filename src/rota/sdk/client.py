@@ -15,11 +15,13 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ids import IdSource
+from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.reader import Ending, Filter
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
 from rota.views.execution import ExecutionDetail
+from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
 from rota.views.tick import Tick
 
@@ -52,6 +54,12 @@ class Client(Protocol):
         """`wait`, without blocking the event loop."""
 
     def cancel(self, id: str) -> Status: ...
+    def run(self, id: str) -> RunDetail: ...
+    def pause_run(self, id: str, note: str) -> bool: ...
+    def resume_run(self, id: str) -> bool: ...
+    def retry_run(self, id: str, request: Request) -> str:
+        """The id of the new run."""
+
     def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadLetter]: ...
     def replay(self, ids: Sequence[str]) -> list[str]:
         """The ids of the new executions; ids that are no dead letters are skipped."""

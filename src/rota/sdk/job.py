@@ -24,6 +24,7 @@ from rota.sdk.handle import Handle, handle_on
 from rota.sdk.options import Options, applied, checked_tags
 from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.transaction import Caller, atransact, transact
+from rota.sdk.workflow.stepped import Stepped, Stepping, check_call, check_enqueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +32,7 @@ R = TypeVar("R")
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
 
-class Job(Generic[P, T, R]):
+class Job(Stepped[P, T], Generic[P, T, R]):
     """`P` are the function's parameters, `T` is the type of the result, `R` that of a direct call."""
 
     def __init__(self, registered: RegisteredJob, client: Client, app: str) -> None:
@@ -65,6 +66,7 @@ class Job(Generic[P, T, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function here and now, without Rota."""
+        check_call(self.name)
         function, context = self._registered.function, self._registered.signature.context_parameter
         if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
             imaginary = Context(AttemptState(_UNBOUND, None, self._registered.target.completions))
@@ -141,6 +143,9 @@ class Job(Generic[P, T, R]):
         """A handle on an execution of this job whose id is known."""
         return handle_on(self._client, id, self._result_type)
 
+    def _stepping(self) -> Stepping:
+        return Stepping(self._app, self.name, False, self._registered.signature, self._result_type, self._options)
+
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
             return self._client.enqueue(self._header, items, self._parent)
@@ -150,6 +155,7 @@ class Job(Generic[P, T, R]):
         return await atransact(self._client.database(), caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
+        check_enqueue(self.name, self._options)
         if self._header.key is not None:
             raise DefinitionError(
                 "key= names one execution; enqueue_many makes many. Use unique=, or enqueue one by one"
@@ -169,6 +175,7 @@ class Job(Generic[P, T, R]):
         return list(map(Item, ids, texts, map(digest, texts)) if self._is_keyed else map(Item, ids, texts))
 
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
+        check_enqueue(self.name, self._options)
         text = self._registered.signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
         return Item(self._client.ids.new(), text, digest(text) if self._is_keyed else "")
 

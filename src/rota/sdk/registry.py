@@ -44,6 +44,9 @@ class Registry:
         self.name = name
         self.settings = settings
         self.jobs: dict[str, RegisteredJob] = {}
+        self.workflows: dict[str, RegisteredJob] = {}
+        self.builds: list[Callable[[], None]] = []
+        """Each makes the graph of a workflow, or raises a WorkflowError."""
         self.queues: dict[str, Queue] = {}
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
@@ -59,8 +62,7 @@ class Registry:
         if not callable(function):
             raise DefinitionError(f"@app.job() decorates a function, not {function!r}")
         job_name = names.check(name or str(getattr(function, "__name__", "")), "a job's name")
-        if job_name in self.jobs:
-            raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: pass name= to one of them")
+        self._check_new(job_name)
         signature = Signature(function, job_name)
         rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
         doc = function.__doc__ or ""
@@ -74,6 +76,28 @@ class Registry:
         self._definitions.append(definition)
         self._schedules |= wanted
         return job
+
+    def add_workflow(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        definition: Definition,
+        when: tuple[When, Mapping[str, Any]],
+    ) -> RegisteredJob:
+        """`definition` has no graph yet."""
+        self._check_new(definition.name)
+        executor = self._executor(function, signature, {}, Rules())  # It is never called: a claim opens a run.
+        job = RegisteredJob(function, signature, definition, executor)
+        wanted = self._wanted_schedules(job, *when) if when[0] else {}
+        self.workflows[definition.name] = job
+        self.result_types[self.name, definition.name] = signature.result_type
+        self._schedules |= wanted
+        return job
+
+    def add_built(self, definition: Definition) -> None:
+        """The definition of a workflow, with its graph."""
+        self.workflows[definition.name].definition = definition
+        self._definitions.append(definition)
 
     def add_breaker(self, added: Breaker) -> None:
         if added.name in self._breakers:
@@ -89,9 +113,11 @@ class Registry:
         return job.signature.encode((), dict(arguments), self.settings.max_payload_bytes)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared."""
+        """Raises DefinitionError if a job names a breaker that is not declared, or a workflow cannot be built."""
         named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
         declaration.check_breakers(named, self._breakers)
+        for build in self.builds:
+            build()
 
     def declare(self, *, takes_precedence: bool) -> int:
         """Registers the declarations as a deploy and returns its number."""
@@ -113,6 +139,10 @@ class Registry:
         """The functions of the app, to be called in this process."""
         return {name: job.function_executor for name, job in self.jobs.items() if job.is_function}
 
+    def names(self) -> list[str]:
+        """The jobs that a worker of this machine can run, and the workflows, whose runs it can open."""
+        return [*self.targets(), *self.workflows]
+
     def unavailable(self) -> dict[str, str]:
         """By job: what this machine lacks to run it. A worker leaves such a job to others."""
         return {name: missing for name, job in self.jobs.items() if (missing := job.target.missing)}
@@ -124,6 +154,11 @@ class Registry:
     def close(self) -> None:
         self._completions.close()
         self.connection.close()
+
+    def _check_new(self, name: str) -> None:
+        if name in self.jobs or name in self.workflows:
+            kind = "job" if name in self.jobs else "workflow"
+            raise DefinitionError(f"app {self.name!r} already has a {kind} {name!r}: pass name= to one of them")
 
     def _declared(self) -> tuple[list[Definition], list[Queue]]:
         return self._definitions, list(self.queues.values())

@@ -13,6 +13,8 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control, deploy, enqueue, schedule
+from rota.ops.runs import pause, retry
+from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Parent
 from rota.sdk.connection import Connection
@@ -20,11 +22,12 @@ from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, Listener, Wanted
 from rota.store.port import View
 from rota.store.reader import Ending, Filter
-from rota.views import attempt, dead_letter, execution, tick
+from rota.views import attempt, dead_letter, execution, run, tick
 from rota.views import schedule as views
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
 from rota.views.execution import ExecutionDetail
+from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
 from rota.views.tick import Tick
 
@@ -75,6 +78,22 @@ class StoreClient:
 
     def cancel(self, id: str) -> Status:
         return self._connection.store().transact(control.cancel, self._namespace, id, ACTOR)
+
+    # --- Runs ------------------------------------------------------------------------------------
+
+    def run(self, id: str) -> RunDetail:
+        return self._read(run.run, self._namespace, id)
+
+    def pause_run(self, id: str, note: str) -> bool:
+        return self._connection.store().transact(pause.pause, self._namespace, id, ACTOR, note)
+
+    def resume_run(self, id: str) -> bool:
+        return self._connection.store().transact(pause.resume, self._namespace, id, ACTOR)
+
+    def retry_run(self, id: str, request: Request) -> str:
+        return self._connection.store().transact(retry.retry, self._namespace, id, self.ids.new(), ACTOR, request)
+
+    # --- Dead letters ----------------------------------------------------------------------------
 
     def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadLetter]:
         return self._read(dead_letter.dead_letters, self._namespace, wanted, reason).items

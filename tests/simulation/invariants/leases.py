@@ -60,7 +60,7 @@ def _lived(lease_s: float, life: Incarnation | None, since: float, at: float) ->
     return not stood_still and not had_ended
 
 
-def an_orderly_leave_burns_nothing(history: History) -> Iterator[str]:
+def an_orderly_leave_counts_no_attempt(history: History) -> Iterator[str]:
     orderly = {life.worker for life in history.incarnations if life.ending in ("drained", "recycled")}
     ended = {life.worker: life.ended_at for life in history.incarnations}
     for operation, change in changes(history, "finished", "+"):

@@ -33,7 +33,7 @@ def nothing_waits_beside_a_free_slot(history: History) -> Iterator[str]:
             yield f"{row['id']} was ready from {since:.3f} s to {until:.3f} s, and worker {worker} had a free slot"
 
 
-def what_was_heard_of_is_claimed_at_once(history: History) -> Iterator[str]:
+def rows_with_a_hint_are_claimed_at_once(history: History) -> Iterator[str]:
     """A hint about it, or about anything before it in its lane, is enough."""
     troubles = {life.worker: _troubles(history, life) for life in history.incarnations}
     heard: dict[tuple[int, int], list[Heard]] = {}
