@@ -63,7 +63,7 @@ class Bench:
     def take(self, *jobs: str) -> None:
         for number, job in enumerate(jobs):
             now = SystemClock().now()
-            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, job, "{}", None, now, now))
+            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, None, job, "{}", None, now, now))
 
 
 def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -112,7 +112,7 @@ async def test_what_no_slot_becomes_free_for_goes_back(bench: Bench) -> None:
 async def test_what_came_later_has_its_own_time_to_wait(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two that wait has waited for long
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
     await until(lambda: len(bench.outcomes.reports) == 1)
     assert bench.worker.held() == ["wait0", "wait1", "late"]
     await until(lambda: len(bench.outcomes.reports) == 2)
@@ -138,7 +138,7 @@ async def test_what_waits_can_be_cancelled(bench: Bench) -> None:
 async def test_a_worker_that_begins_no_more_gives_back_what_waits_and_what_comes(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.begin_no_more()
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, "rest", "{}", None, 0, 0))
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
     assert bench.outcomes.kinds() == {"rest2": NOT_BEGUN, "late": NOT_BEGUN}
     assert bench.worker.held() == ["wait0", "wait1"]
 

@@ -97,7 +97,7 @@ async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
 
 
 async def test_claims_come_back_whole() -> None:
-    claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
+    claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, None, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
     served = Served.one("default", "shop", None, [])
     assert await answered(claimed, "claim", served, 1, None, UNBOUNDED) == claimed
 

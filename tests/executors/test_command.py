@@ -54,7 +54,20 @@ def own_bytes() -> int:
 
 def claim_of(arguments: dict[str, Any]) -> Claim:
     return Claim(
-        "an-id", 0, 0, 4, 2, 0, 0, 0, "jobs.it", msgspec.json.encode(arguments).decode(), None, run_at=0, created_at=0
+        "an-id",
+        0,
+        0,
+        4,
+        2,
+        0,
+        0,
+        0,
+        None,
+        "jobs.it",
+        msgspec.json.encode(arguments).decode(),
+        None,
+        run_at=0,
+        created_at=0,
     )
 
 

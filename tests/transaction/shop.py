@@ -33,7 +33,7 @@ LEFT JOIN rota.unique_key k ON k.holder = x.id
 WHERE x.id = %s
 """
 
-CLAIM = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+CLAIM = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
 """A first attempt without overrides."""
 
 

@@ -220,7 +220,7 @@ def test_on_sqlite_it_is_refused(tmp_path: Any) -> None:
 
 
 def shop_claim() -> Any:
-    return Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    return Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
 
 
 # --- In a transaction of the job's own framework ---

@@ -102,7 +102,7 @@ def test_a_conflict_that_does_not_end_is_charged_at_last(shop: Shop) -> None:
 
 
 def lose(shop: Shop, ctx: Context, starts: int) -> None:
-    claim = Claim(ctx.id, 0, 0, starts, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    claim = Claim(ctx.id, 0, 0, starts, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
     shop.query("UPDATE rota.running SET fence = %s WHERE id = %s", starts, ctx.id)
     with shop.context(claim).transaction() as conn:
         for statement in LATE:
