@@ -39,15 +39,13 @@ SECTIONS = {
         "runs": "rota.cli.runs:runs",
         "run": "rota.cli.run:run",
         "workflows": "rota.cli.workflow_list:workflows",
+        "check": "rota.cli.workflows:check",
+        "graph": "rota.cli.workflows:graph",
     },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
         "next": "rota.cli.upcoming:upcoming",
         "backfill": "rota.cli.backfill:backfill",
-    },
-    "Workflows": {
-        "check": "rota.cli.workflows:check",
-        "graph": "rota.cli.workflows:graph",
     },
     "Jobs, queues, workers": {
         "jobs": "rota.cli.jobs:jobs",
