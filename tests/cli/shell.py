@@ -98,8 +98,17 @@ class Shell:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
 
-    def screen(self, *words: str, columns: int = 80, typed: bytes = b"") -> tuple[int, str]:
-        """Runs a command on a terminal, types an answer, and returns the code and what was shown."""
+    def screen(
+        self,
+        *words: str,
+        columns: int = 80,
+        typed: bytes = b"",
+        seen: tuple[bytes, Callable[[], None]] | None = None,
+    ) -> tuple[int, str]:
+        """Runs a command on a terminal, types an answer, and returns the code and what was shown.
+
+        `seen` is a text and what to do when it is shown.
+        """
         ours, theirs = pty.openpty()
         env = self.env | {"TERM": "xterm", "COLUMNS": str(columns)}
         command = [sys.executable, "-m", "rota", *words]
@@ -110,6 +119,9 @@ class Shell:
         try:
             while part := os.read(ours, 65536):
                 shown += part
+                if seen is not None and seen[0] in shown:
+                    act, seen = seen[1], None
+                    act()
         except OSError:
             pass  # The other end is closed: the command has ended.
         os.close(ours)
