@@ -39,6 +39,7 @@ from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
+from rota.domain.job import Definition
 from rota.domain.note import Run, State, pieces
 from rota.domain.served import Served
 from rota.executors import kinds
@@ -46,7 +47,7 @@ from rota.executors.context import Context
 from rota.executors.port import Executor
 from rota.executors.process.lines import MOST_LINE
 from rota.ids import IdSource
-from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
+from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.ops.runs.chores import work_on_runs
 from rota.sdk.app import App
@@ -207,6 +208,9 @@ def harness(
     """
     clock = ManualClock(seed=seed) if start is None else ManualClock(start, seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
+    for one in (one for job in app.jobs.values() for one in job.definition.depends_on if one.app != app.name):
+        # Jobs of other apps: known, but never run here.
+        store.transact(define.register, app.settings.namespace, one.app, [Definition(name=one.job)], [])
     with app.connection.borrowed(store, clock):
         running = Harness(app, store, clock, http, schedules=schedules)
         if isinstance(store, _InlineStore):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from rota import config
-from rota.domain import breaker, names, rank
+from rota.domain import breaker, dependency, names, rank
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
+from rota.domain.dependency import JobRef
 from rota.domain.duration import Duration
 from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue
@@ -31,6 +32,7 @@ from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
+from rota.sdk.depends_on import with_upstreams
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job
 from rota.sdk.schedule import Schedule
@@ -113,7 +115,8 @@ class App:
         at most.
 
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
-        docs/schedules.md for the rest.
+        docs/schedules.md for the rest. With `depends_on=["extract"]` it starts after the success of other jobs; with
+        both, each tick waits for them.
         """
         return self._job
 
@@ -237,9 +240,15 @@ class App:
         self.client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared. Call it after all declarations."""
+        """Raises DefinitionError if a job names a breaker or depends on a job that is not declared, or on itself.
+
+        Call it after all declarations. Jobs of other apps are checked when the app is declared.
+        """
         named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
         declaration.check_breakers(named, self._breakers)
+        own = {JobRef(self.name, one.name): one.depends_on for one in self._definitions}
+        foreign = {one.ref for upstreams in own.values() for one in upstreams if one.app != self.name}
+        dependency.check(own, {*own, *foreign}, {})
 
     def declare(self, *, takes_precedence: bool = False) -> int:
         """Registers the declarations of the code as a deploy and returns its number; a worker does so when it starts.
@@ -319,8 +328,11 @@ class App:
         doc = function.__doc__ or ""
         definition = declaration.definition(job_name, signature, rules, target, options, doc)
         executor = self._executor(function, signature, target, rules)  # Unlike the definition it has literal secrets.
-        job: Job[..., Any, Any] = Job(function, signature, definition, executor, self.client, self.name)
         when, arguments = declaration.when(options, job_name)
+        most = self.settings.max_payload_bytes
+        given = options.get("depends_on", ())
+        definition = with_upstreams(definition, given, arguments, signature, self.name, most)
+        job: Job[..., Any, Any] = Job(function, signature, definition, executor, self.client, self.name)
         wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job
         self._definitions.append(definition)

@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 import msgspec
 
 from rota.domain.claim import Claim
+from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition
 from rota.domain.payload import digest
@@ -73,6 +74,11 @@ class Job(Generic[P, T, R]):
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def ref(self) -> JobRef:
+        """Its app and its name, for `depends_on=` in another app."""
+        return JobRef(self._app, self.name)
 
     @property
     def is_function(self) -> bool:

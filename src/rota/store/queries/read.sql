@@ -123,7 +123,11 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
               AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS troubles,
-       (SELECT CAST(LISTING(PAIR(b.kind, b.key)) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
+       (SELECT CAST(LISTING(PAIR(b.kind, b.key || coalesce((
+            SELECT '/' || d.outcome FROM dependency d
+            WHERE b.kind = 'dependency' AND d.namespace = s.namespace AND d.app = s.app AND d.job = s.job
+              AND b.key = d.namespace || '/' || d.app || '/' || d.job || '/' || d.upstream_app || '/' || d.upstream),
+            ''))) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace
