@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rota.domain.blocker import Kind
@@ -22,7 +24,7 @@ def rounds(world: World) -> Rounds:
     return Rounds(world)
 
 
-def put(table: Timetable, overlap: Overlap = Overlap.SKIP, **options: object) -> None:
+def put(table: Timetable, overlap: Overlap = Overlap.SKIP, **options: Any) -> None:
     table.put(MINUTELY, job="load", overlap=overlap, **options)
 
 
@@ -201,5 +203,5 @@ def deploy_with(rounds: Rounds, upstreams: dict[str, str], *, is_scheduled: bool
     store = rounds.world.store
     definitions = [depending("extract", {}), depending("rates", {}), depending("load", upstreams)]
     schedules = {"load": Spec(job="load", trigger=MINUTELY)} if is_scheduled else {}
-    declared = (NAMESPACE, APP, definitions, [], schedules)
-    store.transact(join, store.transact(deploy.declare, *declared, takes_precedence=True))
+    number = store.transact(deploy.declare, NAMESPACE, APP, definitions, [], schedules, takes_precedence=True)
+    store.transact(join, number)

@@ -11,7 +11,7 @@ import rota
 from rota.domain import errors
 
 PUBLIC = """
-    App Context Handle Job Schedule Status Unique
+    App Context Handle Job JobRef Schedule Status Unique
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError

@@ -20,8 +20,11 @@ BOTH = {"extract": "success", "rates": "success"}
 
 def depending(name: str, upstreams: Mapping[str, str], **about: Any) -> Definition:
     """A job; an upstream of another app is written with its app and a slash."""
-    pairs = [(*([APP, *one.split("/")][-2:]), Outcome(outcome)) for one, outcome in sorted(upstreams.items())]
-    return Definition(name=name, retry=ONCE, depends_on=[Upstream(*pair) for pair in pairs], **about)
+    found = []
+    for one, outcome in upstreams.items():
+        app, _, job = one.rpartition("/")
+        found.append(Upstream(app or APP, job, Outcome(outcome)))
+    return Definition(name=name, retry=ONCE, depends_on=sorted(found), **about)
 
 
 class Rounds:

@@ -56,6 +56,7 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     catch_up: int | None
     headers: str | None
     overrides: str | None
+    upstream: str | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):

@@ -54,7 +54,8 @@ class Execution(Shape, frozen=True):
 
 
 class ExecutionDetail(Execution, frozen=True):
-    """With what takes further reads. `schedule`, `tick` and `catchUp` say which tick started it.
+    """With what takes further reads. `schedule`, `tick` and `catchUp` say which tick started it, and `upstream` after
+    which executions of other jobs.
 
     `timeout` (in seconds) and `retry` are null unless the execution has its own in place of its job's.
     """
@@ -68,6 +69,7 @@ class ExecutionDetail(Execution, frozen=True):
     tick: datetime | None
     catch_up: bool
     late_by: float | None
+    upstream: Any
     headers: Any
     timeout: float | None
     retry: Any
@@ -120,6 +122,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         why=why(view, namespace, id),
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
+        upstream=decoded(row.upstream),
         headers=decoded(row.headers),
         timeout=own.get("timeout_s"),
         retry=own.get("retry"),
