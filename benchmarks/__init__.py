@@ -1,1 +1,1 @@
-"""How fast Rota is, and beside what: `python -m benchmarks`. See README.md in this folder."""
+"""Throughput and latency of Rota and of other task queues: `python -m benchmarks`. See README.md in this folder."""

@@ -70,7 +70,7 @@ class Measured:
         self._measure([name for name in names if name in SLOW])
 
     def _measure(self, names: Sequence[str]) -> None:
-        """When the time is up no round is begun; all sections had one."""
+        """Starts no further round when the time is up; each section has at least one."""
         began = time.perf_counter()
         for number in range(1, self._size.rounds + 1):
             for name in names:
@@ -82,7 +82,7 @@ class Measured:
         return min(self._size.rounds, self._size.slow_rounds) if name in SLOW else self._size.rounds
 
     def _try(self, name: str, number: int) -> None:
-        """What goes wrong in one section ends that section, not the run."""
+        """An error in one section ends that section, not the run."""
         began = time.perf_counter()
         try:
             self._round(name)
@@ -105,7 +105,7 @@ def main() -> int:
     _be_alone()
     size = _size(arguments)
     parent: Path = arguments.folder or place.disk_folder()
-    # Servers make their folders where everybody else does, which must not be in memory here.
+    # Servers create their folders among the temporary files, which must not be in memory here.
     tempfile.tempdir = str(parent)
     peers, names = _peers(arguments)
     with (
@@ -179,7 +179,7 @@ def _names(text: str) -> list[str]:
 
 
 def _be_alone() -> None:
-    """Nobody's settings change what is measured, and a terminated run ends its workers."""
+    """Settings of the user do not change what is measured, and a terminated run ends its workers."""
     for name in [name for name in os.environ if name.startswith("ROTA_") and name != "ROTA_TEST_POSTGRES_BIN"]:
         del os.environ[name]
     leave: Callable[..., None] = lambda *_: sys.exit(130)  # noqa: E731

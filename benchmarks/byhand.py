@@ -1,4 +1,4 @@
-"""What an executor does, done by hand: no queue, no record, nothing that could be stopped or taken over."""
+"""The work of an executor without Rota: no queue, no record, no cancel and no rescue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pool() -> ProcessPoolExecutor:
 
 
 def medians_ms(acts: Mapping[str, Act], count: int) -> dict[str, float]:
-    """What each takes, in turns, so that a bad moment is everybody's."""
+    """The time of each kind, measured in turns, so that a busy moment affects all of them."""
     passed: dict[str, list[float]] = {name: [] for name in acts}
     for number in range(count + 1):
         for name, act in acts.items():

@@ -1,4 +1,4 @@
-"""Very many at once: executions that sleep in one worker process, and workers that beat against one database."""
+"""Very many sleeping executions in one worker process, and very many workers with heartbeats on one database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def crowd(site: Site, size: Size) -> Samples:
     with site.fresh() as database, database.worker(processes=1, concurrency=size.crowd) as tree:
         time.sleep(min(SETTLE_S, size.crowd_s))
         empty_mb = sum(tree.rss_mb())
-        # They must all be asleep at once, even if starting them takes as long as they are then looked at.
+        # They must all sleep at the same time, even if starting them takes as long as the measurement.
         calls = [(number, 2 * size.crowd_s + size.crowd / 5_000) for number in range(size.crowd)]
         began = time.perf_counter()
         database.jobs.nap.enqueue_many(calls)
@@ -42,7 +42,7 @@ def crowd(site: Site, size: Size) -> Samples:
 
 
 def _asleep(database: Database, tree: Tree, size: Size) -> Samples:
-    """What it costs to hold them: heartbeats, and the comparison of what is held with what the database says."""
+    """The cost of holding them: heartbeats, and the comparison of held executions with the running rows."""
     own, server = cores(database, [tree], size.crowd_s / 2)
     yield "crowd_cpu", own * 100
     if server is not None:
@@ -58,7 +58,7 @@ def _asleep(database: Database, tree: Tree, size: Size) -> Samples:
 
 
 def fleet(site: Site, size: Size) -> Samples:
-    """Many registered workers in few processes: first only their heartbeats, then also their looking for work."""
+    """Many registered workers in few processes: first only their heartbeats, then also their polling."""
     for name in ("beats", "idle"):
         with site.fresh() as database, _herds(database, size, name, trace=False) as trees:
             own, server = cores(database, trees, size.fleet_s)

@@ -16,6 +16,7 @@ from benchmarks.postgres import Server
 from benchmarks.probe import Probe
 from benchmarks.processes import Tree, started
 from benchmarks.steady import Stalled, until
+from rota.sdk.app import registry_of
 
 START_S = 30.0
 BULK = 50_000
@@ -37,7 +38,7 @@ class Database(ABC):
         self._probe_path = folder / "probe"
         self.probe: Probe = probe.create(self._probe_path)
         self.jobs: Jobs = build(url)
-        self.jobs.app.connection.store()
+        registry_of(self.jobs.app).connection.store()
 
     def close(self) -> None:
         self.jobs.app.close()
@@ -59,7 +60,7 @@ class Database(ABC):
         return self.one(f"SELECT count(*) FROM {table} {condition}")
 
     def check_ended(self, expected: int) -> None:
-        """Counts for real, whatever the measurement went by."""
+        """Counts the rows, independently of the measurement."""
         if (found := self.count("finished")) < expected:
             raise Stalled(f"{found} executions have ended, not {expected}")
 
@@ -82,13 +83,13 @@ class Database(ABC):
 
     @abstractmethod
     def remember(self, total: int) -> None:
-        """Copies a finished execution under older ids until there are so many: a past as it would have been."""
+        """Copies a finished execution under older ids until there are so many: a realistic history."""
 
     # --- What is measured ---
 
     @abstractmethod
     def drain(self, count: int, limit_s: float) -> Drain:
-        """To be asked for before a worker starts: watches the next `count` executions end."""
+        """Watches the next `count` executions end; to be called before a worker starts."""
 
     @contextlib.contextmanager
     def worker(

@@ -66,7 +66,7 @@ class SqliteDatabase(Database):
 
 
 class SqliteDrain(Drain):
-    """Readers disturb nobody here, so it counts as it goes."""
+    """Readers block no writer here, so the ended executions are counted during the run."""
 
     def __init__(self, database: SqliteDatabase, count: int, limit_s: float) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""The jobs by which executors are compared. Apart from the others, so that those do not load what these need."""
+"""The jobs by which executors are compared. In their own module, so that other workers do not import their needs."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _load(size: Size) -> list[Figure]:
         delay("priority_p50", "start of a high-priority arrival under full load, p50"),
         delay("priority_p99", "start of a high-priority arrival under full load, p99"),
         delay("priority_max", "start of a high-priority arrival under full load, latest"),
-        snapshot("snapshot_free", "enqueue and drain together, nobody looking", "/s"),
+        snapshot("snapshot_free", "enqueue and drain together, without a reader", "/s"),
         snapshot("snapshot_held", f"the same in the last quarter of {held}", "/s"),
         snapshot("snapshot_ratio", f"speed in the last quarter of {held}", "of free"),
         snapshot("snapshot_worst", f"speed in the worst quarter of {held}", "of free"),

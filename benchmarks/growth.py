@@ -19,6 +19,7 @@ from rota.domain.served import Served
 from rota.ops import claim, enqueue, finish, fleet
 from rota.ops.finish import Finished
 from rota.ops.submission import Header, Item
+from rota.sdk.app import registry_of
 from rota.store.port import Tx
 
 BATCH = 100
@@ -67,7 +68,7 @@ def _drains(database: Database, site: Site, size: Size, what: str) -> Samples:
 
 def jobs_per_s(database: Database, cycles: int) -> float:
     """How many executions per second the store alone can take in, hand out and end."""
-    connection = database.jobs.app.connection
+    connection = registry_of(database.jobs.app).connection
     store = connection.store()
     who = fleet.Newcomer(
         namespace="default",

@@ -17,6 +17,7 @@ from rota.engine.async_store import StoreCalls, SupervisorCalls
 from rota.engine.heart import BEATS_PER_LEASE, Heart
 from rota.engine.node import Node, Place
 from rota.ops import fleet
+from rota.sdk.app import registry_of
 
 LEASE_S = 10.0
 POLL_S = 1.0
@@ -24,10 +25,11 @@ POLL_S = 1.0
 
 async def main(what: str, count: int) -> None:
     app = build().app
-    calls = StoreCalls(app.connection.store())
-    store = SupervisorCalls(calls, app.connection.clock)
+    calls = StoreCalls(registry_of(app).connection.store())
+    store = SupervisorCalls(calls, registry_of(app).connection.clock)
     members = [
-        asyncio.create_task(_member(store, app.connection.clock, number, count, what)) for number in range(count)
+        asyncio.create_task(_member(store, registry_of(app).connection.clock, number, count, what))
+        for number in range(count)
     ]
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -1,4 +1,4 @@
-"""Delays and rates of a system that has much to do, or that another session keeps from tidying up."""
+"""Delays and rates under load, and while another session keeps vacuum from its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where it is measured: the machine, and a folder on a disk that really has to be written to."""
+"""The machine, and a folder on a real disk for the measurement."""
 
 from __future__ import annotations
 

@@ -62,5 +62,5 @@ def create(path: Path) -> Probe:
 
 @cache
 def current() -> Probe:
-    """The probe that whoever started this process wants to be told through."""
+    """The probe of the process that started this one."""
     return Probe(Path(os.environ[VARIABLE]))

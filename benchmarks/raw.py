@@ -1,4 +1,4 @@
-"""What the database and the disk can do at this moment without us, with the same settings as ours."""
+"""The rates of the database and the disk at this moment without Rota, with the same settings."""
 
 from __future__ import annotations
 

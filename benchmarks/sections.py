@@ -168,7 +168,7 @@ def cores(database: Database, trees: Sequence[Tree], seconds: float) -> tuple[fl
 
 
 def statements_per_s(database: Database, seconds: float) -> float:
-    """Of everybody who is traced."""
+    """Of all traced processes."""
     before, began = database.statements(), time.perf_counter()
     time.sleep(seconds)
     return (database.statements() - before) / (time.perf_counter() - began)

@@ -19,6 +19,7 @@ from rota.domain.schedule import SHARDS, Spec
 from rota.domain.trigger import Cron, Every
 from rota.ops import define, upkeep
 from rota.ops.schedule import RUN_TIME, first_at
+from rota.sdk.app import registry_of
 from rota.store.port import Store, Tx
 
 PIECE = 5_000
@@ -79,11 +80,11 @@ def steady(site: Site, size: Size) -> Samples:
 
 
 def herd(site: Site, size: Size) -> Samples:
-    """All are due in one second, while some others go on every second. Nobody runs what they start."""
+    """All are due in one second, while some others fire every second. No worker runs the executions."""
     with site.fresh() as database:
-        store, app = database.jobs.app.connection.store(), database.jobs.app
-        store.transact(define.register, app.settings.namespace, app.name, [], [Queue(name=PARKED)])
-        store.transact(define.pause_queue, app.settings.namespace, PARKED, "benchmark", "")
+        store, app = registry_of(database.jobs.app).connection.store(), database.jobs.app
+        store.transact(define.register, registry_of(app).settings.namespace, app.name, [], [Queue(name=PARKED)])
+        store.transact(define.pause_queue, registry_of(app).settings.namespace, PARKED, "benchmark", "")
         hour = 3600 * MICROSECONDS
         lead_s = 5 + size.schedules / 12_000
         due = (int(time.time() + lead_s) + 1) * MICROSECONDS
@@ -118,7 +119,7 @@ def _phases(count: int, period: int) -> Iterator[int]:
 def _fill(database: Database, specs: Iterator[Spec], prefix: str = "s") -> None:
     """Schedules in bulk, evenly over the shards, as those of many jobs would be."""
     app = database.jobs.app
-    store, namespace = app.connection.store(), app.settings.namespace
+    store, namespace = registry_of(app).connection.store(), registry_of(app).settings.namespace
 
     def add(tx: Tx, piece: list[tuple[str, Spec]]) -> None:
         rows = [

@@ -9,7 +9,6 @@ In a second terminal: `rota schedules`, `rota schedules ticks count_stock`, `rot
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 
 from rota import App, Context
 
@@ -21,7 +20,7 @@ app = App("office")
 @app.job(every="5s")
 async def heartbeat(ctx: Context) -> float:
     """At a fixed rate; returns how late it was, in seconds."""
-    return ctx.late_by
+    return ctx.late_by.total_seconds()
 
 
 @app.job(after="10s")
@@ -52,9 +51,9 @@ def count_stock(shelf: str = "A") -> str:
 )
 def report(ctx: Context) -> str:
     """On working days, at nine in Berlin; three days of reports are made up for, one after the other."""
-    day = datetime.fromtimestamp(ctx.scheduled_for / 1_000_000, UTC).date()
+    day = ctx.scheduled_for.date()
     if ctx.catch_up:
-        log.info("the report of %s comes %.0f s late", day, ctx.late_by)
+        log.info("the report of %s comes %s late", day, ctx.late_by)
     return f"report of {day}"
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger("shop")
 
 app = App("shop")
 app.queue("thumbnails", policy="fifo", max_depth=100_000)
-app.queue("gifts", max_depth=5)  # The bench has room for five: the sixth enqueue is told to come back later.
+app.queue("gifts", max_depth=5)  # The bench has room for five: the sixth enqueue is refused, with a time to retry.
 
 
 # --- Mail: a retry policy -------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def basket_changed(basket: str, quiet: str = "10s") -> str:
     return tidy_basket.options(delay=quiet, unique=once).enqueue(basket).id
 
 
-# --- Waiting for somebody else --------------------------------------------------------------------
+# --- Waiting for another step ---------------------------------------------------------------------
 
 
 @app.job(queue="shipping")
@@ -174,7 +174,7 @@ def ship(ctx: Context, order: str) -> str:
 
 @app.job(queue="mail", priority="low", start_within="1h")
 def newsletter(issue: int) -> str:
-    """News that nobody wants late: skipped after an hour."""
+    """Late news is useless: skipped after an hour."""
     return f"issue {issue} is out"
 
 

@@ -17,7 +17,8 @@ import psycopg
 
 from rota import App, Context
 
-app = App("accounts")
+URL = os.environ["ROTA_URL"]
+app = App("accounts", url=URL)
 
 
 @app.job
@@ -31,7 +32,7 @@ def charge(ctx: Context, name: str, cents: int) -> str:
 
 
 def main() -> None:
-    with psycopg.connect(app.settings.url) as conn:
+    with psycopg.connect(URL) as conn:
         conn.execute("DROP TABLE IF EXISTS example_account")
         conn.execute("CREATE TABLE example_account (name text PRIMARY KEY, cents bigint NOT NULL)")
         conn.execute("INSERT INTO example_account VALUES ('ann', 100)")
@@ -40,11 +41,11 @@ def main() -> None:
     worker = subprocess.Popen([sys.executable, "-m", "rota", "worker", "examples.transactions:app"])
     try:
         print(x.result(timeout=60))
-        print([(attempt.fence, attempt.status) for attempt in x.attempts()])
+        print([(attempt.attempt, attempt.status) for attempt in x.attempts()])
     finally:
         worker.terminate()
         worker.wait()
-    with psycopg.connect(app.settings.url) as conn:
+    with psycopg.connect(URL) as conn:
         print(conn.execute("SELECT cents FROM example_account WHERE name = 'ann'").fetchone())
     app.close()
 

@@ -12,7 +12,7 @@ from rota.config import Settings
 from rota.domain.errors import DefinitionError
 
 
-def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+def test_settings_have_their_defaults(tmp_path: Path) -> None:
     assert config.load({}, tmp_path) == Settings()
 
 
@@ -23,7 +23,7 @@ def test_the_environment_wins_over_the_file_and_the_caller_over_both(tmp_path: P
     assert settings == Settings(lease_s=5.0, concurrency=8, url="sqlite:///given.db")
 
 
-def test_what_looks_like_a_setting_is_told_with_the_one_that_may_be_meant() -> None:
+def test_an_unknown_variable_is_reported_with_the_most_similar_setting() -> None:
     ours = {"ROTA_CONCURRENCY": "3", "ROTA_HTTP_ALLOW": "x", "ROTA_FENCE": "1", "ROTA_TEST_X": "1", "ROTATE": "1"}
     assert config.unknown_variables(ours) == {}
     assert config.unknown_variables({**ours, "ROTA_CONCURENCY": "3", "ROTA_COLOUR": "red"}) == {
@@ -32,18 +32,18 @@ def test_what_looks_like_a_setting_is_told_with_the_one_that_may_be_meant() -> N
     }
 
 
-def test_bounds_are_told_in_whole_numbers(tmp_path: Path) -> None:
+def test_the_error_shows_bounds_as_whole_numbers(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="must be between 1,024 and 67,108,864, not 100"):
         config.load({"ROTA_MAX_PAYLOAD_BYTES": "100"}, tmp_path)
 
 
-def test_an_empty_variable_says_nothing(tmp_path: Path) -> None:
+def test_an_empty_variable_is_ignored(tmp_path: Path) -> None:
     assert config.load({"ROTA_LEASE_S": ""}, tmp_path) == Settings()
 
 
 @pytest.mark.parametrize("field", sorted(config._BOUNDS))
 @pytest.mark.parametrize("end", [0, 1])
-def test_every_number_has_bounds_that_still_hold(tmp_path: Path, field: str, end: int) -> None:
+def test_values_at_the_bounds_are_accepted_and_beyond_them_refused(tmp_path: Path, field: str, end: int) -> None:
     bound = config._BOUNDS[field][end]
     edge = type(getattr(Settings(), field))(bound)
     assert getattr(config.load({}, tmp_path, **{field: edge}), field) == bound
@@ -89,7 +89,7 @@ def test_a_bad_variable_is_refused_by_name(tmp_path: Path, field: str, text: str
         (b"lease_s = 0", "lease_s"),
     ],
 )
-def test_a_bad_file_is_refused_saying_what_is_wrong(tmp_path: Path, content: bytes, message: str) -> None:
+def test_the_error_of_a_bad_file_says_what_is_wrong(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "rota.toml").write_bytes(content)
     with pytest.raises(DefinitionError, match=message):
         config.load({}, tmp_path)
@@ -101,6 +101,6 @@ def test_an_unknown_setting_given_by_code_is_refused(tmp_path: Path) -> None:
         config.load({}, tmp_path, **unknown)
 
 
-def test_what_lies_around_under_the_name_of_the_file_is_not_read(tmp_path: Path) -> None:
+def test_a_folder_with_the_name_of_the_file_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "rota.toml").mkdir()
     assert config.load({}, tmp_path) == Settings()

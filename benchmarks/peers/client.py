@@ -79,7 +79,7 @@ def _paced(count: int) -> Iterator[tuple[int, float]]:
 
 
 def _in_turns(count: int, passed: list[float]) -> Iterator[tuple[int, float]]:
-    """Goes on when the last has run; keeps how long each took."""
+    """Continues when the last job has run; keeps how long each took."""
     seen = probe.current()
     for done in range(seen.count(), seen.count() + count):
         began = time.perf_counter()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UnknownJob,
         UnknownSchedule,
         UsageError,
+        WorkflowError,
     )
     from rota.domain.retry import Custom, Exponential, Fixed, Linear
     from rota.domain.status import Status
@@ -42,20 +43,32 @@ if TYPE_CHECKING:
     from rota.sdk.app import App
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
-    from rota.sdk.schedule import Schedule
+    from rota.sdk.schedule_handle import ScheduleHandle
+    from rota.sdk.workflow.workflow import Workflow
+    from rota.views.attempt import Attempt, Usage
+    from rota.views.dead_letter import DeadLetter
+    from rota.views.execution import ExecutionDetail
+    from rota.views.progress import Progress
+    from rota.views.schedule import LastTick, Schedule
+    from rota.views.shape import Paused
+    from rota.views.tick import Tick
+    from rota.views.why import Remedy, Why, WhyCheck
 
 __version__ = "0.1.0"
 
 __all__ = [
     "App",
     "ArgumentsError",
+    "Attempt",
     "ClockSkew",
     "CommitUnknown",
     "Conflict",
     "Context",
     "Custom",
+    "DeadLetter",
     "DefinitionError",
     "ExecutionCancelled",
+    "ExecutionDetail",
     "ExecutionError",
     "ExecutionFailed",
     "ExecutionSkipped",
@@ -66,25 +79,36 @@ __all__ = [
     "Job",
     "JobRef",
     "KeyConflict",
+    "LastTick",
     "LeaseLost",
     "Linear",
     "NotFinished",
     "NotUnique",
+    "Paused",
+    "Progress",
     "QueueFull",
+    "Remedy",
     "RetryIn",
     "RotaError",
     "Schedule",
+    "ScheduleHandle",
     "Snooze",
     "Status",
     "StoreError",
     "StoreFull",
     "StoreMismatch",
     "StoreUnavailable",
+    "Tick",
     "Unique",
     "UnknownExecution",
     "UnknownJob",
     "UnknownSchedule",
+    "Usage",
     "UsageError",
+    "Why",
+    "WhyCheck",
+    "Workflow",
+    "WorkflowError",
 ]
 
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
@@ -97,7 +121,16 @@ _HOMES = {
     "rota.sdk.app": ("App",),
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
-    "rota.sdk.schedule": ("Schedule",),
+    "rota.sdk.schedule_handle": ("ScheduleHandle",),
+    "rota.sdk.workflow.workflow": ("Workflow",),
+    "rota.views.attempt": ("Attempt", "Usage"),
+    "rota.views.dead_letter": ("DeadLetter",),
+    "rota.views.execution": ("ExecutionDetail",),
+    "rota.views.progress": ("Progress",),
+    "rota.views.schedule": ("LastTick", "Schedule"),
+    "rota.views.shape": ("Paused",),
+    "rota.views.tick": ("Tick",),
+    "rota.views.why": ("Remedy", "Why", "WhyCheck"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

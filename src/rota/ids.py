@@ -47,10 +47,13 @@ class IdSource:
         return list(_texts(first, count, f"{random:0{16 * count}x}"))
 
 
-def named(instant: int, name: str) -> str:
-    """The id of a thing with a unique name: like the ids above, with a hash of the name instead of random bits."""
+def named(instant: int, name: str, place: int | None = None) -> str:
+    """The id of a thing with a unique name: like the ids above, with a hash of the name instead of random bits.
+
+    Ids of one instant are in the order of their `place`, if it is given.
+    """
     bits = int.from_bytes(hashlib.sha256(name.encode()).digest()[:10])
-    first = (max(0, instant) // 1000 << _SEQUENCE_BITS) + (bits & _SEQUENCE_MASK)
+    first = (max(0, instant) // 1000 << _SEQUENCE_BITS) + ((bits if place is None else place) & _SEQUENCE_MASK)
     return next(_texts(first, 1, f"{bits >> _SEQUENCE_BITS & _RANDOM | _VARIANT:016x}"))
 
 

@@ -14,6 +14,7 @@
 
 With `harness(app, inline=True)` every enqueue runs at once, before it returns. With `harness(app, http=handler)` the
 handler answers the requests of HTTP jobs; none is ever sent. With `harness(app, schedules=False)` no schedule fires.
+With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
 What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
 memory limits, timeouts, time slices, cancels of running attempts and crashes have no effect, and `ctx.transaction()`
@@ -29,6 +30,7 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -38,19 +40,23 @@ from rota.domain import payload, schedule
 from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.job import Definition
 from rota.domain.note import Run, State, pieces
 from rota.domain.served import Served
 from rota.executors import kinds
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
+from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
 from rota.executors.process.lines import MOST_LINE
+from rota.executors.signature import Signature
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.ops.runs.chores import work_on_runs
-from rota.sdk.app import App
+from rota.sdk.app import App, registry_of
+from rota.sdk.job import Job
+from rota.sdk.options import instant
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
 
@@ -62,6 +68,7 @@ if TYPE_CHECKING:
     Answers = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
 T = TypeVar("T")
+Fakes = Mapping[Job[..., Any, Any] | str, Callable[..., Any]]
 FOREVER_S = 100 * 365 * 86400.0
 MOST_ROUNDS = 100_000
 
@@ -70,29 +77,42 @@ class Harness:
     """One worker in this thread, on a manual clock."""
 
     def __init__(
-        self, app: App, store: SqliteStore, clock: ManualClock, http: Http | None = None, *, schedules: bool = True
+        self,
+        app: App,
+        store: SqliteStore,
+        clock: ManualClock,
+        http: Http | None = None,
+        *,
+        schedules: bool = True,
+        fakes: Fakes | None = None,
     ) -> None:
-        self.clock = clock
-        self._app = app
+        self._clock = clock
+        self._registry = registry = registry_of(app)
         self._store = store
         self._answers = _answers(http)
         self._fires = schedules
+        self._fakes = {job: self._fake(job, function) for job, function in _by_name(app, fakes or {}).items()}
         self._variables = contextvars.copy_context()
-        self._served = Served.one(app.settings.namespace, app.name, None, [])
+        self._served = Served.one(registry.settings.namespace, app.name, None, [])
         newcomer = fleet.Newcomer(
-            namespace=app.settings.namespace,
+            namespace=registry.settings.namespace,
             app=app.name,
             name="harness",
             host="test",
             pid=0,
             version="test",
             queues=None,
-            jobs=[*app.jobs],
+            jobs=registry.names(),
             concurrency=1,
             deploy=app.declare(),
         )
         self._worker = store.transact(fleet.join, newcomer, FOREVER_S)
         self._ids = IdSource(clock)
+
+    @property
+    def now(self) -> datetime:
+        """The time on the clock, in UTC."""
+        return moment(self._clock.now())
 
     def run_until_idle(self) -> int:
         """Runs everything that is due now, and what that enqueues; returns how many attempts there were."""
@@ -109,15 +129,19 @@ class Harness:
 
     async def aadvance(self, duration: Duration) -> int:
         """`advance` for async tests."""
-        end = self.clock.now() + round(seconds(duration) * MICROSECONDS)
+        end = self._clock.now() + round(seconds(duration) * MICROSECONDS)
         attempts, next_at = await self._run_due()
         while next_at is not None and next_at <= end:
-            self.clock.set(max(next_at, self.clock.now()))
+            self._clock.set(max(next_at, self._clock.now()))
             more, next_at = await self._run_due(is_due=True)
             attempts += more
-        self.clock.set(end)
+        self._clock.set(end)
         more, _ = await self._run_due()
         return attempts + more
+
+    def skip(self, duration: Duration) -> None:
+        """Moves the clock without running anything, as if no worker had been up: `run_until_idle` then catches up."""
+        self._clock.advance(seconds(duration))
 
     async def _run_due(self, *, is_due: bool = False) -> tuple[int, int | None]:
         """Runs the executions that are due now. Returns the number of attempts, and when the next is due."""
@@ -142,10 +166,12 @@ class Harness:
         chores = upkeep.look(tx, FOREVER_S, self._served, shards)
         while self._is_due(chores) and self._has_done_chores(tx, shards):
             chores = upkeep.look(tx, FOREVER_S, self._served, shards)
-        next_at = min(self._times(chores), default=None)
+        # A map that waits for its last chunk is looked at after each attempt, and not by the clock.
+        times = [at for at in self._times(chores) if at > chores.now or at != chores.next_run_at]
+        next_at = min(times, default=None)
         if not chores.ready:
             return None, next_at
-        served = msgspec.structs.replace(self._served, jobs=[*self._app.jobs])
+        served = msgspec.structs.replace(self._served, jobs=self._registry.names())
         taken = claim.claim(tx, self._worker, served, 1)
         while not taken.claims and taken.has_more:  # A row gate has moved what was claimed: a workflow was opened.
             taken = claim.claim(tx, self._worker, served, 1)
@@ -161,8 +187,8 @@ class Harness:
 
     def _known_shards(self) -> list[tuple[int, int]]:
         """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
-        namespace = self._app.settings.namespace
-        return sorted({(schedule.shard(namespace, job), 0) for job in self._app.jobs})
+        namespace = self._registry.settings.namespace
+        return sorted({(schedule.shard(namespace, job), 0) for job in self._registry.jobs})
 
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
@@ -171,20 +197,27 @@ class Harness:
 
     async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:
         target = self._target(attempt.job)
-        context = Context(attempt, None, target.completions)
-        context.notes = told = _Notes(self.clock)
-        run, variables = target.run(attempt, context), self._variables.copy()
+        state = AttemptState(attempt, None, target.completions)
+        state.notes = told = _Notes(self._clock)
+        run, variables = target.run(attempt, state), self._variables.copy()
         outcome = await asyncio.get_running_loop().create_task(run, context=variables)
-        context.notes = None
-        rules, jitter = target.rules, self.clock.random()
+        state.notes = None
+        rules, jitter = target.rules, self._clock.random()
         report = Finished(
             attempt.id, attempt.fence, outcome, jitter, attempt.job, breakers=rules.breakers, pauses=rules.pauses
         )
         return report, told
 
+    def _fake(self, job: str, function: Callable[..., Any]) -> Executor:
+        """Calls the function of the test in place of the job, with the rules of the job."""
+        rules, most = self._registry.jobs[job].target.rules, self._registry.settings.max_payload_bytes
+        return FunctionExecutor(function, Signature(function, job), rules, most)
+
     def _target(self, job: str) -> Executor:
-        target = self._app.targets()[job]
-        if self._app.jobs[job].definition.target.get("kind") == kinds.HTTP:
+        if job in self._fakes:
+            return self._fakes[job]
+        target = self._registry.targets()[job]
+        if self._registry.jobs[job].definition.target.get("kind") == kinds.HTTP:
             target = copy.copy(target)
             target.answers = self._answers  # type: ignore[attr-defined]
         return target
@@ -195,24 +228,25 @@ def harness(
     app: App,
     *,
     inline: bool = False,
-    start: int | None = None,
+    start: datetime | None = None,
     seed: int = 0,
     http: Http | None = None,
     schedules: bool = True,
+    fakes: Fakes | None = None,
 ) -> Iterator[Harness]:
     """The app on an empty database in memory.
 
-    `start` is the clock's first instant (microseconds since 1970 UTC). `http` answers the requests of HTTP jobs: a
+    `start` is the first time of its clock, a datetime with a time zone. `http` answers the requests of HTTP jobs: a
     function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
-    `schedules` none fires.
+    `schedules` none fires. `fakes` are functions that are called in place of jobs, by job or by its name.
     """
-    clock = ManualClock(seed=seed) if start is None else ManualClock(start, seed)
+    clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
-    for one in (one for job in app.jobs.values() for one in job.definition.depends_on if one.app != app.name):
-        # Jobs of other apps: known, but never run here.
-        store.transact(define.register, app.settings.namespace, one.app, [Definition(name=one.job)], [])
-    with app.connection.borrowed(store, clock):
-        running = Harness(app, store, clock, http, schedules=schedules)
+    registry = registry_of(app)
+    for one in registry.upstreams():  # Jobs of other apps are known, but never run here.
+        store.transact(define.register, registry.settings.namespace, one.app, [Definition(name=one.job)], [])
+    with registry.connection.borrowed(store, clock):
+        running = Harness(app, store, clock, http, schedules=schedules, fakes=fakes)
         if isinstance(store, _InlineStore):
             store.harness = running
         yield running
@@ -238,7 +272,7 @@ class _InlineStore(SqliteStore):
 
 
 class _Notes:
-    """Keeps the log lines, progress and checkpoints of one attempt. Implements `executors.context.Notes`."""
+    """Keeps the log lines, progress and checkpoints of one attempt. Implements `executors.attempt_state.Notes`."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -257,6 +291,13 @@ class _Notes:
 
     def state(self, state: State) -> None:
         self.states.append(msgspec.structs.replace(state, at=self._clock.now()))
+
+
+def _by_name(app: App, fakes: Fakes) -> dict[str, Callable[..., Any]]:
+    named = {job.name if isinstance(job, Job) else job: function for job, function in fakes.items()}
+    if unknown := sorted(named.keys() - app.jobs.keys()):
+        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is no job of app {app.name!r}")
+    return named
 
 
 def _drive(work: Coroutine[Any, Any, T]) -> T:

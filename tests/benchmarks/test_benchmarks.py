@@ -1,4 +1,4 @@
-"""The benchmarks still run and report every figure; what they measure is not looked at."""
+"""The benchmarks still run and report every figure; the values are not checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_figure_is_reported(kind: str, sections: list[str], tmp_path: Path
         ("import sys; sys.exit('no')", "ended with exit code 1; the end of its log: no\n"),
     ],
 )
-def test_a_process_that_ended_says_how(program: str, words: str, tmp_path: Path) -> None:
+def test_the_error_of_an_ended_process_says_how_it_ended(program: str, words: str, tmp_path: Path) -> None:
     with started([sys.executable, "-c", program], {}, tmp_path / "log") as tree:
         assert tree.last_words() == words
 
@@ -65,7 +65,7 @@ def test_a_section_that_does_not_exist_is_refused() -> None:
     assert "no section 'drian'" in answer.stderr
 
 
-def test_verdicts_go_by_the_median() -> None:
+def test_verdicts_compare_the_median() -> None:
     rate = Figure(name="", section="", what="", unit="/s", floor=10)
     delay = Figure(name="", section="", what="", unit="ms", floor=10, grows=False)
     assert [rate.verdict(samples) for samples in ([9, 10, 11], [8, 9, 10], [8, 9])] == ["pass", "noisy", "below"]
@@ -73,7 +73,7 @@ def test_verdicts_go_by_the_median() -> None:
     assert delay.ratio([8], [2]) == rate.ratio([2], [8]) == 4
 
 
-def test_a_peer_is_held_against_rota_by_the_medians() -> None:
+def test_a_peer_is_compared_with_rota_by_the_medians() -> None:
     drain = Figure(name="", section="", what="", unit="/s", times=2)
     assert [drain.verdict([10, 30, 10], ours) for ours in ([20], [19, 100, 19])] == ["pass", "below"]
     assert drain.verdict([10]) == "", "nothing to compare with"

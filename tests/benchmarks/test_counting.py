@@ -10,6 +10,7 @@ from rota.domain.served import Served
 from rota.domain.status import Reason
 from rota.ops import claim, finish, fleet
 from rota.ops.finish import Finished
+from rota.sdk.app import registry_of
 
 WORKER = fleet.Newcomer(
     namespace="default", app="bench", name="w", host="", pid=1, version="", queues=None, jobs=["noop"], concurrency=3
@@ -22,7 +23,7 @@ def test_attempts_that_a_stopping_worker_gave_back_are_not_counted_as_ended(tmp_
     database = SqliteDatabase(tmp_path)
     try:
         database.fill(4)
-        store = database.jobs.app.connection.store()
+        store = registry_of(database.jobs.app).connection.store()
         worker = store.transact(fleet.join, WORKER, 60.0)
         taken = store.transact(claim.claim, worker, SERVED, 3).claims
         outcomes: list[Outcome] = [Succeeded(), GivenBack(Reason.NOT_BEGUN), GivenBack(Reason.NOT_BEGUN)]

@@ -63,7 +63,7 @@ def outcomes(seen: Story) -> Iterator[str]:
                 yield f"{what} failed in a way of its own: {(attempt.error or '')[:300]}"
             is_ours = is_crash(attempt) or error in OF_DEATHS
             if is_ours and design is not Design.POISON and not blame.explains(attempt):
-                yield f"{what} died and nobody had killed it: {attempt.status} {attempt.reason} {attempt.error}"
+                yield f"{what} died without an injected kill: {attempt.status} {attempt.reason} {attempt.error}"
             if attempt.final and not _is_right_end(design, attempt):
                 yield f"{what}, which {design}, ended as {attempt}"
 
@@ -139,7 +139,7 @@ def checkpoints(seen: Story) -> Iterator[str]:
                 yield f"{id} fence {after} began at {starts[after]}, and fence {before} at {starts[before]}"
         for fence, start in starts.items():
             if start > max([0, *(most for other, most in done[id].items() if other < fence)]):
-                yield f"{id} fence {fence} began at {start}, which nobody had reached"
+                yield f"{id} fence {fence} began at {start}, which no earlier attempt had reached"
 
 
 def is_stopped(attempt: Attempt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from rota.sdk.app import registry_of
 from tests.chaos import jobs
 
 
@@ -49,7 +50,7 @@ DESIGNS: dict[str, Design] = {
 }
 """`ghost` is a job that no worker has."""
 
-ELSEWHERE = frozenset(name for name, job in jobs.app.jobs.items() if job.definition.target.get("kind"))
+ELSEWHERE = frozenset(name for name, job in registry_of(jobs.app).jobs.items() if job.definition.target.get("kind"))
 """The jobs whose bodies are in other processes than the worker."""
 
 WEIGHTS: dict[str, float] = {

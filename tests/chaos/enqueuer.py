@@ -73,7 +73,7 @@ class Client:
         options = job.options(key=entry.ticket if entry.keyed else None)
         if not again:
             self._journal.add([entry])
-        # Without a key nobody may ask twice: the first call may have been carried out.
+        # A call without a key must not be repeated: the first one may have been accepted.
         handle = self._patiently(lambda: options.enqueue(ticket=entry.ticket, body_s=body_s), may_repeat=entry.keyed)
         if handle is not None:
             answer = Entry(entry.ticket, entry.keyed, handle.id)
@@ -103,7 +103,7 @@ class Client:
             self._journal.add([Entry(ticket, keyed=False, word=Word.REFUSED)])
 
     def _patiently(self, call: Callable[[], T], *, may_repeat: bool) -> T | None:
-        """The answer; None if there was none and nobody may ask again."""
+        """The answer; None if there was none and the call must not be repeated."""
         while True:
             try:
                 return call()

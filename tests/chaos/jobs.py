@@ -69,7 +69,7 @@ async def doomed(ctx: Context, ticket: str, body_s: float) -> int:
 
 @app.job(retry=PATIENT)
 def stepped(ctx: Context, ticket: str, body_s: float) -> int:
-    """Goes on from its checkpoint; fails once on the way."""
+    """Resumes from its checkpoint; fails once on the way."""
     first = ctx.restored or 0
     send(effect(ctx, f"from {first}"))
     for step in range(first, STEPS):
@@ -218,7 +218,7 @@ def noisy(ctx: Context, ticket: str, body_s: float) -> int:
 
 @contextmanager
 def _telling(ctx: Context) -> Iterator[None]:
-    """In a process of its own a function is told to stop by an exception."""
+    """An isolated function is asked to stop by an exception."""
     try:
         yield
     except BaseException:

@@ -127,7 +127,7 @@ def notices(seen: Story) -> Spread:
 
 
 def tellings(seen: Story, since: Word) -> Spread:
-    """From the call that cancels, or its answer, until the running body acts on it, if nobody stopped its worker."""
+    """From the call that cancels, or its answer, until the running body acts on it, if its worker was not stopped."""
     asked: dict[str, int] = {}
     for entry in entries(seen):
         if entry.word is since and entry.id is not None:
@@ -141,7 +141,7 @@ def tellings(seen: Story, since: Word) -> Spread:
         at = asked.get(effect.id)
         if effect.kind != "told" or at is None or attempt is None or blame.was_paused(attempt):
             continue
-        # What started after the call began was told when it was there to be told.
+        # An attempt that started after the call began got the request when it started.
         found.append((recorded.at - max(at, attempt.started_at)) / MICROSECONDS)
     return spread(found)
 

@@ -38,7 +38,7 @@ class Gateway(Receiver):
             writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
             await writer.drain()
         except (OSError, EOFError, KeyError, ValueError):
-            return  # Whoever was killed in the middle of a request has asked for nothing.
+            return  # A sender that was killed in the middle of a request has sent nothing.
         finally:
             writer.close()
 

@@ -11,7 +11,7 @@ success rate: of the executions that may succeed, those that did. Left out are j
 content, too long, doomed) or to be cancelled, and, counted apart, executions that we killed three times ourselves when
 they could be blamed alone.
 availability: of the seconds of the run, those in which an enqueue was accepted and an attempt started. The second
-figure leaves out the time from each blow that killed every process at once until somebody was served again."""
+figure leaves out the time from each kill of all processes at once until the next enqueue and start."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

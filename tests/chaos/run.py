@@ -103,7 +103,7 @@ class Run:
             pauses=crew.pauses,
             blackouts=storm.blackouts,
         )
-        # For whoever looks into the folder afterwards, when the database is gone.
+        # To be read in the folder afterwards, when the database is gone.
         (self._folder / "story.json").write_bytes(msgspec.json.encode(story))
         return story
 
@@ -166,7 +166,7 @@ def _ticks(seen: Story) -> dict[str, int]:
 
 
 def _hush(url: str) -> None:
-    """No more ticks: one that came between the rest and the drain would have nobody to run it."""
+    """No more ticks: no worker would run one that came between the rest and the drain."""
     app = App("chaos", url=url)
     for schedule in app.schedules():
         schedule.pause("the storm is over")

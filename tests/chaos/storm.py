@@ -1,7 +1,7 @@
 """The faults of a chaos run. Kinds are dealt from a shuffled deck; most cards hit what is cheap to start again.
 
-A blow against a supervisor or an enqueuer is left out unless another one of them is up: a fleet of which nobody is
-there serves nobody, which `all at once` shows often enough. A supervisor is up when it judges leases, one lease after
+A blow against a supervisor or an enqueuer is left out unless another one of them is up: a fleet without any of them
+serves no client, which `all at once` tests often enough. A supervisor is up when it judges leases, one lease after
 it has started: until then it cannot know whether the clock has jumped.
 """
 

@@ -1,4 +1,4 @@
-"""What a command leaves behind is found, and what ends in time is not held against anybody."""
+"""Orphans of a command are found, and descendants that end in time are not reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scene() -> Iterator[Scene]:
         made.close()
 
 
-def test_one_that_outlives_its_command_is_told_once(scene: Scene) -> None:
+def test_an_orphan_is_reported_once(scene: Scene) -> None:
     orphans = Orphans(gone_s=0.0)
     assert orphans.look(scene.census) == []
     assert orphans.seen == 1
@@ -54,7 +54,7 @@ def test_one_that_outlives_its_command_is_told_once(scene: Scene) -> None:
     assert orphans.look([]) == []
 
 
-def test_one_that_has_some_time_left_is_waited_for(scene: Scene) -> None:
+def test_a_descendant_that_ends_in_time_is_not_reported(scene: Scene) -> None:
     orphans = Orphans(gone_s=600.0)
     orphans.look(scene.census)
     scene.end_command()

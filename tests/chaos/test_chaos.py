@@ -22,7 +22,7 @@ SAMPLE = 0.08
 @pytest.mark.parametrize(
     ("database", "minutes"), [("sqlite", SAMPLE), proof("sqlite", MINUTES), proof("postgres", MINUTES)]
 )
-def test_what_was_accepted_survives_a_storm(tmp_path: Path, database: str, minutes: float) -> None:
+def test_accepted_executions_survive_a_storm_of_faults(tmp_path: Path, database: str, minutes: float) -> None:
     seed = int(os.environ.get("ROTA_CHAOS_SEED", random.randrange(1_000_000)))
     plan = Plan(
         database=database,

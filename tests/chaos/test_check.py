@@ -121,7 +121,7 @@ TALES: dict[str, tuple[str, Callable[[], Story]]] = {
     ),
     "a death without a killer": ("outcomes", lambda: replace(HEALTHY, deaths=[])),
     "a killer who came too late": ("outcomes", lambda: replace(HEALTHY, deaths=[replace(KILLED, at=40 * S)])),
-    "a command killed by nobody": (
+    "a command that died without a kill": (
         "outcomes",
         lambda: replace(with_history("o", replace(LATE, error=SIGNAL), LAST), deaths=[KILLED]),
     ),
@@ -165,7 +165,7 @@ TALES: dict[str, tuple[str, Callable[[], Story]]] = {
     ),
     "too early": ("ticks", lambda: with_history("t", replace(TICKED, started_at=29 * S))),
     "a checkpoint forgotten": ("checkpoints", lambda: with_effects(effect("s", 4, "from 0", 20))),
-    "a checkpoint of nobody": ("checkpoints", lambda: with_effects(effect("s", 4, "from 9", 20))),
+    "a checkpoint of no attempt": ("checkpoints", lambda: with_effects(effect("s", 4, "from 9", 20))),
 }
 
 
@@ -181,24 +181,24 @@ def test_a_wrong_story_is_found(tale: str) -> None:
     assert check.counted(found)[rule] > 0, found
 
 
-def test_three_crashes_of_its_own_are_the_right_end_of_poison() -> None:
+def test_three_crashes_are_the_expected_end_of_a_poison_job() -> None:
     assert check.counted(check.problems(with_poison(*loop(until=3))))["outcomes"] == 0
 
 
-def test_a_crash_of_what_was_cancelled_may_show_as_a_cancel() -> None:
+def test_a_crash_of_a_cancelled_execution_may_be_recorded_as_a_cancel() -> None:
     crashed = replace(TOLD, crashes=1, error=LOST_ERROR)
     assert check.counted(check.problems(with_history("l", crashed)))["history"] == 0
     assert check.counted(check.problems(with_history("l", replace(crashed, crashes=2))))["history"] == 1
     assert check.counted(check.problems(with_history("l", replace(TOLD, crashes=1))))["history"] == 1
 
 
-def test_a_worker_that_was_stopped_explains_what_it_does_late() -> None:
+def test_a_stopped_worker_explains_late_effects() -> None:
     late = with_effects(effect("o", 1, "end", 27))
     paused = replace(late, pauses=[Pause([11], Fault.STOP_BOTH, 19 * S, 25 * S)])
     assert check.counted(check.problems(paused))["stopped"] == 0
 
 
-def test_only_what_we_killed_three_times_is_left_out_of_the_success_rate() -> None:
+def test_only_executions_that_the_run_killed_three_times_are_left_out_of_the_success_rate() -> None:
     crashes = [replace(one, id="s") for one in loop(until=3)]
     blows = [Death(10 + n, int((20.5 + 2 * n) * S), Fault.CHILD, 10 + n) for n in (1, 2, 3)]
     ours = replace(with_history("s", *crashes), deaths=blows)
@@ -208,7 +208,7 @@ def test_only_what_we_killed_three_times_is_left_out_of_the_success_rate() -> No
     assert check.counted(check.problems(not_ours))["outcomes"] > 0
 
 
-def test_a_second_counts_if_something_was_accepted_and_started_in_it() -> None:
+def test_a_second_is_available_if_an_enqueue_was_accepted_and_an_attempt_started_in_it() -> None:
     # Accepted in 14 and 20; started in 14, 16, 18, 20, 22 and 30.
     everything, apart = measures.availability(replace(HEALTHY, blackouts=[15 * S]), 13 * S, 21 * S)
     assert everything == Rate(2, 7)
@@ -217,7 +217,7 @@ def test_a_second_counts_if_something_was_accepted_and_started_in_it() -> None:
     assert measures.recoveries(replace(HEALTHY, blackouts=[15 * S])) == Spread(1, 5.0, 5.0, 5.0)
 
 
-def test_what_is_measured() -> None:
+def test_measures_have_the_expected_values() -> None:
     assert measures.restarts(HEALTHY) == Spread(1, 1.0, 1.0, 1.0)
     assert measures.restarts(replace(HEALTHY, blackouts=[int(15.5 * S)])) == Spread()
     assert measures.notices(HEALTHY) == Spread()

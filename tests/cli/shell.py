@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Outcome
 from rota.domain.served import Served
 from rota.ids import IdSource
-from rota.ops import claim, define, enqueue, finish, fleet, submission
+from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
@@ -97,6 +98,23 @@ class Shell:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
 
+    def screen(self, *words: str, columns: int = 80, typed: bytes = b"") -> tuple[int, str]:
+        """Runs a command on a terminal, types an answer, and returns the code and what was shown."""
+        ours, theirs = pty.openpty()
+        env = self.env | {"TERM": "xterm", "COLUMNS": str(columns)}
+        command = [sys.executable, "-m", "rota", *words]
+        process = subprocess.Popen(command, cwd=self.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        os.write(ours, typed)
+        shown = b""
+        try:
+            while part := os.read(ours, 65536):
+                shown += part
+        except OSError:
+            pass  # The other end is closed: the command has ended.
+        os.close(ours)
+        return process.wait(HANG_S), shown.decode().replace("\r\n", "\n")
+
     @contextmanager
     def workers(self) -> Iterator[Callable[..., None]]:
         started: list[subprocess.Popen[bytes]] = []
@@ -133,6 +151,11 @@ class Seed:
 
     def define(self, app: str, *definitions: Definition) -> None:
         self.store.transact(define.register, "default", app, definitions, ())
+
+    def deploy(self, app: str, *definitions: Definition) -> None:
+        """As if a worker of the app had joined with these jobs."""
+        number = self.store.transact(deploy.declare, "default", app, definitions, [], {})
+        self.store.transact(deploy._apply, "default", app, number, "test")
 
     def enqueue(self, job: str = "send", count: int = 1, arguments: str = '{"to":"a"}', **options: Any) -> list[str]:
         values = {"namespace": "default", "app": "shop", "job": job, "queue": "mail", "actor": "test", **options}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -161,22 +157,11 @@ def test_bad_input_is_one_line(shell: Shell, seed: Seed, words: list[str], says:
 
 def test_a_terminal_sees_how_far_it_is(shell: Shell, seed: Seed) -> None:
     put(seed, trigger=Every(HOUR))
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rota", "backfill", "send", *JANUARY]
-    env = shell.env | {"TERM": "xterm"}
-    process = subprocess.Popen(command, cwd=shell.folder, env=env, stderr=theirs, stdout=subprocess.DEVNULL)
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:
-        pass  # The other end is closed: the command has ended.
-    os.close(ours)
-    assert process.wait(HANG_S) == 0
-    assert b"backfilling report" in shown
-    assert b"%" in shown
-    assert b"started 745 ticks of report" in shown
+    code, shown = shell.screen("backfill", "send", *JANUARY)
+    assert code == 0
+    assert "backfilling report" in shown
+    assert "%" in shown
+    assert "started 745 ticks of report" in shown
 
 
 def test_it_is_the_same_on_postgresql(shell: Shell) -> None:

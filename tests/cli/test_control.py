@@ -1,12 +1,9 @@
-"""`rota cancel`, `rota retry` and `rota dead`: acting on executions."""
+"""`rota cancel`, `rota run-now`, `rota replay` and `rota dead`: acting on executions."""
 
 from __future__ import annotations
 
 import os
-import pty
 import pwd
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,11 +11,11 @@ import pytest
 from rota.cli.database import Database
 from rota.domain.job import Queue
 from rota.ops import define
-from tests.cli.shell import HANG_S, Seed, Shell
+from tests.cli.shell import Seed, Shell
 
 
 def dead(shell: Shell, *words: str) -> list[str]:
-    return [row["executionId"] for row in shell.ok("dead", "list", *words, "--json").rows]
+    return [row["executionId"] for row in shell.ok("dead", *words, "--json").rows]
 
 
 def row(shell: Shell, id: str) -> Any:
@@ -27,7 +24,7 @@ def row(shell: Shell, id: str) -> Any:
 
 def test_the_audit_names_the_user_by_the_uid(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "SUDO_USER"):
-        monkeypatch.setenv(name, "somebody-else")
+        monkeypatch.setenv(name, "another-user")
     assert Database().actor == f"cli:{pwd.getpwuid(os.geteuid()).pw_name}"
     nameless = next(uid for uid in range(50_000, 60_000) if not is_known(uid))
     monkeypatch.setattr(os, "geteuid", lambda: nameless)
@@ -61,16 +58,28 @@ def test_an_unknown_id_stops_the_command_before_anything_is_done(shell: Shell, s
     assert row(shell, waiting)["status"] == "queued"
 
 
-def test_retry_runs_what_ended_again_as_a_new_execution(shell: Shell, seed: Seed) -> None:
+def test_replay_runs_what_ended_again_as_a_new_execution(shell: Shell, seed: Seed) -> None:
     (failed,), (waiting,) = seed.fail(), seed.enqueue()
-    assert "is queued and has not ended" in shell.refused("retry", failed, waiting)
-    new = shell.ok("retry", failed).out
+    assert "is queued and has not ended" in shell.refused("replay", failed, waiting)
+    new = shell.ok("replay", failed).out
     assert row(shell, new)["replayOf"] == failed
     assert row(shell, new)["status"] == "queued"
     assert dead(shell) == []
     shell.ok("cancel", waiting)
-    (made,) = shell.ok("retry", waiting, "--json").rows
+    (made,) = shell.ok("replay", waiting, "--json").rows
     assert made["replayOf"] == waiting
+
+
+def test_run_now_queues_what_is_to_start_later(shell: Shell, seed: Seed) -> None:
+    (later,), (failed,) = seed.enqueue(delay_s=3600), seed.fail()
+    assert shell.ok("run-now", later[-8:]).out == f"{later}  queued\n"
+    assert row(shell, later)["status"] == "queued"
+    answer = shell("run-now", failed, later, "--json")
+    assert answer.code == 1
+    assert [one["status"] for one in answer.rows] == ["failed", "queued"]
+    assert f"{failed} was not started: it is failed" in answer.err
+    seed.claim(seed.join())
+    assert f"{later} is running already" in shell.ok("run-now", later).err
 
 
 def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
@@ -78,6 +87,8 @@ def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
     (second,) = seed.fail(message="timed out", job="send")
     assert dead(shell) == [second, first]
     assert dead(shell, "--job", "fail") == [first]
+    assert dead(shell, "--app", "shop") == [second, first]
+    assert dead(shell, "--app", "other") == []
     assert dead(shell, "--error", "TIMED") == [second]
     assert dead(shell, "--reason", "error", "--queue", "mail", "--since", "1h", "--limit", "1") == [second]
     assert dead(shell, "--before", second) == [first]
@@ -87,10 +98,9 @@ def test_dead_letters_are_filtered(shell: Shell, seed: Seed) -> None:
 
 def test_replaying_by_id(shell: Shell, seed: Seed) -> None:
     first, second = seed.fail(2)
-    assert "ValueError: boom" in shell.ok("dead", "show", first).out
     new = shell.ok("dead", "replay", first).out
     assert row(shell, new)["replayOf"] == first
-    for verb in ("show", "replay", "discard"):
+    for verb in ("replay", "discard"):
         assert f"{first} is not a dead letter (any more)" in shell.refused("dead", verb, first)
     assert dead(shell) == [second]
 
@@ -103,6 +113,13 @@ def test_acting_on_all_wants_to_be_sure(shell: Shell, seed: Seed) -> None:
         "dead", "replay", "--all"
     )
     assert len(dead(shell)) == 3
+
+
+def test_a_filter_in_the_wrong_place_is_refused_and_not_ignored(shell: Shell, seed: Seed) -> None:
+    seed.fail(2)
+    line = shell.refused("dead", "--job", "send", "replay", "--all", "--yes")
+    assert "--job is an option of the list: give the options of `rota dead replay` after it" in line
+    assert len(dead(shell)) == 2
 
 
 def test_replaying_and_discarding_many(shell: Shell, seed: Seed) -> None:
@@ -125,34 +142,14 @@ def test_a_full_queue_says_how_far_it_came(shell: Shell, seed: Seed) -> None:
     assert "(500 of 700 were replayed before)" in line
 
 
-def on_a_terminal(shell: Shell, words: list[str], answer: bytes) -> tuple[int, str]:
-    """Runs a command whose stdin and stderr are a terminal, types an answer, and returns code and screen."""
-    ours, theirs = pty.openpty()
-    env = shell.env | {"TERM": "xterm"}
-    command = [sys.executable, "-m", "rota", *words]
-    process = subprocess.Popen(
-        command, cwd=shell.folder, env=env, stdin=theirs, stderr=theirs, stdout=subprocess.DEVNULL
-    )
-    os.close(theirs)
-    os.write(ours, answer)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:
-        pass  # The other end is closed: the command has ended.
-    os.close(ours)
-    return process.wait(HANG_S), shown.decode()
-
-
 def test_at_a_terminal_it_asks_and_shows_progress(shell: Shell, seed: Seed) -> None:
     seed.fail(3)
-    code, shown = on_a_terminal(shell, ["dead", "discard", "--all"], b"n\n")
+    code, shown = shell.screen("dead", "discard", "--all", typed=b"n\n")
     assert code == 1
     assert "discard 3 dead letters? [y/N]" in shown
     assert "nothing was done" in shown
     assert len(dead(shell)) == 3
-    code, shown = on_a_terminal(shell, ["dead", "discard", "--all"], b"y\n")
+    code, shown = shell.screen("dead", "discard", "--all", typed=b"y\n")
     assert code == 0
     assert "discarding" in shown
     assert dead(shell) == []

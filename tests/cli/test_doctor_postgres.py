@@ -211,7 +211,7 @@ def test_timeouts_of_the_role_are_noticed(ask: Ask) -> None:
     assert any(words.startswith("idle_session_timeout is 5000 ms") for words in found)
 
 
-def test_a_role_without_rights_is_told_which(url: str, ask: Ask) -> None:
+def test_the_doctor_names_the_rights_that_a_role_lacks(url: str, ask: Ask) -> None:
     server, name = postgres.shared(), url.rpartition("/")[2]
     with server.connect(name) as connection:
         connection.execute("DROP ROLE IF EXISTS visitor")

@@ -29,7 +29,7 @@ def row(shell: Shell, id: str) -> Any:
         (["to=a@b.c"], {"to": "a@b.c"}),
         (["to=a=b", "subject="], {"to": "a=b", "subject": ""}),
         (["to=NaN", 'subject="007"'], {"to": "NaN", "subject": "007"}),
-        (["--json", '{"subject": "x", "to": "a"}'], {"subject": "x", "to": "a"}),
+        (["--args", '{"subject": "x", "to": "a"}'], {"subject": "x", "to": "a"}),
     ],
 )
 def test_values_are_json_or_else_text(shell: Shell, seed: Seed, words: list[str], stored: object) -> None:
@@ -43,7 +43,7 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
     seed.define("shop", Definition(name="any", parameters={"a": about, "b": about, "c": about}))
     id = shell.ok("enqueue", "any", "a=3", "b=[1, null]", 'c={"x": true}').out
     assert row(shell, id)["arguments"] == {"a": 3, "b": [1, None], "c": {"x": True}}
-    id = shell.ok("enqueue", "any", "--json", "-", stdin='{"a": 1.5}').out
+    id = shell.ok("enqueue", "any", "--args", "-", stdin='{"a": 1.5}').out
     assert row(shell, id)["arguments"] == {"a": 1.5}
 
 
@@ -55,11 +55,11 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
         (["send", "to=3"], "argument 'to': expected str, got int; for the text write to='\"3\"'"),
         (["send", "a@b.c"], "an argument is name=value, not 'a@b.c'"),
         (["send", "to=a", "to=b"], "the argument 'to' is given twice"),
-        (["send", "to=a", "--json", "{}"], "not both"),
-        (["send", "--json", "{to: 1}"], "--json is not valid JSON"),
-        (["send", "--json", "[1]"], "--json takes an object"),
+        (["send", "to=a", "--args", "{}"], "not both"),
+        (["send", "--args", "{to: 1}"], "--args is not valid JSON"),
+        (["send", "--args", "[1]"], "--args takes an object"),
         (["sned", "to=a"], "no app has a job 'sned' (did you mean 'send'?)"),
-        (["send", "to=a", "--in", "other"], "app 'other' has no job 'send'"),
+        (["send", "to=a", "--app", "other"], "app 'other' has no job 'send'"),
     ],
 )
 def test_what_does_not_fit_is_named(shell: Shell, seed: Seed, words: list[str], says: str) -> None:
@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_named(shell: Shell, seed: Seed, words: list[str], 
 @pytest.mark.parametrize("value", ["[1]", "null", '{"a": 1}'])
 def test_what_could_never_stand_in_a_request_or_command_is_refused(shell: Shell, value: str) -> None:
     (shell.folder / "ops.py").write_text(OPS)
-    shell.ok("enqueue", "--app", "ops:app", "ask", "order=1", "full=true", "more=[1]")
+    shell.ok("enqueue", "--load", "ops:app", "ask", "order=1", "full=true", "more=[1]")
     said = f"argument 'order': expected str | int | float | bool, got {type(json.loads(value)).__name__}"
     assert said in shell.refused("enqueue", "ask", f"order={value}", "full=1")
     assert "argument 'code'" in shell.refused("enqueue", "run", f"code={value}", "all=[1, 2]")
@@ -80,17 +80,17 @@ def test_what_could_never_stand_in_a_request_or_command_is_refused(shell: Shell,
 def test_several_apps_with_the_job_are_asked_for(shell: Shell, seed: Seed) -> None:
     seed.define("blog", SEND)
     line = shell.refused("enqueue", "send", "to=a")
-    assert "the apps blog, shop have a job 'send': say which with --in blog" in line
-    assert row(shell, shell.ok("enqueue", "send", "to=a", "--in", "blog").out)["app"] == "blog"
+    assert "the apps blog, shop have a job 'send': say which with --app blog" in line
+    assert row(shell, shell.ok("enqueue", "send", "to=a", "--app", "blog").out)["app"] == "blog"
 
 
 def test_the_code_of_the_app_checks_more_and_makes_its_jobs_known(shell: Shell) -> None:
-    line = shell.refused("enqueue", "--app", "shop:app", "send", "to=a", "copies=[1]")
+    line = shell.refused("enqueue", "--load", "shop:app", "send", "to=a", "copies=[1]")
     assert "argument 'copies': expected int, got list" in line
-    assert "has no job 'snd' (did you mean 'send'?)" in shell.refused("enqueue", "--app", "shop:app", "snd")
-    assert "is the app 'shop', not 'blog'" in shell.refused("enqueue", "--app", "shop:app", "--in", "blog", "send")
+    assert "has no job 'snd' (did you mean 'send'?)" in shell.refused("enqueue", "--load", "shop:app", "snd")
+    assert "is the app 'shop', not 'blog'" in shell.refused("enqueue", "--load", "shop:app", "--app", "blog", "send")
     assert not (shell.folder / "rota.db").exists()
-    id = shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "copies=2").out
+    id = shell.ok("enqueue", "--load", "shop:app", "send", "to=a", "copies=2").out
     assert row(shell, id)["queue"] == "mail"
     shell.ok("enqueue", "send", "to=a")
 
@@ -117,6 +117,10 @@ def test_unique_executions(shell: Shell, seed: Seed) -> None:
     assert shell.ok("enqueue", "send", "to=a", "--unique").out == first
     refused = shell.refused("enqueue", "send", "to=a", "--unique", "--on-conflict", "reject", code=1)
     assert first.strip() in refused
+    assert shell.ok("enqueue", "send", "to=a", "--unique", "--json").rows == {
+        "executionId": first.strip(),
+        "isNew": False,
+    }
     replaced = shell.ok("enqueue", "send", "to=a", "--on-conflict", "replace").out
     assert row(shell, first)["reason"] == "replaced"
     assert replaced != first
@@ -126,9 +130,12 @@ def test_unique_executions(shell: Shell, seed: Seed) -> None:
 
 def test_waiting_prints_the_result_or_fails(shell: Shell, worker: Callable[..., None]) -> None:
     worker()
-    shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "--wait")
+    shell.ok("enqueue", "--load", "shop:app", "send", "to=a", "--wait")
     answer = shell.ok("enqueue", "send", "to=a", "copies=2", "--wait")
     assert answer.rows == "2 x hi to a"
+    answer = shell.ok("enqueue", "send", "to=b", "--wait", "--json")
+    assert answer.rows["result"] == "1 x hi to b"
+    assert row(shell, answer.rows["executionId"])["status"] == "success"
     line = shell("enqueue", "fail", "text=two\nlines", "--wait")
     assert (line.code, line.out) == (1, "")
     assert line.err.splitlines()[-1].endswith("failed (error): ValueError: two lines")
@@ -138,7 +145,7 @@ def test_waiting_prints_the_result_or_fails(shell: Shell, worker: Callable[..., 
     assert "is scheduled after 0.05 s; it continues" in late.err
 
 
-def test_who_waits_is_told_that_it_waits_for_its_turn_only_after_a_moment(shell: Shell, seed: Seed) -> None:
+def test_wait_says_that_the_execution_is_queued_only_after_a_moment(shell: Shell, seed: Seed) -> None:
     seed.join()
     at_once = shell("enqueue", "send", "to=a", "--wait", "--timeout", "50ms").err.splitlines()
     assert len(at_once[0]) == 36
@@ -152,8 +159,8 @@ def test_who_waits_is_told_that_it_waits_for_its_turn_only_after_a_moment(shell:
     ("words", "says"),
     [
         (["--timeout", "5s"], "--timeout is how long --wait waits: add --wait"),
-        (["--app", ""], "an app is named as MODULE:APP"),
-        (["--in", ""], "app '' has no job 'send'"),
+        (["--load", ""], "an app is named as MODULE:APP"),
+        (["--app", ""], "app '' has no job 'send'"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_refused(shell: Shell, seed: Seed, words: list[str], says: str) -> None:

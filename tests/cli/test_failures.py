@@ -47,7 +47,7 @@ def test_bad_input_is_one_line(shell: Shell, words: list[str], says: str) -> Non
     assert says in shell.refused(*words)
 
 
-@pytest.mark.parametrize("words", [["executions"], ["dead", "list"], ["queues"], ["show", "0197"], ["cancel", "0197"]])
+@pytest.mark.parametrize("words", [["executions"], ["dead"], ["queues"], ["show", "0197"], ["cancel", "0197"]])
 def test_looking_where_no_database_is_creates_none(shell: Shell, words: list[str]) -> None:
     line = shell.refused(*words)
     assert line == (
@@ -104,7 +104,7 @@ def test_settings_are_refused_by_name(shell: Shell) -> None:
 )
 def test_an_app_that_cannot_be_loaded_says_where(shell: Shell, source: str, says: str) -> None:
     (shell.folder / "broken.py").write_text(source)
-    assert says in shell.refused("enqueue", "--app", "broken:app", "send")
+    assert says in shell.refused("enqueue", "--load", "broken:app", "send")
 
 
 def test_a_worker_whose_app_cannot_be_loaded_says_why(shell: Shell) -> None:
@@ -142,7 +142,7 @@ def test_read_commands_leave_the_database_as_it_was(shell: Shell, seed: Seed) ->
     (id,) = seed.enqueue()
     seed.store.close()
     before = Path(seed.path).read_bytes()
-    for words in (["executions"], ["show", id], ["queues"], ["workers"], ["jobs"], ["dead", "list"]):
+    for words in (["executions"], ["show", id], ["queues"], ["workers"], ["jobs"], ["dead"]):
         shell.ok(*words)
     assert Path(seed.path).read_bytes() == before
 

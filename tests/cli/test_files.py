@@ -1,4 +1,4 @@
-"""Jobs without Python: an app that is a file, and an executor that somebody else has installed."""
+"""Jobs without Python: an app that is a file, and a third-party executor."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Shout:
     def __init__(self, target, rules):
         self.mark, self.rules = target["mark"], rules
 
-    async def run(self, claim, context):
+    async def run(self, claim, attempt):
         text = payload.decode(claim.arguments, "the arguments")["text"]
-        context.log("shouting")
+        attempt.write_log("log", "shouting")
         return Succeeded(payload.encode(text.upper() + self.mark, "the result", 1000))
 
     def abandon(self):
@@ -107,14 +107,14 @@ def test_a_module_of_the_folder_comes_before_an_installed_one(tmp_path: Path, mo
 def test_a_worker_runs_a_file_of_jobs(shell: Shell, worker: Callable[..., None]) -> None:
     (shell.folder / "jobs.toml").write_text(OPS)
     worker(app="jobs.toml")
-    assert shell.ok("enqueue", "--app", "jobs.toml", "greet", "name=you", "--wait").rows == "hello you"
+    assert shell.ok("enqueue", "--load", "jobs.toml", "greet", "name=you", "--wait").rows == "hello you"
     while not shell.ok("executions", "--job", "tick", "--status", "success", "--json").rows:
         pass
     (row,) = shell.ok("executions", "--job", "greet", "--json").rows
     assert (row["app"], row["queue"]) == ("ops", "slow")
 
 
-def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worker: Callable[..., None]) -> None:
+def test_a_third_party_executor_is_found_by_its_entry_point(shell: Shell, worker: Callable[..., None]) -> None:
     (shell.folder / "addon.py").write_text(ADDON)
     about = shell.folder / "addon-1.0.dist-info"
     about.mkdir()
@@ -125,7 +125,7 @@ def test_somebody_elses_executor_is_found_by_its_entry_point(shell: Shell, worke
     )
     shell.env["PYTHONPATH"] = str(shell.folder)
     worker(app="jobs.toml")
-    assert shell.ok("enqueue", "--app", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
+    assert shell.ok("enqueue", "--load", "jobs.toml", "call", "text=hey", "--wait").rows == "HEY!"
     (row,) = shell.ok("executions", "--json").rows
     assert row["app"] == "jobs", "the name of the file"
     assert "shouting" in shell.ok("logs", row["executionId"]).out

@@ -38,11 +38,19 @@ def options_of(command: click.Command) -> list[click.Option]:
     return [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_every_command_has_help_of_its_own(path: str) -> None:
-    done = CliRunner().invoke(cli, [*path.split(), "--help"])
+@pytest.mark.parametrize("path", ["", *PATHS])
+def test_help_fits_into_80_columns_and_is_not_cut_off(path: str) -> None:
+    done = CliRunner().invoke(cli, [*path.split(), "--help"], terminal_width=78)  # Click leaves two columns free.
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("Usage: ")
+    usage, *lines = done.output.splitlines()
+    assert usage.startswith("Usage: ")
+    for line in lines:
+        assert len(line) <= 80
+        assert not line.endswith(("…", "...")), line
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_command_and_option_has_a_help_line(path: str) -> None:
     short = PATHS[path].get_short_help_str(200)
     assert 10 < len(short) <= 75
     for option in options_of(PATHS[path]):

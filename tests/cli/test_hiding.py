@@ -16,7 +16,7 @@ import pytest
 from tests.cli.shell import QUICK
 from tests.support.waiting import eventually
 
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 PASSWORD = "hunter2-of-the-database"
 APP = """
 from pathlib import Path
@@ -49,7 +49,7 @@ mv looked done
 """
 
 
-def as_somebody(command: list[str]) -> list[str]:
+def as_another_user(command: list[str]) -> list[str]:
     """The command as an ordinary user. Root would be let into every process.
 
     It may open all files, because the interpreter and the folder of a test can be in places that are root's.
@@ -58,15 +58,15 @@ def as_somebody(command: list[str]) -> list[str]:
         return command
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        pytest.skip("root needs setpriv, of util-linux, to become somebody else")
-    ids = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        pytest.skip("root needs setpriv, of util-linux, to become another user")
+    ids = [f"--reuid={UNPRIVILEGED_UID}", f"--regid={UNPRIVILEGED_UID}", "--clear-groups"]
     return [setpriv, *ids, "--inh-caps=+dac_override", "--ambient-caps=+dac_override", *command]
 
 
 @contextmanager
 def worker(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ROTA_")}
-    command = as_somebody([str(Path(sys.executable).with_name("rota")), "worker", "curious:app", *options])
+    command = as_another_user([str(Path(sys.executable).with_name("rota")), "worker", "curious:app", *options])
     with (folder / "worker.log").open("wb") as log:
         environment = {**kept, **QUICK, "PGPASSWORD": PASSWORD}
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
@@ -81,7 +81,7 @@ def test_a_command_finds_no_password_of_the_worker(tmp_path: Path) -> None:
     (tmp_path / "curious.py").write_text(APP)
     (tmp_path / "look.sh").write_text(LOOK)
     if os.geteuid() == 0:
-        os.chown(tmp_path, NOBODY, NOBODY)
+        os.chown(tmp_path, UNPRIVILEGED_UID, UNPRIVILEGED_UID)
     url = f"sqlite:///{tmp_path}/{PASSWORD}.db"
     with worker(tmp_path, "--url", url) as supervisor:
         done = tmp_path / "done"
@@ -156,5 +156,5 @@ def test_a_process_can_be_left_dumpable_to_look_for_a_crash() -> None:
 
 
 def output_of(program: str) -> str:
-    command = as_somebody([sys.executable, "-c", program])
+    command = as_another_user([sys.executable, "-c", program])
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

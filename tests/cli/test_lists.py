@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
 
 import pytest
 
 from rota.domain.dependency import Outcome, Upstream
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Succeeded
-from tests.cli.shell import HANG_S, Answer, Seed, Shell
+from tests.cli.shell import SEND, Answer, Seed, Shell
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 HOSTILE = "\x1b[31mred\x1b[0m \u202eright\x07\x9b2J\r\nsecond\tline"
@@ -69,7 +65,7 @@ def test_json_has_iso_times_values_and_stable_keys(shell: Shell, seed: Seed) -> 
 
 def test_empty_lists_are_empty_arrays(shell: Shell) -> None:
     shell.ok("migrate")
-    for words in (["executions"], ["dead", "list"], ["queues"], ["workers"], ["jobs"]):
+    for words in (["executions"], ["dead"], ["queues"], ["workers"], ["jobs"]):
         assert shell.ok(*words, "--json").rows == []
         answer = shell.ok(*words)
         assert (answer.out, answer.err.count("\n")) == ("", 1)
@@ -78,7 +74,7 @@ def test_empty_lists_are_empty_arrays(shell: Shell) -> None:
 def test_tables_outside_a_terminal_are_plain_and_complete(shell: Shell, seed: Seed) -> None:
     made = seed.enqueue(count=2)
     lines = shell("executions", env={"COLUMNS": "20"}).out.splitlines()
-    assert lines[0].split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "TOOK", "REASON"]
+    assert lines[0].split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "DUE", "TOOK", "REASON"]
     assert [line.split()[:3] for line in lines[1:]] == [[id, "queued", "shop.send"] for id in reversed(made)]
     assert not any("\x1b" in line or line != line.rstrip() for line in lines)
 
@@ -88,28 +84,22 @@ def test_hostile_text_is_shown_harmlessly(shell: Shell, seed: Seed) -> None:
     seed.run(Failed(Error("Evil\x1b[2J", HOSTILE, f"Traceback\n  {HOSTILE}")))
     seed.store.close()
     shell.ok("queues", "pause", "mail", "--note", HOSTILE.replace("\x00", ""))
-    for words in (["dead", "list"], ["show", id], ["queues"], ["dead", "list", "--json"], ["show", id, "--json"]):
+    for words in (["dead"], ["show", id], ["queues"], ["dead", "--json"], ["show", id, "--json"]):
         out = shell.ok(*words).out
         assert "right" in out
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out), words
-    table = shell.ok("dead", "list").out
+    table = shell.ok("dead").out
     assert table.count("\n") == 2
     assert "\\x1b[31mred" in table
-    (row,) = shell.ok("dead", "list", "--json").rows
+    (row,) = shell.ok("dead", "--json").rows
     assert row["error"]["message"] == HOSTILE
 
 
 def test_a_terminal_gets_a_fitted_table_that_hostile_text_cannot_steer(shell: Shell, seed: Seed) -> None:
     (id,) = seed.enqueue("fail")
     seed.run(Failed(Error("Error", "[bold]markup[/bold] \x1b[2Jclear")))
-    ours, theirs = pty.openpty()
-    env = shell.env | {"TERM": "xterm", "COLUMNS": "200"}
-    command = [sys.executable, "-m", "rota", "dead", "list"]
-    process = subprocess.Popen(command, cwd=shell.folder, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
-    os.close(theirs)
-    assert process.wait(HANG_S) == 0
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
+    code, shown = shell.screen("dead", columns=200)
+    assert code == 0
     assert id in shown
     assert "[bold]markup[/bold]" in shown
     assert "\x1b[2J" not in shown
@@ -153,7 +143,7 @@ def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
 
 def test_jobs_show_what_they_depend_on_and_which_ends_have_come(shell: Shell, seed: Seed) -> None:
     upstreams = [Upstream("shop", "fail", Outcome.FAILED), Upstream("shop", "send")]
-    seed.define("shop", Definition(name="report", depends_on=upstreams))
+    seed.deploy("shop", Definition(name="fail"), SEND, Definition(name="report", depends_on=upstreams))
     (failed,) = seed.fail()
     assert "fail (failed, met), send" in shell.ok("jobs").out
     (report,) = [row for row in shell.ok("jobs", "--json").rows if row["name"] == "report"]

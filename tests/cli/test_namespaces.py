@@ -7,14 +7,15 @@ from tests.support.tables import table
 
 
 def test_namespaces_are_listed_with_their_retention(shell: Shell, seed: Seed) -> None:
-    assert shell.ok("namespaces").out.splitlines()[1].split(maxsplit=1) == ["default", "30d (retention_days)"]
+    assert shell.ok("namespaces").out.splitlines()[1].split(maxsplit=1) == [
+        "default",
+        "30d (the setting retention_days)",
+    ]
     answer = shell("namespaces", "--json", env={"ROTA_RETENTION_DAYS": "0"})
     assert answer.rows == [{"name": "default", "retention": None, "hasOwnRetention": False}]
-    assert shell("namespaces", env={"ROTA_RETENTION_DAYS": "0"}).out.splitlines()[1].split() == [
+    assert shell("namespaces", env={"ROTA_RETENTION_DAYS": "0"}).out.splitlines()[1].split(maxsplit=1) == [
         "default",
-        "for",
-        "ever",
-        "(retention_days)",
+        "for ever (the setting retention_days)",
     ]
 
 

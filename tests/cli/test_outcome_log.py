@@ -20,7 +20,7 @@ from rota.executors.process.command import Command, CommandExecutor
 from rota.ops.finish import Finished
 from tests.support.waiting import PATIENCE_S
 
-CLAIM = Claim("0197", 1, 1, 1, 0, 0, 0, 0, "pay", "{}", None, 0, 0)
+CLAIM = Claim("0197", 1, 1, 1, 0, 0, 0, 0, None, "pay", "{}", None, 0, 0)
 RULES = Rules(retry=Fixed(attempts=3, delay=90.0))
 BOOM = payload.error("ValueError", "boom\nagain\x1b[2J")
 

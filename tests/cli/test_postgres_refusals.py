@@ -22,9 +22,9 @@ COMMANDS = [
     ["migrate"],
     ["migrate", "--dry-run"],
     ["enqueue", "send", "to=a"],
-    ["enqueue", "--in", "shop", "send", "to=a"],
+    ["enqueue", "--app", "shop", "send", "to=a"],
     ["cancel", "0197"],
-    ["dead", "list"],
+    ["dead"],
 ]
 ROLE = "onlooker"
 
@@ -60,7 +60,7 @@ def with_encoding(encoding: str) -> str:
     return server.url(name)
 
 
-def test_a_role_without_rights_is_told_so_by_every_command(shell: Shell, guest: str) -> None:
+def test_every_command_says_that_a_role_has_no_rights(shell: Shell, guest: str) -> None:
     for words in COMMANDS:
         line = shell.refused(*words, "--url", guest)
         assert "refuses: permission denied for schema rota. Grant it to the URL's user" in line
@@ -87,7 +87,7 @@ def test_the_doctor_tells_a_role_without_rights_what_it_lacks(shell: Shell, gues
         "CREATE TABLE rota.things (id int); CREATE INDEX migration ON rota.things (id)",
     ],
 )
-def test_a_schema_that_is_somebody_elses_is_not_touched(shell: Shell, made: str) -> None:
+def test_a_schema_of_another_program_is_not_changed(shell: Shell, made: str) -> None:
     url = postgres.shared().create_database()
     with psycopg.connect(url) as connection:
         connection.execute("CREATE SCHEMA rota")
@@ -130,7 +130,7 @@ def test_no_schema_is_made_in_a_database_of_another_encoding(shell: Shell, encod
         assert connection.execute("SELECT to_regnamespace('rota')").fetchone() == (None,)
 
 
-def test_what_nobody_has_put_into_words_is_still_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_error_is_still_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise psycopg.errors.InsufficientPrivilege("permission denied\nfor something")
 
@@ -148,6 +148,6 @@ def test_a_mistake_of_our_own_is_not_hidden() -> None:
 
 def test_an_app_with_another_url_is_refused_without_its_password(shell: Shell) -> None:
     (shell.folder / "other.py").write_text("from rota import App\napp = App('shop', url='postgresql://u:s3cr@h/d')")
-    line = shell.refused("--url", "postgresql://u:s3cr@other/d", "enqueue", "--app", "other:app", "send")
+    line = shell.refused("--url", "postgresql://u:s3cr@other/d", "enqueue", "--load", "other:app", "send")
     assert "url='postgresql://u:***@h/d' in its code" in line
     assert "s3cr" not in line

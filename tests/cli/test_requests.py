@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from rota import App, ArgumentsError
+from rota.sdk.app import registry_of
 from rota.testing import harness
 from tests.cli.shell import Shell
 from tests.support.databases import fresh_database
@@ -83,7 +84,7 @@ def test_from_the_command_line_and_a_schedule(shell: Shell, worker: Callable[...
     tick = "arguments = { order = 7, by = 'schedule' }\nevery = '1s'\n"
     (shell.folder / "jobs.toml").write_text(f"[jobs.once]\n{common}[jobs.tick]\n{common}{tick}")
     worker(app="jobs.toml")
-    shell.ok("enqueue", "--app", "jobs.toml", "once", "order=8", "note=x", "--wait")
+    shell.ok("enqueue", "--load", "jobs.toml", "once", "order=8", "note=x", "--wait")
     assert ("/8", {"order": 8, "note": "x"}) in hook.got
     eventually(lambda: ("/7", {"order": 7, "by": "schedule"}) in hook.got)
     assert "missing argument 'order'" in shell.refused("enqueue", "once", "note=x")
@@ -93,7 +94,7 @@ def test_from_the_command_line_and_a_schedule(shell: Shell, worker: Callable[...
 def test_from_sql(hook: Hook) -> None:
     url = fresh_database()
     app = declared(hook, url)
-    app.connection.store()
+    registry_of(app).connection.store()
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("""SELECT rota.enqueue('order', '{"order": 1, "note": 2}')""").fetchone()
         assert row is not None

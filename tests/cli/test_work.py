@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 
 def test_a_worker_serves_only_its_queues(shell: Shell, worker: Callable[..., None]) -> None:
     worker("--queues", "mail", "--concurrency", "3", "--lease", "2s", "--grace", "1s", "--verbose")
-    id = shell.ok("enqueue", "--app", "shop:app", "fail").out.strip()
+    id = shell.ok("enqueue", "--load", "shop:app", "fail").out.strip()
     assert shell.ok("enqueue", "send", "to=a", "--wait").rows == "1 x hi to a"
     (row,) = shell.ok("workers", "--json").rows
     assert (row["queues"], row["slots"], row["state"]) == (["mail"], 3, "live")
@@ -27,14 +27,14 @@ def test_a_worker_serves_only_its_queues(shell: Shell, worker: Callable[..., Non
 def test_two_processes_and_a_namespace(shell: Shell, worker: Callable[..., None]) -> None:
     worker("--processes", "2", "--namespace", "east")
     words = ["--namespace", "east"]
-    assert shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "--wait", *words).rows == "1 x hi to a"
+    assert shell.ok("enqueue", "--load", "shop:app", "send", "to=a", "--wait", *words).rows == "1 x hi to a"
     assert shell.ok("workers", "--json").rows == []
     assert 1 <= len(shell.ok("workers", "--json", *words).rows) <= 2
 
 
 def test_a_running_execution_can_be_cancelled(shell: Shell, worker: Callable[..., None]) -> None:
     worker()
-    shell.ok("enqueue", "--app", "shop:app", "send", "to=a", "--wait")
+    shell.ok("enqueue", "--load", "shop:app", "send", "to=a", "--wait")
     waiting = shell.start("enqueue", "hang", "--wait")
     assert waiting.stderr is not None
     id = waiting.stderr.readline().split(":")[0].strip()
@@ -86,7 +86,7 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
 
 @pytest.fixture
 def started(shell: Shell) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a command that runs until it is told to stop; after a failure it is killed."""
+    """Starts a command that runs until it is stopped; after a failure it is killed."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*words: str, until: str) -> subprocess.Popen[str]:
@@ -120,7 +120,7 @@ def test_a_process_of_dev_that_is_replaced_does_not_undo_a_newer_deploy(
     dev.communicate(timeout=HANG_S)
 
 
-def test_a_worker_that_is_told_to_stop_again_and_again_ends_in_order(
+def test_a_worker_that_gets_many_stop_signals_ends_in_order(
     started: Callable[..., subprocess.Popen[str]],
 ) -> None:
     worker = started("worker", "shop:app", until="has loaded app")

@@ -23,23 +23,23 @@ def sync(world: World, customer: object) -> str:
 
 
 def takes(world: World, worker: int) -> list[str]:
-    """What it takes, and ends at once."""
+    """The executions that the worker claims; they end at once."""
     claims = world.claim(worker, 10)
     for one in claims:
         world.finish(one)
     return [one.id for one in claims]
 
 
-def test_the_worker_that_had_it_last_is_preferred(world: World) -> None:
+def test_an_execution_prefers_the_worker_that_last_ran_its_value(world: World) -> None:
     one, other = declare(world)
     first = sync(world, "a")
-    assert takes(world, one) == [first], "nobody had it before: anybody takes it"
+    assert takes(world, one) == [first], "no worker had it before, so any worker takes it"
     second, third = sync(world, "a"), sync(world, "b")
     assert takes(world, other) == [third]
     assert takes(world, one) == [second]
 
 
-def test_it_waits_no_longer_than_it_may(world: World) -> None:
+def test_an_execution_waits_for_its_preferred_worker_only_for_affinity_wait(world: World) -> None:
     one, other = declare(world)
     sync(world, 7)
     takes(world, one)
@@ -53,7 +53,7 @@ def test_it_waits_no_longer_than_it_may(world: World) -> None:
     assert takes(world, other) == [again]
 
 
-def test_a_worker_that_is_gone_or_drains_is_not_waited_for(world: World) -> None:
+def test_an_execution_does_not_wait_for_a_stopped_or_draining_worker(world: World) -> None:
     _, other = declare(world)
     for leave in (fleet.leave, fleet.drain):
         gone = world.join(lease_s=600)
@@ -65,7 +65,7 @@ def test_a_worker_that_is_gone_or_drains_is_not_waited_for(world: World) -> None
         assert takes(world, other) == [waits]
 
 
-def test_one_that_waits_does_not_hold_up_those_behind_it(world: World) -> None:
+def test_an_execution_that_waits_for_a_worker_does_not_block_later_ones(world: World) -> None:
     one, other = declare(world)
     sync(world, "a")
     takes(world, one)
@@ -73,7 +73,7 @@ def test_one_that_waits_does_not_hold_up_those_behind_it(world: World) -> None:
     theirs, plain = [sync(world, name) for name in ("b", "c")], world.enqueue()
     assert sorted(takes(world, other)) == sorted([*theirs, plain])
     claimed = world.store.transact(claim.claim, other, world.served(), 10)
-    assert claimed.has_no_room, "the worker looks again when they have waited long enough"
+    assert claimed.has_no_room, "the worker claims again when they have waited long enough"
     assert takes(world, one) == mine
 
 
@@ -84,7 +84,7 @@ def test_without_a_value_there_is_no_preference(world: World) -> None:
             assert takes(world, worker) == [x]
 
 
-def test_values_are_told_apart_whatever_they_are(world: World) -> None:
+def test_different_values_of_any_type_are_distinguished(world: World) -> None:
     declare(world)
     values = [1, "1", 'it\'s "b"', "é☃", {"id": [1, 2]}, "x" * 5000, "y" * 5000, True]
     workers = [world.join(lease_s=600) for _ in values]
@@ -95,7 +95,7 @@ def test_values_are_told_apart_whatever_they_are(world: World) -> None:
     assert {id: worker for worker in workers for id in takes(world, worker)} == ids
 
 
-def test_a_long_row_of_those_that_wait_is_looked_at_only_so_far(world: World) -> None:
+def test_a_claim_checks_a_limited_number_of_executions_that_wait_for_a_worker(world: World) -> None:
     one, other = declare(world)
     sync(world, "a")
     takes(world, one)
@@ -108,7 +108,7 @@ def test_a_long_row_of_those_that_wait_is_looked_at_only_so_far(world: World) ->
         assert found
 
 
-def test_what_has_not_come_for_long_is_forgotten(world: World) -> None:
+def test_affinity_values_that_have_not_occurred_for_long_are_deleted(world: World) -> None:
     one, _ = declare(world)
     for customer in ("a", "b"):
         sync(world, customer)

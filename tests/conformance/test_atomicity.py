@@ -1,4 +1,4 @@
-"""An operation is all or nothing, and what shares a commit with it does not suffer."""
+"""An operation is all or nothing, and does not affect operations that share its commit."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_registration_that_fails_half_way_registers_nothing(world: World) -> N
         world.enqueue("new")
 
 
-def test_an_operation_may_raise_anything_and_the_store_goes_on(world: World) -> None:
+def test_the_store_keeps_working_after_any_exception_of_an_operation(world: World) -> None:
     def bad(tx: Tx, error: BaseException) -> None:
         raise error
 
@@ -119,7 +119,7 @@ def test_an_operation_may_raise_anything_and_the_store_goes_on(world: World) -> 
         assert world.status(world.enqueue()) is Status.QUEUED
 
 
-def test_neighbours_of_a_failing_operation_are_committed(world: World, bus: RecordingBus) -> None:
+def test_operations_that_share_a_commit_with_a_failing_one_are_committed(world: World, bus: RecordingBus) -> None:
     with Held(world):
         before, first = submit_enqueue(world)
         failing = world.store.submit(boom_after, enqueue.enqueue, world.header(), [world.item()])
@@ -159,7 +159,7 @@ def test_operations_that_wait_together_see_each_other_in_order(world: World) -> 
     assert cancelled.result(30) is Status.SUCCESS
 
 
-def test_a_future_is_done_only_when_its_work_can_be_read(world: World) -> None:
+def test_a_future_is_done_only_when_its_commit_can_be_read(world: World) -> None:
     seen: list[Status] = []
     for _ in range(20):
         id, future = submit_enqueue(world)
@@ -168,7 +168,7 @@ def test_a_future_is_done_only_when_its_work_can_be_read(world: World) -> None:
     assert seen == [Status.QUEUED] * 20
 
 
-def test_a_closed_store_accepts_nothing_and_says_so(world: World) -> None:
+def test_a_closed_store_refuses_operations_with_a_clear_error(world: World) -> None:
     world.enqueue()
     world.store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -192,7 +192,7 @@ def test_of_many_waiting_enqueues_only_the_bad_ones_are_refused(world: World) ->
     assert world.executions() == sorted(accepted, reverse=True)
 
 
-def test_a_closed_store_reads_nothing_and_says_so(world: World) -> None:
+def test_a_closed_store_refuses_reads_with_a_clear_error(world: World) -> None:
     world.enqueue()
     world.store.close()
     with pytest.raises(StoreUnavailable, match="closed"):

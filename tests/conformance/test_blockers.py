@@ -70,7 +70,7 @@ def test_an_execution_that_was_cancelled_has_no_blockers(world: World) -> None:
     assert release(world, LIMIT) == release(world, EVENT) == 0
 
 
-def test_a_retry_that_waited_does_not_overtake(world: World) -> None:
+def test_a_released_retry_does_not_overtake_older_executions(world: World) -> None:
     """Its place is by the time of the retry, not by the time at which it was enqueued first."""
     _, attempt = world.start()
     world.finish(attempt, FAILED, THREE_TRIES)
@@ -122,7 +122,7 @@ def test_newer_executions_do_not_overtake_those_that_still_wait(world: World, pa
     assert claimed(world, worker) == [last]
 
 
-def test_a_job_that_is_paused_again_keeps_the_rest(world: World, paused: list[str]) -> None:
+def test_a_job_that_is_paused_again_during_the_release_keeps_the_rest_waiting(world: World, paused: list[str]) -> None:
     worker = world.join(lease_s=3600)
     resume(world)
     world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "ann")

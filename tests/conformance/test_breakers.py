@@ -1,4 +1,4 @@
-"""Nothing starts that relies on what is known not to work, but for one that tries."""
+"""Jobs with an open breaker do not start, except for one probe."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def trip(world: World, worker: int) -> None:
         pay(world, worker)
 
 
-def test_after_failures_in_a_row_nothing_starts_until_one_may_try(world: World, worker: int) -> None:
+def test_an_open_breaker_lets_no_execution_start_until_a_probe_is_due(world: World, worker: int) -> None:
     trip(world, worker)
     payments, other = [world.enqueue(job="pay") for _ in range(4)], world.enqueue()
-    assert [one.id for one in world.claim(worker)] == [other], "what does not rely on it goes on"
+    assert [one.id for one in world.claim(worker)] == [other], "jobs without the breaker start"
     world.clock.advance(WAIT_S)
     (first,) = world.claim(worker)
     assert first.id == payments[0]
-    assert world.claim(worker) == [], "one tries at a time"
+    assert world.claim(worker) == [], "one probe at a time"
     end(world, first, well=True)
     assert [one.id for one in world.claim(worker)] == payments[1:]
 
 
-def test_if_the_one_that_tries_fails_the_next_has_to_wait_twice_as_long(world: World, worker: int) -> None:
+def test_a_failed_probe_doubles_the_wait_for_the_next(world: World, worker: int) -> None:
     trip(world, worker)
     for _ in range(2):
         world.enqueue(job="pay")
@@ -76,9 +76,7 @@ def test_if_the_one_that_tries_fails_the_next_has_to_wait_twice_as_long(world: W
     [Snoozed(3600.0), GivenBack(Reason.DRAINED), Cancelled(), Failed(ERROR, Reason.BAD_RESULT, permanent=True)],
     ids=["snoozed", "given_back", "cancelled", "bad_result"],
 )
-def test_if_the_one_that_tries_shows_nothing_the_next_tries_at_once(
-    world: World, worker: int, outcome: Outcome
-) -> None:
+def test_a_probe_without_a_verdict_is_followed_by_another_at_once(world: World, worker: int, outcome: Outcome) -> None:
     trip(world, worker)
     payments = [world.enqueue(job="pay") for _ in range(3)]
     world.clock.advance(WAIT_S)
@@ -91,7 +89,7 @@ def test_if_the_one_that_tries_shows_nothing_the_next_tries_at_once(
     assert world.claim(worker)
 
 
-def test_what_fails_for_good_was_answered(world: World, worker: int) -> None:
+def test_a_permanent_failure_of_a_probe_closes_the_breaker(world: World, worker: int) -> None:
     trip(world, worker)
     payments = [world.enqueue(job="pay") for _ in range(3)]
     world.clock.advance(WAIT_S)
@@ -100,7 +98,7 @@ def test_what_fails_for_good_was_answered(world: World, worker: int) -> None:
     assert [one.id for one in world.claim(worker)] == payments[1:]
 
 
-def test_paused_jobs_do_not_try(world: World, worker: int) -> None:
+def test_a_paused_job_does_not_probe(world: World, worker: int) -> None:
     world.register(Definition(name="refund", needs=Needs(breakers=["bank"])))
     trip(world, worker)
     world.store.transact(job_pauses.pause, NAMESPACE, APP, "pay", "ann")
@@ -113,7 +111,7 @@ def test_paused_jobs_do_not_try(world: World, worker: int) -> None:
     assert [one.id for one in world.claim(worker)] == [refund]
 
 
-def test_one_that_relies_on_two_tries_both_or_none(world: World, worker: int) -> None:
+def test_an_execution_with_two_breakers_probes_both_or_none(world: World, worker: int) -> None:
     world.register(Definition(name="both", needs=Needs(breakers=["bank", "post"])))
     trip(world, worker)
     rules = replace(RULES, breakers=(Breaker("post", 1, 10 * WAIT_S),))
@@ -127,7 +125,7 @@ def test_one_that_relies_on_two_tries_both_or_none(world: World, worker: int) ->
     assert [one.id for one in world.claim(worker)] == [payment]
 
 
-def test_if_nothing_is_heard_of_the_one_that_tries_another_does(world: World, worker: int) -> None:
+def test_another_probe_starts_if_the_first_does_not_report(world: World, worker: int) -> None:
     trip(world, worker)
     payments = [world.enqueue(job="pay") for _ in range(2)]
     world.clock.advance(WAIT_S)
@@ -136,20 +134,20 @@ def test_if_nothing_is_heard_of_the_one_that_tries_another_does(world: World, wo
     assert [one.id for one in world.claim(worker)] == payments[1:]
 
 
-def test_a_success_between_failures_keeps_it_closed(world: World, worker: int) -> None:
+def test_a_success_between_failures_keeps_the_breaker_closed(world: World, worker: int) -> None:
     for well in (False, False, True, False, False):
         pay(world, worker, well=well)
     pay(world, worker)
 
 
-def test_what_was_answered_does_not_count(world: World, worker: int) -> None:
+def test_permanent_errors_do_not_count_as_failures_of_the_service(world: World, worker: int) -> None:
     for _ in range(2 * BANK.failures):
         world.enqueue(job="pay")
         (attempt,) = world.claim(worker)
         world.finish(attempt, Failed(ERROR, permanent=True), RULES)
 
 
-def test_a_stale_report_does_not_count(world: World, worker: int) -> None:
+def test_a_stale_report_does_not_count_as_a_failure_of_the_service(world: World, worker: int) -> None:
     world.enqueue(job="pay")
     (attempt,) = world.claim(worker)
     end(world, attempt, well=True)
@@ -158,22 +156,22 @@ def test_a_stale_report_does_not_count(world: World, worker: int) -> None:
     assert world.store.read(breakers.circuits, NAMESPACE) == []
 
 
-def test_a_claim_says_that_something_waits(world: World, worker: int) -> None:
+def test_a_claim_reports_when_the_next_probe_is_due(world: World, worker: int) -> None:
     trip(world, worker)
     world.enqueue(job="pay")
     claimed = world.store.transact(claim.claim, worker, world.served(), 10)
     assert claimed.claims == []
-    assert claimed.has_no_room, "the worker looks again"
+    assert claimed.has_no_room, "the worker claims again then"
 
 
-def test_why_is_it_not_running(world: World, worker: int) -> None:
+def test_an_execution_behind_an_open_breaker_names_the_breaker(world: World, worker: int) -> None:
     trip(world, worker)
     waits, other = world.enqueue(job="pay"), world.enqueue()
     assert "breaker bank is open" in world.why(waits)
     assert "breaker" not in world.why(other)
 
 
-def test_somebody_may_close_it(world: World, worker: int) -> None:
+def test_an_operator_can_close_a_breaker(world: World, worker: int) -> None:
     trip(world, worker)
     (circuit,) = world.store.read(breakers.circuits, NAMESPACE)
     assert (circuit.name, circuit.failures, circuit.opened_at is not None) == ("bank", 3, True)

@@ -1,4 +1,4 @@
-"""Cancel: at once if it is not running, told to its worker if it is, and nothing starts after it."""
+"""Cancel: at once if the execution is not running, by its worker if it is, and no attempt starts after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_scheduled_execution_is_cancelled_at_once(world: World) -> None:
     assert world.status(id) is Status.CANCELLED
 
 
-def test_an_execution_that_waits_for_its_next_try_is_cancelled_at_once(world: World) -> None:
+def test_a_retrying_execution_is_cancelled_at_once(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, FAILED, THREE_TRIES)
     assert world.cancel(attempt.id) is Status.CANCELLED
@@ -42,7 +42,7 @@ def test_an_execution_that_waits_for_its_next_try_is_cancelled_at_once(world: Wo
     assert [attempt.status for attempt in world.attempts(attempt.id)] == ["failed", "cancelled"]
 
 
-def test_a_running_execution_is_asked_to_stop_and_its_worker_is_told(world: World, bus: RecordingBus) -> None:
+def test_a_running_execution_is_asked_to_stop_by_a_hint_to_its_worker(world: World, bus: RecordingBus) -> None:
     worker, attempt = world.start()
     bus.hints.clear()
     assert world.cancel(attempt.id) is Status.RUNNING
@@ -59,7 +59,7 @@ def test_a_running_execution_is_asked_to_stop_and_its_worker_is_told(world: Worl
     [Cancelled(), FAILED, Snoozed(1), GivenBack(Reason.DRAINED), Lost(ERROR)],
     ids=lambda outcome: type(outcome).__name__,
 )
-def test_nothing_starts_after_a_cancel_was_accepted(world: World, outcome: Outcome) -> None:
+def test_no_attempt_starts_after_a_cancel_was_accepted(world: World, outcome: Outcome) -> None:
     _, attempt = world.start()
     world.cancel(attempt.id)
     assert world.finish(attempt, outcome, THREE_TRIES) == []
@@ -77,7 +77,7 @@ def test_a_job_that_finishes_first_is_a_success(world: World) -> None:
     assert world.status(attempt.id) is Status.SUCCESS
 
 
-def test_what_a_dead_worker_held_is_cancelled_if_that_was_asked(world: World) -> None:
+def test_a_cancelled_execution_of_a_dead_worker_ends_as_cancelled(world: World) -> None:
     worker, attempt = world.start()
     world.cancel(attempt.id)
     world.store.transact(fleet.declare_dead, worker, "gone")
@@ -95,7 +95,7 @@ def test_cancelling_twice_asks_once(world: World, bus: RecordingBus) -> None:
     assert bus.hints == []
 
 
-def test_an_ended_execution_stays_as_it_ended(world: World) -> None:
+def test_cancelling_an_ended_execution_changes_nothing(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt)
     assert world.cancel(attempt.id) is Status.SUCCESS

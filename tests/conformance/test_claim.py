@@ -1,4 +1,4 @@
-"""Claiming: who may, what comes first, and that nobody gets what another has."""
+"""Claiming: which workers may, which execution comes first, and that no execution is claimed twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def claimed(world: World, slots: int = 100, queues: list[str] | None = None) -> 
     return [attempt.id for attempt in world.claim(world.join(), slots, queues)]
 
 
-def test_a_claim_tells_the_worker_all_it_needs(world: World) -> None:
+def test_a_claim_has_everything_that_the_worker_needs(world: World) -> None:
     id = world.enqueue("send", {"to": "a"}, start_within_s=60)
     world.clock.advance(2)
     (attempt,) = world.claim(world.join())
@@ -38,7 +38,7 @@ def test_a_claimed_execution_is_running_and_belongs_to_its_worker(world: World) 
     assert (row.status, row.fence, row.worker, row.started_at) == (Status.RUNNING, 1, "ann", world.clock.now())
 
 
-def test_nobody_claims_what_another_has(world: World) -> None:
+def test_a_claimed_execution_is_not_claimed_again(world: World) -> None:
     ids = world.enqueue_many(10)
     one, other = claimed(world, 6), claimed(world, 6)
     assert one + other == ids
@@ -51,7 +51,7 @@ def test_a_worker_gets_no_more_than_it_has_slots_for(world: World) -> None:
     assert claimed(world, 100) == []
 
 
-def test_what_came_first_is_claimed_first(world: World) -> None:
+def test_the_oldest_execution_is_claimed_first(world: World) -> None:
     ids = []
     for _ in range(5):
         ids.append(world.enqueue())
@@ -64,14 +64,14 @@ def test_a_higher_priority_is_claimed_first(world: World) -> None:
     assert claimed(world) == [high, normal, low]
 
 
-def test_an_old_low_is_claimed_before_a_young_high(world: World) -> None:
+def test_an_old_low_priority_is_claimed_before_a_new_high_priority(world: World) -> None:
     low = world.enqueue(priority=-10)
     world.clock.advance(20 * HEAD_START / SECOND + 1)
     high = world.enqueue(priority=10)
     assert claimed(world) == [low, high]
 
 
-def test_a_stream_of_high_priority_never_starves_the_low(world: World) -> None:
+def test_a_stream_of_high_priority_executions_does_not_starve_a_low_one(world: World) -> None:
     worker, low = world.join(), world.enqueue(priority=-10)
     for _ in range(200):
         world.store.transact(fleet.beat, [worker], 60)
@@ -83,7 +83,7 @@ def test_a_stream_of_high_priority_never_starves_the_low(world: World) -> None:
     pytest.fail("the low priority was never claimed")
 
 
-def test_a_fifo_queue_does_not_look_at_priorities(world: World) -> None:
+def test_a_fifo_queue_ignores_priorities(world: World) -> None:
     world.register(queues=[Queue(name="line", policy=Policy.FIFO)])
     ids = []
     for priority in (-10, 0, 10):
@@ -159,7 +159,7 @@ def test_a_worker_that_stopped_or_was_declared_dead_may_not_claim(world: World) 
             world.claim(worker)
 
 
-def test_a_draining_worker_is_told_that_there_is_nothing(world: World) -> None:
+def test_a_draining_worker_claims_nothing(world: World) -> None:
     _, attempt = world.start()
     worker = world.join()
     world.enqueue()
@@ -182,12 +182,12 @@ def test_every_start_has_a_higher_fence(world: World) -> None:
     assert last.attempts == 1
 
 
-def test_what_is_not_due_cannot_be_claimed(world: World) -> None:
+def test_an_execution_that_is_not_due_cannot_be_claimed(world: World) -> None:
     world.enqueue(delay_s=1)
     assert claimed(world) == []
 
 
-def test_what_starts_too_late_is_skipped_and_never_starts(world: World) -> None:
+def test_an_execution_claimed_after_its_start_deadline_is_skipped(world: World) -> None:
     late = world.enqueue(start_within_s=5)
     in_time = world.enqueue(start_within_s=60)
     world.clock.advance(6)
@@ -202,7 +202,7 @@ def test_what_starts_too_late_is_skipped_and_never_starts(world: World) -> None:
     assert [attempt.worker for attempt in world.attempts(late)] == [None]
 
 
-def test_a_start_deadline_is_for_the_first_start_only(world: World) -> None:
+def test_a_start_deadline_applies_only_to_the_first_start(world: World) -> None:
     id = world.enqueue(start_within_s=5)
     (attempt,) = world.claim(world.join())
     world.clock.advance(3)
@@ -211,7 +211,7 @@ def test_a_start_deadline_is_for_the_first_start_only(world: World) -> None:
     assert claimed(world) == [id]
 
 
-def test_a_claim_says_which_lanes_it_looked_at(world: World) -> None:
+def test_a_claim_returns_the_watermarks_of_the_lanes_it_read(world: World) -> None:
     world.enqueue(queue="a")
     world.enqueue(queue="b")
     everything = world.store.transact(claim.claim, world.join(), world.served(), 0)
@@ -223,7 +223,7 @@ def test_a_claim_says_which_lanes_it_looked_at(world: World) -> None:
     assert some.lanes < everything.lanes
 
 
-def test_a_look_says_whether_a_claim_would_find_anything(world: World) -> None:
+def test_a_check_before_a_claim_says_whether_rows_are_ready(world: World) -> None:
     assert not world.store.read(reader.has_ready, world.served())
     world.enqueue(queue="mail", delay_s=1)
     assert not world.store.read(reader.has_ready, world.served())
@@ -235,7 +235,9 @@ def test_a_look_says_whether_a_claim_would_find_anything(world: World) -> None:
     assert not world.store.read(reader.has_ready, world.served(jobs=["receive"]))
 
 
-def test_a_claim_is_bounded_by_bytes_but_brings_one_at_least(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_is_limited_in_bytes_but_returns_at_least_one_execution(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(claim, "MOST_BYTES", 100)
     ids = [world.enqueue("send", {"to": "y" * size}) for size in (30, 30, 30, 500, 10)]
     worker = world.join()

@@ -1,4 +1,4 @@
-"""The dead-letter queue: failed executions that nobody has replayed or discarded yet."""
+"""Dead letters: failed executions that were neither replayed nor discarded."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_replaying_twice_makes_one_new_execution(world: World) -> None:
     assert len(replay(world, ids)) == 1
 
 
-def test_what_is_not_a_dead_letter_is_passed_over(world: World) -> None:
+def test_a_replay_skips_executions_that_are_no_dead_letters(world: World) -> None:
     queued = world.enqueue()
     assert replay(world, [queued, world.ids.new(), "nonsense"]) == []
     assert world.executions() == [queued]
@@ -136,7 +136,7 @@ def test_an_unknown_execution_cannot_be_repeated(world: World) -> None:
         world.store.transact(control.repeat, NAMESPACE, world.ids.new(), world.ids.new(), "test")
 
 
-def test_dead_letters_of_another_namespace_are_out_of_reach(world: World) -> None:
+def test_dead_letters_of_another_namespace_are_not_visible(world: World) -> None:
     (id,) = world.fail()
     assert world.store.transact(control.replay, "tenant", {id: world.ids.new()}, "test") == []
     assert world.store.transact(control.discard, "tenant", [id], "test") == 0
@@ -163,7 +163,7 @@ def test_counts_and_membership_agree_with_the_list(world: World) -> None:
     assert world.store.read(reader.are_dead, NAMESPACE, [*ids, queued]) == set(ids)
 
 
-def test_a_dead_letter_is_replayed_with_the_version_of_today(world: World) -> None:
+def test_a_dead_letter_is_replayed_with_the_version_in_force(world: World) -> None:
     (id,) = world.fail()
     before = world.execution(id).job_version
     world.register(Definition(name="send", timeout_s=5))

@@ -28,13 +28,13 @@ def test_new_content_is_a_new_version(world: World) -> None:
     assert version_of(world) > before
 
 
-def test_the_same_content_again_moves_nothing(world: World) -> None:
+def test_registering_the_same_content_again_changes_nothing(world: World) -> None:
     before = version_of(world)
     world.register("send")
     assert version_of(world) == before
 
 
-def test_old_nodes_of_a_rolling_deploy_do_not_push_the_version_back(world: World) -> None:
+def test_old_nodes_of_a_rolling_deploy_do_not_restore_the_old_version(world: World) -> None:
     world.register(Definition(name="send", timeout_s=5))
     new = version_of(world)
     world.register("send")
@@ -69,18 +69,18 @@ def test_an_unknown_job_is_refused_by_name(world: World) -> None:
     with pytest.raises(UnknownJob, match="'shop' has no job 'sned'"):
         world.enqueue("sned")
     with pytest.raises(UnknownJob):
-        world.enqueue("send", app="nobody")
+        world.enqueue("send", app="missing")
     with pytest.raises(UnknownJob):
         world.enqueue("send", namespace="nowhere")
 
 
-def test_a_refused_job_does_not_leave_a_queue_behind(world: World) -> None:
+def test_a_refused_enqueue_creates_no_queue(world: World) -> None:
     with pytest.raises(UnknownJob):
         world.enqueue("sned", queue="brand-new")
     assert "brand-new" not in {row.name for row in world.store.read(reader.queues, NAMESPACE)}
 
 
-def test_a_queue_that_nobody_declared_comes_into_being_with_its_first_execution(world: World) -> None:
+def test_an_undeclared_queue_is_created_with_its_first_execution(world: World) -> None:
     id = world.enqueue(queue="surprise")
     assert world.execution(id).queue == "surprise"
     assert queue(world, "surprise").queued == 1
@@ -111,20 +111,20 @@ def test_nothing_is_claimed_from_a_paused_queue_until_it_is_resumed(world: World
     assert [attempt.id for attempt in world.claim(worker)] == [id]
 
 
-def test_what_runs_goes_on_while_its_queue_is_paused(world: World) -> None:
+def test_running_executions_of_a_paused_queue_finish(world: World) -> None:
     _, attempt = world.start()
     world.store.transact(define.pause_queue, NAMESPACE, "default", "ann", "")
     assert world.finish(attempt) == []
 
 
-def test_a_paused_queue_does_not_hold_up_another(world: World) -> None:
+def test_a_paused_queue_does_not_block_another(world: World) -> None:
     world.enqueue(queue="slow")
     quick = world.enqueue(queue="quick")
     world.store.transact(define.pause_queue, NAMESPACE, "slow", "ann", "")
     assert [attempt.id for attempt in world.claim(world.join())] == [quick]
 
 
-def test_pausing_twice_or_resuming_what_is_not_paused_changes_nothing(world: World) -> None:
+def test_pausing_twice_or_resuming_a_queue_that_is_not_paused_changes_nothing(world: World) -> None:
     assert not world.store.transact(define.resume_queue, NAMESPACE, "default", "ann")
     assert world.store.transact(define.pause_queue, NAMESPACE, "default", "ann", "first")
     assert not world.store.transact(define.pause_queue, NAMESPACE, "default", "bob", "second")
@@ -136,7 +136,7 @@ def test_an_unknown_queue_cannot_be_paused(world: World) -> None:
         world.store.transact(define.pause_queue, NAMESPACE, "mial", "ann", "")
 
 
-def test_resuming_a_queue_wakes_its_claimers(world: World, bus: RecordingBus) -> None:
+def test_resuming_a_queue_sends_a_hint_to_workers(world: World, bus: RecordingBus) -> None:
     world.enqueue()
     world.store.transact(define.pause_queue, NAMESPACE, "default", "ann", "")
     bus.hints.clear()

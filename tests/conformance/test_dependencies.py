@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 
 from rota.domain.errors import DefinitionError
-from rota.domain.job import Definition
 from rota.domain.outcome import Snoozed, Succeeded
 from rota.domain.status import Status
-from rota.ops import deploy, finish
+from rota.ops import finish
 from rota.ops.finish import Finished
-from rota.store.dependencies import edges
-from tests.support.deploys import join
-from tests.support.rounds import BOTH, ONCE, Rounds, depending
-from tests.support.world import APP, FAILED, NAMESPACE, THREE_TRIES, World
+from tests.support.rounds import BOTH, Rounds, depending, deployed
+from tests.support.world import FAILED, THREE_TRIES, World
 
 
 @pytest.fixture
@@ -145,23 +142,23 @@ def test_a_delayed_execution_does_not_hold_a_round_back(rounds: Rounds) -> None:
 
 def test_a_chain_and_other_apps_and_queues(world: World) -> None:
     world.register("close", app="billing")
-    rounds = Rounds(world, {"extract": "success"})
-    world.register(depending("report", {"load": "success", "billing/close": "success"}, queue="slow"))
+    rounds = Rounds(world)
+    report = depending("report", {"load": "success", "billing/close": "success"}, queue="slow")
+    rounds.deploy(depending("load", {"extract": "success"}), report)
     close = rounds.run("close", app="billing")
     rounds.run("extract")
     load = rounds.run("load")
-    (report,) = rounds.placed("report")
     attempt = rounds.claim("report")
-    assert attempt.id == report
+    assert rounds.placed("report") == [attempt.id]
     assert attempt.upstream == f'{{"billing.close":"{close}","load":"{load}"}}'
 
 
 def test_namespaces_do_not_mix(rounds: Rounds) -> None:
     world = rounds.world
-    world.register("extract", "rates", depending("load", BOTH), namespace="other")
+    jobs = {name: depending(name, {}) for name in ("extract", "rates")}
+    worker = deployed(world, {**jobs, "load": depending("load", BOTH)}, namespace="other")
     rounds.run("extract")
     world.enqueue("rates", namespace="other")
-    worker = world.join(namespace="other")
     (attempt,) = world.claim(worker, namespace="other")
     world.finish(attempt)
     assert rounds.placed() == []
@@ -207,68 +204,53 @@ def test_nothing_is_read_for_the_ends_of_other_jobs(rounds: Rounds, monkeypatch:
 # --- Registration -------------------------------------------------------------------------------
 
 
-def test_an_unknown_upstream_is_refused(world: World) -> None:
+def test_an_unknown_upstream_is_refused(rounds: Rounds) -> None:
     with pytest.raises(DefinitionError, match=r"job shop.load depends on shop.sned, .*did you mean shop.send\?"):
-        world.register(depending("load", {"sned": "success"}))
+        rounds.deploy(depending("load", {"sned": "success"}))
     with pytest.raises(DefinitionError, match=r"depends on billing.close, which is not known: start a worker"):
-        world.register(depending("load", {"billing/close": "success"}))
-    assert world.store.read(edges, NAMESPACE) == []
+        rounds.deploy(depending("load", {"billing/close": "success"}))
+    rounds.deploy()
+    with pytest.raises(DefinitionError, match=r"shop.load, which is not known"):  # It was removed.
+        rounds.deploy(depending("report", {"load": "success"}))
 
 
-def test_a_cycle_is_refused_with_its_path_also_across_apps(world: World) -> None:
-    world.register("close", app="billing")
-    world.register(depending("load", {"billing/close": "success"}), depending("report", {"load": "done"}))
+def test_a_cycle_is_refused_with_its_path_also_across_apps(rounds: Rounds) -> None:
+    rounds.world.register("close", app="billing")
+    rounds.deploy(depending("load", {"billing/close": "success"}), depending("report", {"load": "done"}))
     path = "billing.close → shop.report → shop.load → billing.close"
-    with pytest.raises(DefinitionError, match=f"none of them would start: {path}"):
-        world.register(depending("close", {"shop/report": "done"}), app="billing")
+    with pytest.raises(DefinitionError, match="none of them would start: ") as raised:
+        deployed(rounds.world, {"close": depending("close", {"shop/report": "done"})}, "billing")
+    assert _turned(str(raised.value).rpartition(": ")[2], "billing.close") == path
     with pytest.raises(DefinitionError, match=r"shop.own → shop.own"):
-        world.register(depending("own", {"own": "success"}))
+        rounds.deploy(depending("own", {"own": "success"}))
+
+
+def _turned(path: str, first: str) -> str:
+    """The same cycle from another start."""
+    jobs = path.split(" → ")[:-1]
+    place = jobs.index(first)
+    return " → ".join([*jobs[place:], *jobs[:place], first])
 
 
 # --- Deploys --------------------------------------------------------------------------------------
 
 
-class Code:
-    """The jobs of a deploy."""
-
-    def __init__(self, rounds: Rounds) -> None:
-        self.rounds = rounds
-
-    def start(self, *definitions: Definition) -> None:
-        """A worker of a deploy with these jobs, and `extract` and `rates`."""
-        plain = [Definition(name=name, retry=ONCE) for name in ("extract", "rates")]
-        store = self.rounds.world.store
-        number = store.transact(deploy.declare, NAMESPACE, APP, [*plain, *definitions], [], {}, takes_precedence=True)
-        store.transact(join, number)
-
-
-@pytest.fixture
-def code(rounds: Rounds) -> Code:
-    return Code(rounds)
-
-
-def test_a_deploy_keeps_what_is_met_and_drops_what_is_gone(code: Code) -> None:
-    rounds = code.rounds
-    code.start(depending("load", BOTH))
+def test_a_deploy_keeps_what_is_met_and_drops_what_is_gone(rounds: Rounds) -> None:
     extract = rounds.run("extract")
-    code.start(depending("load", {**BOTH, "send": "done"}), Definition(name="send", retry=ONCE))
+    rounds.deploy(depending("load", {**BOTH, "send": "done"}))
     assert rounds.met() == {"extract": extract, "rates": None, "send": None}
-    code.start(depending("load", {"extract": "done", "rates": "success"}))
+    rounds.deploy(depending("load", {"extract": "done", "rates": "success"}))
     assert rounds.met() == {"extract": None, "rates": None}
-    code.start()
+    rounds.deploy()
     assert rounds.met() == {}
 
 
-def test_a_deploy_that_removes_the_last_open_edge_starts_the_job(code: Code) -> None:
-    code.start(depending("load", BOTH))
-    extract = code.rounds.run("extract")
-    code.start(depending("load", {"extract": "success"}))
-    (load,) = code.rounds.placed()
-    assert code.rounds.claim("load").upstream == f'{{"extract":"{extract}"}}'
-    assert load
+def test_a_deploy_that_removes_the_last_open_edge_starts_the_job(rounds: Rounds) -> None:
+    extract = rounds.run("extract")
+    rounds.deploy(depending("load", {"extract": "success"}))
+    assert rounds.claim("load").upstream == f'{{"extract":"{extract}"}}'
 
 
-def test_an_older_program_that_enqueues_does_not_change_the_edges(code: Code) -> None:
-    code.start(depending("load", BOTH))
-    code.rounds.world.register(depending("load", {"extract": "failed", "nothing": "done"}))
-    assert code.rounds.met() == {"extract": None, "rates": None}
+def test_a_program_that_enqueues_does_not_change_the_edges(rounds: Rounds) -> None:
+    rounds.world.register(depending("load", {"extract": "failed", "nothing": "done"}))
+    assert rounds.met() == {"extract": None, "rates": None}

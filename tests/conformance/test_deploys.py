@@ -142,7 +142,7 @@ def test_a_worker_whose_lease_ran_out_counts_until_it_is_declared_dead(site: Sit
 @pytest.mark.parametrize(
     ("last", "end"), [(0, Site.kill), (1, Site.kill), (2, Site.kill), (2, Site.leave), (3, Site.kill), (4, Site.leave)]
 )
-def test_wherever_a_new_worker_ends_the_old_deploy_is_in_force_again_after_the_grace(
+def test_the_old_deploy_is_in_force_again_after_the_grace_however_the_new_worker_ends(
     site: Site, last: int, end: Callable[[Site, int], None]
 ) -> None:
     old = site.start(OLD)
@@ -241,7 +241,7 @@ def test_an_operator_puts_an_older_deploy_in_force_at_once(site: Site) -> None:
     assert site.in_force() == OLD
 
 
-def test_what_an_operator_chose_stays_when_the_other_workers_restart(site: Site) -> None:
+def test_a_deploy_that_an_operator_chose_stays_in_force_when_other_workers_restart(site: Site) -> None:
     site.start(OLD)
     new = site.start(NEW)
     site.use(1)
@@ -260,7 +260,7 @@ def test_a_deploy_without_workers_that_an_operator_chose_is_in_force_once_one_st
     assert site.in_force() == OLD
 
 
-def test_code_that_the_database_has_not_seen_has_precedence_over_what_an_operator_chose(site: Site) -> None:
+def test_a_new_deploy_takes_precedence_over_the_one_that_an_operator_chose(site: Site) -> None:
     site.start(OLD)
     site.start(NEW)
     site.use(1)
@@ -296,7 +296,7 @@ def test_deploys_are_listed_with_their_workers_and_the_one_in_force(site: Site) 
     assert [row.deploy for row in site.world.store.read(reader.workers, NAMESPACE, 0)] == [1, 1, 2]
 
 
-def test_the_deploys_of_two_apps_have_nothing_to_do_with_each_other(site: Site) -> None:
+def test_deploys_of_two_apps_are_independent(site: Site) -> None:
     site.start(OLD)
     number = site.world.store.transact(deploy.declare, NAMESPACE, "other", [], [], {})
     site.world.join(app="other", deploy=number)

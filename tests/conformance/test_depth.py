@@ -1,4 +1,4 @@
-"""Back-pressure: a full queue says so, says when to come back, and what it holds does not suffer.
+"""Back-pressure: a full queue refuses calls and says when to retry; accepted executions are not affected.
 
 The depth may be up to a fifth of a second old when it is checked, so the tests let that time pass where it matters.
 """
@@ -27,19 +27,19 @@ def full(world: World) -> World:
     return world
 
 
-def test_past_its_depth_a_queue_accepts_nothing_and_says_when_to_come_back(full: World) -> None:
+def test_a_full_queue_refuses_an_enqueue_and_says_when_to_retry(full: World) -> None:
     with pytest.raises(QueueFull, match=r"queue 'small' is full \(3 of 3 queued\): nothing was accepted") as refusal:
         full.enqueue(queue="small")
-    assert SHORTEST_S <= refusal.value.retry_after_s <= LONGEST_S
+    assert SHORTEST_S <= refusal.value.retry_after.total_seconds() <= LONGEST_S
     assert len(full.executions(queue="small")) == 3
 
 
-def test_the_older_the_line_the_longer_the_wait(full: World) -> None:
+def test_the_suggested_wait_grows_with_the_age_of_the_queue(full: World) -> None:
     waits = []
     for _ in range(2):
         with pytest.raises(QueueFull) as refusal:
             full.enqueue(queue="small")
-        waits.append(refusal.value.retry_after_s)
+        waits.append(refusal.value.retry_after)
         full.clock.advance(600)
     assert waits[0] < waits[1]
 
@@ -48,7 +48,7 @@ def test_a_full_queue_does_not_stop_another(full: World) -> None:
     assert full.status(full.enqueue(queue="large")) is Status.QUEUED
 
 
-def test_once_there_is_room_again_a_queue_accepts_again(full: World) -> None:
+def test_a_queue_accepts_again_when_it_is_no_longer_full(full: World) -> None:
     full.claim(full.join(), 1)
     full.clock.advance(1)
     assert full.enqueue(queue="small")
@@ -85,7 +85,7 @@ def test_of_many_callers_at_once_only_as_many_as_fit_are_accepted(world: World) 
     assert len(world.executions(queue="small")) == accepted
 
 
-def test_what_was_accepted_can_come_back_to_a_full_queue(full: World) -> None:
+def test_accepted_executions_can_return_to_a_full_queue(full: World) -> None:
     (attempt,) = full.claim(full.join(), 1)
     full.clock.advance(1)
     full.enqueue(queue="small")

@@ -24,11 +24,11 @@ def test_an_execution_keeps_what_it_was_enqueued_with(world: World) -> None:
     assert (row.started_at, row.finished_at, row.worker) == (None, None, None)
 
 
-def test_what_is_due_now_is_queued(world: World) -> None:
+def test_an_execution_that_is_due_now_is_queued(world: World) -> None:
     assert world.status(world.enqueue()) is Status.QUEUED
 
 
-def test_what_is_delayed_is_scheduled_for_its_time(world: World) -> None:
+def test_a_delayed_execution_is_scheduled_for_its_time(world: World) -> None:
     row = world.execution(world.enqueue(delay_s=60))
     assert row.status is Status.SCHEDULED
     assert row.run_at == row.due_at == world.clock.now() + 60 * SECOND
@@ -48,7 +48,7 @@ def test_many_are_accepted_in_the_order_in_which_they_came(world: World) -> None
     assert claimed[999].arguments == '{"n":999}'
 
 
-def test_of_many_either_all_are_accepted_or_none(world: World) -> None:
+def test_a_bulk_enqueue_accepts_all_or_none(world: World) -> None:
     items = [world.item() for _ in range(10)]
     with pytest.raises(StoreError):
         world.store.transact(enqueue.enqueue, world.header(), [*items, items[0]])
@@ -63,7 +63,7 @@ def test_an_id_that_was_used_before_is_refused(world: World) -> None:
     assert world.executions() == [item.id]
 
 
-def test_text_comes_back_exactly(world: World) -> None:
+def test_text_is_read_back_unchanged(world: World) -> None:
     arguments = {"a": "ä€𝄞 '\"\\ -- ; DROP", "b": "\\u0041\n\t\u2028", "c": [1, 2.5, None, True, 2**63, -1]}
     id = world.enqueue("send", arguments)
     (attempt,) = world.claim(world.join())
@@ -71,7 +71,7 @@ def test_text_comes_back_exactly(world: World) -> None:
     assert attempt.arguments == world.item(arguments).arguments
 
 
-def test_a_large_payload_comes_back_exactly(world: World) -> None:
+def test_a_large_payload_is_read_back_unchanged(world: World) -> None:
     text = "x" * 1_000_000
     world.enqueue("send", {"text": text})
     (attempt,) = world.claim(world.join())
@@ -85,7 +85,9 @@ def test_a_start_deadline_is_counted_from_the_time_at_which_it_is_due(world: Wor
     assert by.deadline == world.clock.now() + 3 * SECOND
 
 
-def test_what_may_be_claimed_is_told_by_lane_and_what_is_planned_by_time(world: World, bus: RecordingBus) -> None:
+def test_an_enqueue_sends_hints_for_ready_lanes_and_for_the_time_of_delayed_executions(
+    world: World, bus: RecordingBus
+) -> None:
     world.enqueue()
     assert [type(hint) for hint in bus.hints] == [Ready]
     bus.hints.clear()
@@ -96,7 +98,7 @@ def test_what_may_be_claimed_is_told_by_lane_and_what_is_planned_by_time(world: 
     assert Due(world.clock.now() + 3 * SECOND) in bus.hints
 
 
-def test_a_refused_enqueue_tells_nobody(world: World, bus: RecordingBus) -> None:
+def test_a_refused_enqueue_sends_no_hint(world: World, bus: RecordingBus) -> None:
     item = world.item()
     with pytest.raises(StoreError):
         world.store.transact(enqueue.enqueue, world.header(), [item, item])

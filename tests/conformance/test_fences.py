@@ -1,4 +1,4 @@
-"""A stale write changes nothing and is told so: at most one attempt can ever commit its outcome."""
+"""A stale write changes nothing and is reported as stale: at most one attempt can commit its outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def picture(world: World, id: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_a_stale_fence_changes_nothing_and_is_told_so(world: World, bus: RecordingBus, outcome: Outcome) -> None:
+def test_a_report_with_a_stale_fence_changes_nothing_and_is_returned_as_stale(
+    world: World, bus: RecordingBus, outcome: Outcome
+) -> None:
     old, new = taken_over(world)
     before = picture(world, new.id)
     bus.hints.clear()
@@ -57,7 +59,7 @@ def test_a_fence_from_the_future_is_stale_too(world: World, outcome: Outcome) ->
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_what_is_not_running_cannot_be_finished(world: World, outcome: Outcome) -> None:
+def test_an_execution_that_is_not_running_cannot_be_finished(world: World, outcome: Outcome) -> None:
     _, attempt = world.start()
     world.finish(attempt, GivenBack(Reason.DRAINED))
     assert world.finish(attempt, outcome, NO_RETRY) == [attempt.id]
@@ -67,7 +69,7 @@ def test_what_is_not_running_cannot_be_finished(world: World, outcome: Outcome) 
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_in_a_batch_only_the_stale_ones_are_refused(world: World, outcome: Outcome) -> None:
+def test_only_the_stale_reports_of_a_batch_are_refused(world: World, outcome: Outcome) -> None:
     old, new = taken_over(world)
     world.enqueue_many(3)
     others = world.claim(world.join())

@@ -43,7 +43,7 @@ def test_a_success_keeps_its_result(world: World) -> None:
 
 
 @pytest.mark.parametrize("result", ["null", "1", '"1"', "true", "[]", '""', '"null"', "1.0", "12345678901234567890123"])
-def test_results_come_back_as_they_were_written(world: World, result: str) -> None:
+def test_results_are_read_back_unchanged(world: World, result: str) -> None:
     _, attempt = world.start()
     world.finish(attempt, Succeeded(result))
     ending = world.ending(attempt.id)
@@ -51,7 +51,7 @@ def test_results_come_back_as_they_were_written(world: World, result: str) -> No
     assert ending.result == result
 
 
-def test_a_failure_with_tries_left_waits_for_its_time(world: World) -> None:
+def test_a_failure_with_attempts_left_is_scheduled_for_a_retry(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, FAILED, THREE_TRIES)
     row = world.execution(attempt.id)
@@ -138,7 +138,7 @@ def test_outcomes_that_end_an_execution(
     assert world.claim(world.join()) == []
 
 
-def test_what_was_in_the_way_of_an_attempt_that_was_given_back_is_kept(world: World) -> None:
+def test_the_reason_of_an_attempt_that_was_given_back_is_kept(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, GivenBack(Reason.NOT_BEGUN, 5, ERROR))
     row, (kept,) = world.execution(attempt.id), world.attempts(attempt.id)
@@ -148,7 +148,7 @@ def test_what_was_in_the_way_of_an_attempt_that_was_given_back_is_kept(world: Wo
     assert ERROR.message in str(kept.error)
 
 
-def test_what_is_given_back_keeps_its_place_in_the_line(world: World) -> None:
+def test_an_execution_that_is_given_back_keeps_its_rank(world: World) -> None:
     first = world.enqueue()
     worker = world.join()
     (attempt,) = world.claim(worker, 1)
@@ -158,7 +158,7 @@ def test_what_is_given_back_keeps_its_place_in_the_line(world: World) -> None:
     assert [attempt.id for attempt in world.claim(world.join())] == [first, second]
 
 
-def test_a_retry_takes_a_new_place_in_the_line(world: World) -> None:
+def test_a_retry_gets_a_new_rank(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, FAILED, THREE_TRIES)
     world.clock.advance(5)
@@ -194,7 +194,7 @@ def test_a_third_crash_is_a_crash_loop(world: World) -> None:
     assert [attempt.crashes for attempt in world.attempts(attempt.id)] == [1, 2, 3]
 
 
-def test_crashes_are_not_forgotten_by_failures_in_between(world: World) -> None:
+def test_failures_between_crashes_do_not_reset_the_number_of_crashes(world: World) -> None:
     _, attempt = world.start()
     outcomes: list[Outcome] = [Lost(ERROR), FAILED, Snoozed(1), Lost(ERROR), Lost(ERROR)]
     for outcome in outcomes:
@@ -257,7 +257,7 @@ def test_a_batch_may_hold_every_kind_of_outcome(world: World) -> None:
     assert statuses == expected * 20
 
 
-def test_large_and_strange_text_lands(world: World) -> None:
+def test_large_and_unusual_text_is_stored(world: World) -> None:
     _, attempt = world.start()
     text = "𝄞'\"\\\n" * 50_000
     world.finish(attempt, Failed(msgspec.structs.replace(ERROR, message=text)), NO_RETRY)
@@ -265,7 +265,7 @@ def test_large_and_strange_text_lands(world: World) -> None:
     assert msgspec.json.decode(kept.error or "")["message"] == text
 
 
-def test_ends_are_told_by_id_and_returns_by_lane_or_time(world: World, bus: RecordingBus) -> None:
+def test_a_finish_sends_hints_for_ended_ids_and_for_requeued_lanes_or_times(world: World, bus: RecordingBus) -> None:
     world.enqueue_many(3)
     done, back, later = world.claim(world.join())
     bus.hints.clear()

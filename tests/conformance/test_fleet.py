@@ -37,7 +37,7 @@ def holding(world: World, count: int) -> tuple[int, list[Claim]]:
     return worker, world.claim(worker, count)
 
 
-def test_a_newcomer_is_live_with_a_lease_of_its_own(world: World) -> None:
+def test_a_worker_that_joins_is_live_with_its_own_lease(world: World) -> None:
     worker = world.join(name="ann", lease_s=10)
     found = row(world, worker)
     assert (found.name, found.state, found.app, found.running, found.stopped_at) == ("ann", "live", "shop", 0, None)
@@ -45,7 +45,7 @@ def test_a_newcomer_is_live_with_a_lease_of_its_own(world: World) -> None:
     assert found.lease_until == world.clock.now() + 10 * SECOND
 
 
-def test_a_worker_says_what_it_cannot_start_and_takes_it_back(world: World) -> None:
+def test_a_worker_reports_what_it_cannot_start_until_it_can(world: World) -> None:
     worker, other = world.join(), world.join()
     assert row(world, worker).trouble is None
     world.store.transact(fleet.tell_trouble, worker, {"commands": "no room"})
@@ -71,14 +71,14 @@ def test_a_heartbeat_renews_the_leases_of_all_it_names(world: World) -> None:
     assert row(world, third).lease_until == world.clock.now() + 5 * SECOND
 
 
-def test_a_lease_that_ran_out_may_be_renewed_while_nobody_declared_its_worker_dead(world: World) -> None:
+def test_an_expired_lease_can_be_renewed_until_its_worker_is_declared_dead(world: World) -> None:
     worker, attempts = holding(world, 1)
     world.clock.advance(60)
     assert world.store.transact(fleet.beat, [worker], 10) == {worker: "live"}
     assert world.finish(attempts[0]) == []
 
 
-def test_the_dead_and_the_gone_cannot_renew_their_lease(world: World) -> None:
+def test_dead_and_stopped_workers_cannot_renew_their_lease(world: World) -> None:
     dead, gone, live = world.join(), world.join(), world.join()
     world.store.transact(fleet.declare_dead, dead, "killed")
     world.store.transact(fleet.leave, gone)
@@ -86,7 +86,7 @@ def test_the_dead_and_the_gone_cannot_renew_their_lease(world: World) -> None:
     assert world.store.transact(fleet.beat, [], 10) == {}
 
 
-def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: RecordingBus) -> None:
+def test_executions_of_a_dead_worker_can_be_claimed_at_once(world: World, bus: RecordingBus) -> None:
     worker, attempts = holding(world, 3)
     bus.hints.clear()
     assert world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL").executions == 3
@@ -101,16 +101,16 @@ def test_what_a_dead_worker_held_goes_to_others_at_once(world: World, bus: Recor
     assert [(attempt.id, attempt.fence) for attempt in again] == [(attempt.id, 2) for attempt in attempts]
 
 
-def test_whoever_was_alone_has_crashed_its_worker(world: World) -> None:
+def test_an_execution_that_was_alone_in_its_worker_is_charged_with_the_crash(world: World) -> None:
     worker, (attempt,) = holding(world, 1)
     world.store.transact(fleet.declare_dead, worker, "killed by SIGKILL")
     assert world.execution(attempt.id).crashes == 1
     assert world.attempts(attempt.id)[0].reason == Reason.CRASHED
     (again,) = world.claim(world.join())
-    assert not again.is_suspect, "there is nobody to keep it away from"
+    assert not again.is_suspect, "it ran alone, so it is no suspect"
 
 
-def test_of_many_that_died_together_the_last_to_start_run_alone(world: World) -> None:
+def test_the_last_started_executions_of_a_crashed_worker_run_alone(world: World) -> None:
     world.enqueue_many(suspicion.LIKELY)
     early = world.join()
     first = world.claim(early)
@@ -123,7 +123,7 @@ def test_of_many_that_died_together_the_last_to_start_run_alone(world: World) ->
     assert {world.execution(one.id).crashes for one in (*first, *last)} == {0}
 
 
-def test_whoever_was_there_three_times_runs_alone(world: World) -> None:
+def test_an_execution_that_was_present_at_three_crashes_runs_alone(world: World) -> None:
     world.enqueue_many(2)
     for times in range(suspicion.ALONE + 1):
         worker = world.join()
@@ -132,7 +132,7 @@ def test_whoever_was_there_three_times_runs_alone(world: World) -> None:
         world.store.transact(partial(fleet.declare_dead, whole_node=True), worker, "gone")
 
 
-def test_those_whom_a_worker_reports_as_dead_together_run_alone(world: World) -> None:
+def test_executions_that_a_worker_reports_as_lost_together_run_alone(world: World) -> None:
     _, (one, other, crashed) = holding(world, 3)
     for attempt in (one, other):
         world.finish(attempt, Lost(ERROR, shared=True))
@@ -142,7 +142,7 @@ def test_those_whom_a_worker_reports_as_dead_together_run_alone(world: World) ->
     assert [world.execution(attempt.id).crashes for attempt in (one, other, crashed)] == [0, 0, 1]
 
 
-def test_a_checkpoint_and_a_suspicion_do_not_forget_each_other(world: World) -> None:
+def test_a_checkpoint_and_a_suspicion_do_not_overwrite_each_other(world: World) -> None:
     world.enqueue_many(2)
     worker = world.join()
     one, other = world.claim(worker)
@@ -169,7 +169,7 @@ def test_thousands_held_by_one_worker_are_all_rescued(world: World) -> None:
     assert len(world.claim(world.join(), 5000)) == len(attempts)
 
 
-def test_a_worker_that_leaves_gives_back_what_it_holds_without_burning_an_attempt(world: World) -> None:
+def test_a_worker_that_leaves_gives_back_its_executions_and_counts_no_attempt(world: World) -> None:
     worker, attempts = holding(world, 2)
     world.store.transact(fleet.leave, worker)
     for attempt in attempts:
@@ -180,7 +180,7 @@ def test_a_worker_that_leaves_gives_back_what_it_holds_without_burning_an_attemp
     assert world.finish(attempts[0]) == [attempts[0].id]
 
 
-def test_a_draining_worker_may_finish_what_it_holds(world: World) -> None:
+def test_a_draining_worker_may_finish_its_executions(world: World) -> None:
     worker, attempts = holding(world, 1)
     world.store.transact(fleet.drain, worker)
     assert row(world, worker).state == "draining"
@@ -188,7 +188,7 @@ def test_a_draining_worker_may_finish_what_it_holds(world: World) -> None:
     assert world.finish(attempts[0]) == []
 
 
-def test_what_a_worker_twice_did_not_name_is_given_back(world: World) -> None:
+def test_an_execution_that_its_worker_twice_does_not_name_is_given_back(world: World) -> None:
     worker, (known, lost) = holding(world, 2)
     suspects = reconcile(world, worker, [known.id])
     assert suspects == [(lost.id, lost.fence)]
@@ -200,7 +200,7 @@ def test_what_a_worker_twice_did_not_name_is_given_back(world: World) -> None:
     assert world.status(known.id) is Status.RUNNING
 
 
-def test_what_a_worker_names_the_second_time_stays_with_it(world: World) -> None:
+def test_an_execution_that_its_worker_names_the_second_time_is_kept(world: World) -> None:
     worker, (one, other) = holding(world, 2)
     suspects = reconcile(world, worker, [one.id])
     assert reconcile(world, worker, [one.id, other.id], suspects) == []
@@ -224,7 +224,7 @@ def test_a_worker_that_names_everything_changes_nothing(world: World) -> None:
     assert world.store.read(reader.holds_more, worker, ids[:2])
 
 
-def test_a_worker_cannot_give_back_what_another_holds(world: World) -> None:
+def test_a_worker_cannot_give_back_executions_of_another(world: World) -> None:
     _, (attempt,) = holding(world, 1)
     other = world.join()
     assert reconcile(world, other, [], [(attempt.id, attempt.fence)]) == []
@@ -241,6 +241,6 @@ def test_stopped_workers_are_listed_for_a_while(world: World) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_listed_worker_says_how_much_it_runs(world: World, count: int) -> None:
+def test_a_listed_worker_shows_how_many_executions_it_runs(world: World, count: int) -> None:
     worker, _ = holding(world, count)
     assert row(world, worker).running == count

@@ -1,4 +1,4 @@
-"""Hints go out after the commit only, and say as much in as few words as possible."""
+"""Hints are sent only after the commit, and are merged into as few as possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.store.port import Tx
 from tests.support.world import Boom, RecordingBus, World
 
 
-def test_when_a_hint_goes_out_its_news_can_be_read(world: World) -> None:
+def test_a_hint_is_sent_after_its_commit_can_be_read(world: World) -> None:
     seen: list[Status] = []
     item = world.item()
     before, world.store.bus = world.store.bus, RecordingBus(lambda: seen.append(world.status(item.id)))
@@ -35,7 +35,7 @@ def test_hints_of_an_operation_that_failed_are_not_sent(world: World, bus: Recor
     assert not [hint for hint in bus.hints if isinstance(hint, Ended)]
 
 
-def test_an_operation_that_changes_nothing_tells_nobody(world: World, bus: RecordingBus) -> None:
+def test_an_operation_that_changes_nothing_sends_no_hint(world: World, bus: RecordingBus) -> None:
     world.promote()
     world.claim(world.join())
     assert bus.hints == []
@@ -51,7 +51,7 @@ hints = st.lists(
 
 
 @given(hints)
-def test_merged_hints_say_the_same_and_are_few(given_hints: list[Hint]) -> None:
+def test_merged_hints_are_equivalent_and_few(given_hints: list[Hint]) -> None:
     result = merged(given_hints)
     assert {lane for hint in result if isinstance(hint, Ready) for lane in hint.lanes} == {
         lane for hint in given_hints if isinstance(hint, Ready) for lane in hint.lanes
@@ -70,7 +70,7 @@ def test_merged_hints_say_the_same_and_are_few(given_hints: list[Hint]) -> None:
 
 
 def test_a_store_whose_bus_is_broken_still_accepts(world: World) -> None:
-    """Hints may be lost: a caller must never pay for one."""
+    """Hints may be lost: a caller must never fail because of one."""
     before, world.store.bus = world.store.bus, RecordingBus(_broken)
     try:
         assert world.status(world.enqueue()) is Status.QUEUED

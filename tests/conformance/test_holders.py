@@ -1,4 +1,4 @@
-"""A worker can report, and tell of, only the attempts that it holds: reports that name those of others are stale."""
+"""A worker can finish and write notes for only the attempts that it holds: reports about others are stale."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_report_of_an_attempt_that_another_worker_holds_changes_nothing(world:
     assert [one.worker for one in world.attempts(attempt.id)] == ["w"]
 
 
-def test_one_report_of_another_workers_attempt_does_not_spoil_the_others(world: World) -> None:
+def test_a_report_of_another_workers_attempt_does_not_affect_the_others(world: World) -> None:
     _, foreign = world.start()
     holder, own = world.start()
     reports = [Finished(one.id, one.fence, Succeeded()) for one in (foreign, own)]
@@ -53,7 +53,7 @@ def test_one_report_of_another_workers_attempt_does_not_spoil_the_others(world: 
     assert (world.status(foreign.id), world.status(own.id)) == (Status.RUNNING, Status.SUCCESS)
 
 
-def test_a_worker_tells_only_of_its_own_attempts(world: World) -> None:
+def test_a_worker_writes_notes_only_for_its_own_attempts(world: World) -> None:
     holder, attempt = world.start()
     other = world.join(name="other")
     line = [Piece(attempt.id, attempt.fence, 1, 1, PIECE)]

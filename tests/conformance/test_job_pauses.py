@@ -1,4 +1,4 @@
-"""Jobs that are paused, by somebody or by themselves."""
+"""Jobs that are paused, by an operator or by themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def resume(world: World, job: str = "send") -> bool:
 
 
 def claimed(world: World, worker: int, slots: int = 100) -> list[str]:
-    world.clock.advance(2 * job_pauses.KNOWN_S)  # News of a pause may be a moment old.
+    world.clock.advance(2 * job_pauses.KNOWN_S)  # A worker may learn of a pause a moment late.
     return [one.id for one in world.claim(worker, slots)]
 
 
@@ -36,7 +36,7 @@ def paused(world: World, job: str = "send") -> tuple[str | None, str | None] | N
     return None if row.paused_at is None else (row.paused_by, row.paused_note)
 
 
-def test_a_paused_job_waits_and_others_go_on(world: World) -> None:
+def test_a_paused_job_is_not_claimed_and_others_are(world: World) -> None:
     worker = world.join(lease_s=3600)
     mine, others = [world.enqueue() for _ in range(3)], [world.enqueue("receive") for _ in range(3)]
     assert pause(world, note="mail is down")
@@ -54,7 +54,7 @@ def test_a_paused_job_waits_and_others_go_on(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-def test_what_was_put_aside_comes_back_to_its_place(world: World, policy: Policy) -> None:
+def test_a_waiting_execution_is_released_with_its_old_rank(world: World, policy: Policy) -> None:
     world.register(queues=[Queue(name="default", policy=policy)])
     worker = world.join(lease_s=3600)
     low, high = world.enqueue(priority=-10), world.enqueue(priority=10)
@@ -66,7 +66,7 @@ def test_what_was_put_aside_comes_back_to_its_place(world: World, policy: Policy
     assert claimed(world, worker) == expected
 
 
-def test_a_start_that_was_put_aside_did_not_happen(world: World) -> None:
+def test_moving_an_execution_to_waiting_counts_no_start(world: World) -> None:
     worker = world.join(lease_s=3600)
     x = world.enqueue()
     pause(world)
@@ -80,7 +80,7 @@ def test_a_start_that_was_put_aside_did_not_happen(world: World) -> None:
     assert attempt.fence == 1
 
 
-def test_what_runs_goes_on_and_its_retry_waits(world: World) -> None:
+def test_a_running_execution_of_a_paused_job_finishes_and_its_retry_waits(world: World) -> None:
     worker, attempt = world.start()
     pause(world)
     world.finish(attempt, FAILED, THREE_TRIES)
@@ -94,7 +94,7 @@ def test_what_runs_goes_on_and_its_retry_waits(world: World) -> None:
     assert claimed(world, worker) == [attempt.id]
 
 
-def test_what_waits_can_be_cancelled(world: World) -> None:
+def test_a_waiting_execution_can_be_cancelled(world: World) -> None:
     worker = world.join(lease_s=3600)
     x = world.enqueue()
     pause(world)
@@ -104,7 +104,7 @@ def test_what_waits_can_be_cancelled(world: World) -> None:
     assert claimed(world, worker) == []
 
 
-def test_many_of_a_paused_job_do_not_keep_others_waiting(world: World) -> None:
+def test_many_executions_of_a_paused_job_do_not_block_other_jobs(world: World) -> None:
     worker = world.join(lease_s=3600)
     world.enqueue_many(500)
     other = world.enqueue("receive")
@@ -114,7 +114,7 @@ def test_many_of_a_paused_job_do_not_keep_others_waiting(world: World) -> None:
     assert taken == [other]
 
 
-def test_a_job_that_is_not_known_cannot_be_paused(world: World) -> None:
+def test_an_unknown_job_cannot_be_paused(world: World) -> None:
     with pytest.raises(UnknownJob):
         pause(world, "nothing")
     with pytest.raises(UnknownJob):
@@ -146,12 +146,12 @@ def test_a_job_pauses_itself_after_failures_in_a_row(world: World) -> None:
     resume(world, "frail")
     fail(world)
     fail(world)
-    assert paused(world, "frail") is None, "what failed before it was resumed counts no more"
+    assert paused(world, "frail") is None, "failures before the resume do not count"
     fail(world)
     assert paused(world, "frail") is not None
 
 
-def test_those_that_wait_do_not_hide_failures_in_a_row(world: World) -> None:
+def test_waiting_executions_do_not_hide_failures_in_a_row(world: World) -> None:
     world.register(Definition(name="frail", pause_after=3))
     for _ in range(200):
         world.enqueue("frail")
@@ -160,7 +160,7 @@ def test_those_that_wait_do_not_hide_failures_in_a_row(world: World) -> None:
         assert paused(world, "frail") is None
         world.finish(claim, FAILED, PAUSING)
     assert paused(world, "frail") is not None
-    assert world.claim(worker, 10) == [], "whoever paused it knows at once"
+    assert world.claim(worker, 10) == [], "the process that paused it knows at once"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_failures_that_end_together_are_counted_in_their_order(world: World, end
     assert (paused(world, "frail") is not None) is is_paused
 
 
-def test_what_waits_in_another_namespace_stays_there(world: World) -> None:
+def test_resuming_a_job_does_not_release_executions_of_another_namespace(world: World) -> None:
     other = "other"
     world.register("send", namespace=other)
     worker = world.join(lease_s=3600)
@@ -192,8 +192,8 @@ def test_what_waits_in_another_namespace_stays_there(world: World) -> None:
     assert world.status(id) is Status.WAITING
 
 
-def test_old_news_of_a_pause_put_nothing_aside(world: World) -> None:
-    """The worker has heard of the pause, and not yet that it is over."""
+def test_a_worker_that_has_not_heard_of_a_resume_moves_nothing_to_waiting(world: World) -> None:
+    """The worker knows of the pause, and does not know yet that it is over."""
     worker = world.join(lease_s=3600)
     before = world.enqueue()
     pause(world)

@@ -1,4 +1,4 @@
-"""Idempotency keys: one request is one execution, for ever."""
+"""Idempotency keys: one request is one execution, as long as its history is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.ops import enqueue
 from tests.support.world import World
 
 
-def test_the_same_key_gives_the_same_execution_back(world: World) -> None:
+def test_the_same_key_returns_the_same_execution(world: World) -> None:
     first = world.accept("send", {"to": "a"}, key="order-42")
     second = world.accept("send", {"to": "a"}, key="order-42")
     assert first.created
@@ -55,7 +55,7 @@ def test_a_key_belongs_to_one_job_of_one_app_of_one_namespace(world: World) -> N
     assert len(ids) == 4
 
 
-def test_the_first_options_of_a_key_stand(world: World) -> None:
+def test_the_options_of_the_first_call_with_a_key_are_kept(world: World) -> None:
     first = world.enqueue("send", key="k", delay_s=60)
     world.enqueue("send", key="k", priority=5)
     row = world.execution(first)

@@ -125,7 +125,7 @@ def test_nothing_is_claimed_from_many_busy_jobs_while_their_queue_is_paused(worl
     assert len(world.store.transact(claim.claim, worker, world.served(), 7, marks).claims) == 7
 
 
-def test_what_a_job_among_many_busy_ones_needs_is_looked_at(world: World) -> None:
+def test_the_needs_of_a_job_among_many_busy_ones_are_checked(world: World) -> None:
     world.register(Definition(name="paint", needs=Needs(tags=["gpu"])))
     x = world.enqueue("paint")
     marks, served = busy(world), world.served()
@@ -136,7 +136,7 @@ def test_what_a_job_among_many_busy_ones_needs_is_looked_at(world: World) -> Non
     assert [x in ids(claims) for claims in first] == [False, True]
 
 
-def test_lanes_with_the_same_needs_share_what_there_is_room_for(world: World) -> None:
+def test_lanes_with_the_same_needs_share_the_resources(world: World) -> None:
     jobs = [f"job_{number}" for number in range(5)]
     world.register(*(Definition(name=job, needs=Needs(isolated=True)) for job in jobs))
     came = []
@@ -160,7 +160,7 @@ def test_a_claim_that_left_work_with_other_needs_says_that_there_is_more(world: 
     assert (sorted(ids(first.claims + second.claims)), second.has_more) == (sorted([x, y]), False)
 
 
-def test_an_execution_that_waits_for_a_job_that_no_worker_has_says_so(world: World) -> None:
+def test_an_execution_whose_job_no_worker_has_says_so(world: World) -> None:
     x = world.enqueue("receive")
     assert "no live worker of app shop serves queue default" in world.why(x)
     old = world.join(jobs=OLD)
@@ -173,7 +173,7 @@ def test_an_execution_that_waits_for_a_job_that_no_worker_has_says_so(world: Wor
     assert world.store.read(reader.stranded, NAMESPACE) == []
 
 
-def test_work_that_no_worker_serves_is_told_once_for_all_its_jobs(world: World) -> None:
+def test_a_queue_that_no_worker_serves_is_reported_once_for_all_its_jobs(world: World) -> None:
     world.enqueue("receive")
     world.enqueue_many(2, "send")
     (stranded,) = world.store.read(reader.stranded, NAMESPACE)
@@ -187,7 +187,7 @@ def test_the_place_in_the_queue_counts_executions_of_all_jobs(world: World) -> N
     assert world.why(world.enqueue("send")).startswith("queued behind 3;")
 
 
-def test_a_paused_job_puts_aside_only_its_own_and_the_rest_follows(world: World) -> None:
+def test_a_claim_moves_only_executions_of_the_paused_job_to_waiting(world: World) -> None:
     world.enqueue_many(5, "receive")
     world.clock.advance(1)
     x = world.enqueue("send")

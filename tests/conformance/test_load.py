@@ -1,4 +1,4 @@
-"""How much there is to do and who is there for it: both databases count the same."""
+"""Ready executions and free slots: both databases count the same."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def queues(found: Report) -> dict[tuple[str, str], figures.Figures]:
     return {(group.queue, group.pool): group for group in found.groups}
 
 
-def test_without_work_and_workers_there_is_nothing_to_suggest(world: World) -> None:
+def test_no_slots_are_suggested_without_work_and_workers(world: World) -> None:
     found = report(world).total
     assert (found.ready, found.running, found.slots, found.suggested_slots, found.suggested_workers) == (0,) * 5
     assert (found.oldest_ready_s, found.busy_share, found.run_s) == (None, None, None)
 
 
-def test_what_waits_runs_and_is_due_is_counted_by_queue_and_pool(world: World) -> None:
+def test_ready_running_and_due_executions_are_counted_by_queue_and_pool(world: World) -> None:
     world.register(Definition(name="crunch", needs=Needs(pool="cpu")))
     world.register("send", app="other", namespace="elsewhere")
     world.enqueue_many(4, queue="mail")
@@ -68,7 +68,7 @@ def test_rates_are_those_of_the_last_minutes(world: World) -> None:
     assert found.run_s == round(110 / 16, 3)
 
 
-def test_work_in_a_paused_queue_wants_no_slots(world: World) -> None:
+def test_no_slots_are_suggested_for_a_paused_queue(world: World) -> None:
     world.enqueue_many(50, queue="mail")
     assert queues(report(world))["mail", "default"].suggested_slots > 0
     world.store.transact(define.pause_queue, NAMESPACE, "mail", "test", "")
@@ -76,7 +76,7 @@ def test_work_in_a_paused_queue_wants_no_slots(world: World) -> None:
     assert (group.paused, group.ready, group.suggested_slots) == (True, 50, 0)
 
 
-def test_the_needs_of_what_waits_are_told_without_those_of_paused_queues(world: World) -> None:
+def test_the_needs_of_ready_executions_exclude_those_of_paused_queues(world: World) -> None:
     def needs(names: list[str] | None = None) -> list[str]:
         return sorted(world.store.read(load.needs_of_ready, world.served(names)))
 
@@ -90,7 +90,7 @@ def test_the_needs_of_what_waits_are_told_without_those_of_paused_queues(world: 
     assert needs() == ['{"pool":"cpu"}']
 
 
-def test_work_behind_an_open_breaker_wants_no_slots(world: World) -> None:
+def test_no_slots_are_suggested_for_executions_behind_an_open_breaker(world: World) -> None:
     bank = breaker.breaker("bank", 1, "1h")
     world.register(Definition(name="pay", needs=Needs(breakers=["bank"])))
     world.enqueue_many(5, "pay")
@@ -105,7 +105,7 @@ def test_work_behind_an_open_breaker_wants_no_slots(world: World) -> None:
     assert queues(report(world))["default", "default"].suggested_slots == 2
 
 
-def test_what_is_suggested_keeps_up_and_catches_up() -> None:
+def test_the_suggested_slots_keep_up_and_catch_up() -> None:
     def suggested(target_s: float = 60.0, **counted: float) -> int:
         return suggested_slots([Lane(app=APP, job="send", queue="mail", **counted)], target_s)  # type: ignore[arg-type]
 
@@ -118,11 +118,11 @@ def test_what_is_suggested_keeps_up_and_catches_up() -> None:
     assert suggested(arrivals_per_s=4.5, **two_seconds) == 9
     assert suggested(arrivals_per_s=4.5, running=20, **two_seconds) == 20
     assert suggested(arrivals_per_s=4.5, running=20, ready=30, **two_seconds) == 21
-    assert suggested(ready=90) == 2, "a second each, as long as nobody knows better"
+    assert suggested(ready=90) == 2, "an unknown run time counts as one second"
     assert suggested(ready=6, running=2, running_for=60 * SECOND) == 2 + 3
 
 
-def test_who_serves_several_groups_is_counted_in_each_and_once_in_all() -> None:
+def test_a_worker_that_serves_several_groups_counts_in_each_and_once_in_the_total() -> None:
     sends = frozenset({"send"})
     lanes = [Lane(app=APP, job="send", queue=queue, ready=5) for queue in ("mail", "reports")]
     workers = [

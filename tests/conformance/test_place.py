@@ -1,4 +1,4 @@
-"""The one way in: what is written of a new execution, whoever it comes from and by whichever statement."""
+"""Placing: the rows of a new execution are the same for every caller and every statement."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows(world: World, batches: list[Batch]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("later_s", [0, 60], ids=["due", "later"])
-def test_batches_are_written_alike_by_themselves_and_together(world: World, later_s: int) -> None:
+def test_batches_are_written_the_same_alone_and_together(world: World, later_s: int) -> None:
     run_at = world.clock.now() + later_s * MICROSECONDS
     one, two, three = (batch(world, 2, run_at=run_at, parent=None, replay_of=None) for _ in range(3))
     alone, together = rows(world, [one]), rows(world, [two, three])
@@ -87,7 +87,7 @@ def test_a_batch_has_its_own_rank_and_its_own_time(world: World, bus: RecordingB
     assert [claim.id for claim in claimed] == [*due.items, *backfilled.items]
 
 
-def test_batches_of_several_callers_keep_what_is_theirs(world: World) -> None:
+def test_batches_of_several_callers_keep_their_own_values(world: World) -> None:
     one, two = batch(world), batch(world, headers=None, actor="ann")
     mine, hers = rows(world, [one, two])
     assert (mine["actor"], mine["headers"], mine["parent"]) == ("test", HEADERS, one.origin.parent)
@@ -107,13 +107,13 @@ def test_an_execution_with_blockers_waits_and_keeps_its_place(world: World, alon
     assert world.claim(world.join())[0].id == id
 
 
-def test_nothing_to_place_writes_nothing(world: World, bus: RecordingBus) -> None:
+def test_placing_an_empty_batch_writes_nothing(world: World, bus: RecordingBus) -> None:
     bus.hints.clear()
     world.store.transact(place, [])
     assert (bus.hints, world.executions()) == ([], [])
 
 
-def test_headers_and_overrides_travel_with_the_claim_and_with_a_replay(world: World) -> None:
+def test_headers_and_overrides_are_in_the_claim_and_in_a_replay(world: World) -> None:
     (dead,) = world.fail(headers=HEADERS, overrides=OVERRIDES)
     other = world.ids.new()
     world.store.transact(control.replay, NAMESPACE, {dead: other}, "test")
@@ -123,7 +123,7 @@ def test_headers_and_overrides_travel_with_the_claim_and_with_a_replay(world: Wo
     assert {(claim.headers, claim.overrides) for claim in claims} == {(HEADERS, OVERRIDES)}
 
 
-def test_keys_do_not_look_at_headers_and_overrides(world: World) -> None:
+def test_idempotency_keys_do_not_compare_headers_and_overrides(world: World) -> None:
     first = world.accept(key="k", headers=HEADERS)
     again = world.accept(key="k", headers='{"tenant":"bob"}', overrides=OVERRIDES)
     assert (again.id, again.created) == (first.id, False)

@@ -8,10 +8,11 @@ from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.outcome import Snoozed
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID
-from rota.ops import define, fleet
+from rota.ops import define, enqueue, fleet, submission
 from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import Filter, QueueRow
+from rota.views import lookup
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
 
 SECOND = 1_000_000
@@ -93,30 +94,71 @@ def test_pages_follow_each_other_without_gaps_or_doubles(world: World, wanted: d
 
 def test_an_id_may_be_shortened_while_it_is_clear(world: World) -> None:
     id = world.enqueue()
-    assert world.store.read(reader.resolve, NAMESPACE, id[:30]) == id
-    assert world.store.read(reader.resolve, NAMESPACE, id.upper()) == id
+    assert world.store.read(lookup.execution_id, NAMESPACE, id[:30]) == id
+    assert world.store.read(lookup.execution_id, NAMESPACE, id.upper()) == id
     other = world.enqueue()
     with pytest.raises(UsageError, match="give more of the id"):
-        world.store.read(reader.resolve, NAMESPACE, id[:8])
-    assert world.store.read(reader.resolve, NAMESPACE, other) == other
+        world.store.read(lookup.execution_id, NAMESPACE, id[:8])
+    assert world.store.read(lookup.execution_id, NAMESPACE, other) == other
     for nonsense in ("zzz", "%", "' OR 1=1 --", "_"):
         with pytest.raises(UnknownExecution):
-            world.store.read(reader.resolve, NAMESPACE, nonsense)
+            world.store.read(lookup.execution_id, NAMESPACE, nonsense)
 
 
-def test_an_unknown_execution_is_said_to_be_unknown(world: World) -> None:
+def test_an_id_may_be_shortened_to_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "NEWEST", 2)
+    by_status = one_of_each(world)
+    for _ in range(2):
+        world.cancel(world.enqueue())
+    for status, id in by_status.items():
+        for end in (id[-8:], id[-6:].upper(), f"…{id[-8:]}", id[-12:], id[-15:]):
+            if status in TERMINAL - {Status.FAILED}:  # An old one; the failed one is a dead letter.
+                with pytest.raises(UnknownExecution):
+                    world.store.read(lookup.execution_id, NAMESPACE, end)
+            else:
+                assert world.store.read(lookup.execution_id, NAMESPACE, end) == id, (status, end)
+    live = by_status[Status.QUEUED]
+    for end in (live[-5:], "%" + live[-7:], "_" + live[-7:]):
+        with pytest.raises(UnknownExecution):
+            world.store.read(lookup.execution_id, NAMESPACE, end)
+    world.register("send", namespace="tenant")
+    with pytest.raises(UnknownExecution):
+        world.store.read(lookup.execution_id, "tenant", live[-8:])
+
+
+def test_an_id_that_is_not_clear_is_answered_with_the_ids_that_it_could_be(world: World) -> None:
+    start = world.ids.new()[:23]
+    ids = [f"{start}-00000{number}abcdef" for number in range(7)]
+    items = [submission.Item(id, "{}") for id in ids]
+    world.store.transact(enqueue.enqueue, world.header("send"), items[:2])
+    for part in (start, "abcdef", "…abcdef"):
+        with pytest.raises(UsageError, match=f"{part} may be any of {ids[1]}, {ids[0]}: give more of the id"):
+            world.store.read(lookup.execution_id, NAMESPACE, part)
+    world.store.transact(enqueue.enqueue, world.header("send"), items[2:])
+    with pytest.raises(UsageError, match=f"{ids[6]}, .*, {ids[2]}, …: give more"):
+        world.store.read(lookup.execution_id, NAMESPACE, start)
+
+
+def test_an_unknown_execution_is_a_clear_error(world: World) -> None:
     id = world.ids.new()
     for query in (reader.status, reader.execution, reader.ending, reader.claim_facts):
         with pytest.raises(UnknownExecution, match=id):
             world.store.read(query, NAMESPACE, id)
 
 
-def test_the_executions_of_another_namespace_are_as_if_they_were_not_there(world: World) -> None:
+def test_executions_of_another_namespace_are_not_visible(world: World) -> None:
     world.register("send", namespace="tenant")
     (failed,) = world.fail()
     queued = world.enqueue()
     for id in (failed, queued):
-        queries = (reader.status, reader.execution, reader.ending, reader.claim_facts, reader.resolve, reader.attempts)
+        queries = (
+            reader.status,
+            reader.execution,
+            reader.ending,
+            reader.claim_facts,
+            lookup.execution_id,
+            reader.attempts,
+        )
         for query in queries:
             with pytest.raises(UnknownExecution):
                 world.store.read(query, "tenant", id)
@@ -132,7 +174,7 @@ def queue(world: World, name: str = "default") -> QueueRow:
     return next(row for row in world.store.read(reader.queues, NAMESPACE) if row.name == name)
 
 
-def test_a_queue_says_how_full_it_is(world: World) -> None:
+def test_a_queue_has_its_counts(world: World) -> None:
     world.fail(2)
     world.enqueue_many(3)
     oldest_at = world.clock.now()
@@ -150,7 +192,7 @@ def test_an_empty_queue_has_no_oldest(world: World) -> None:
     assert (row.queued, row.scheduled, row.running, row.oldest_at, row.dead) == (0, 0, 0, None, 0)
 
 
-def test_work_that_nobody_serves_is_found(world: World) -> None:
+def test_queued_executions_without_a_worker_are_found(world: World) -> None:
     world.enqueue_many(3, queue="mail")
     (found,) = world.store.read(reader.stranded, NAMESPACE)
     assert (found.app, found.queue, found.queued) == (APP, "mail", 3)
@@ -162,7 +204,7 @@ def test_work_that_nobody_serves_is_found(world: World) -> None:
     assert world.store.read(reader.stranded, NAMESPACE) == []
 
 
-def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
+def test_an_execution_has_the_facts_that_a_claim_checks(world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
     facts = world.store.read(reader.claim_facts, NAMESPACE, second)
     assert (facts.status, facts.ahead, facts.live_workers) == (Status.QUEUED, 1, 0)
@@ -174,7 +216,7 @@ def test_an_execution_says_what_a_claim_would_look_at(world: World) -> None:
     assert (behind.ahead, behind.live_workers) == (0, 1)
 
 
-def test_a_snoozed_execution_says_so(world: World) -> None:
+def test_a_snoozed_execution_has_the_reason_snoozed(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, Snoozed(60))
     facts = world.store.read(reader.claim_facts, NAMESPACE, attempt.id)
@@ -193,7 +235,7 @@ def test_reading_sees_one_consistent_state(world: World) -> None:
     assert world.store.read(twice) == (3, 3)
 
 
-def test_what_was_accepted_is_read_by_the_next_look(world: World) -> None:
+def test_an_accepted_execution_is_visible_to_the_next_read(world: World) -> None:
     for _ in range(50):
         assert world.status(world.enqueue()) is Status.QUEUED
 

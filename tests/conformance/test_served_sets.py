@@ -42,7 +42,7 @@ def take(world: World, worker: int) -> list[str]:
     return [one.id for one in world.store.transact(claim.claim, worker, BOTH, 10).claims]
 
 
-def test_a_claim_takes_from_all_of_them_in_one_order(world: World, worker: int) -> None:
+def test_a_claim_takes_from_all_namespaces_and_apps_by_rank(world: World, worker: int) -> None:
     ids = []
     for tenant, app in (("south", "bank"), ("north", "shop"), ("south", "shop"), ("north", "bank")):
         ids.append(put(world, tenant, app))
@@ -53,7 +53,7 @@ def test_a_claim_takes_from_all_of_them_in_one_order(world: World, worker: int) 
     assert take(world, worker) == ids
 
 
-def test_a_pause_holds_for_one_namespace_and_app(world: World, worker: int) -> None:
+def test_a_pause_applies_to_one_namespace_and_app(world: World, worker: int) -> None:
     world.store.transact(job_pauses.pause, "north", "shop", "send", "ann")
     paused, others = put(world, "north"), [put(world, "south"), put(world, "north", "bank")]
     assert set(take(world, worker)) == set(others)
@@ -61,7 +61,7 @@ def test_a_pause_holds_for_one_namespace_and_app(world: World, worker: int) -> N
     assert take(world, worker) == [paused]
 
 
-def test_a_breaker_holds_for_one_namespace(world: World, worker: int) -> None:
+def test_a_breaker_applies_to_one_namespace(world: World, worker: int) -> None:
     put(world, "north", job="pay")
     (first,) = world.store.transact(claim.claim, worker, BOTH, 10).claims
     world.store.transact(finish.finish, [Finished(first.id, first.fence, Failed(ERROR), breakers=BREAKS.breakers)])

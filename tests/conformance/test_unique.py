@@ -1,4 +1,4 @@
-"""Unique keys: at most one execution of a job per key within a scope, and what happens to the newcomer."""
+"""Unique keys: at most one execution of a job per key within a scope, and the conflict actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(world: World, id: str) -> None:
     world.finish(attempt)
 
 
-def test_while_the_first_is_within_scope_the_second_is_given_the_first(world: World) -> None:
+def test_a_second_call_within_the_scope_returns_the_first_execution(world: World) -> None:
     first = world.accept(**unique())
     second = world.accept(**unique())
     assert (second.id, second.created) == (first.id, False)
@@ -136,7 +136,7 @@ def test_a_running_holder_that_finishes_first_is_a_success_although_it_was_repla
     assert world.status(first) is Status.SUCCESS
 
 
-def test_debounce_pushes_the_start_of_a_scheduled_holder_back(world: World, bus: RecordingBus) -> None:
+def test_debounce_postpones_a_scheduled_holder(world: World, bus: RecordingBus) -> None:
     first = world.enqueue(delay_s=10, **unique(on_conflict="debounce"))
     world.clock.advance(6)
     bus.hints.clear()
@@ -149,14 +149,14 @@ def test_debounce_pushes_the_start_of_a_scheduled_holder_back(world: World, bus:
     assert world.promote() == 1
 
 
-def test_debounce_takes_a_queued_holder_out_of_the_line(world: World) -> None:
+def test_debounce_postpones_a_queued_holder(world: World) -> None:
     first = world.enqueue(**unique(on_conflict="debounce"))
     assert world.enqueue(delay_s=10, **unique(on_conflict="debounce")) == first
     assert world.status(first) is Status.SCHEDULED
     assert world.claim(world.join()) == []
 
 
-def test_debounce_of_a_running_holder_lets_the_newcomer_run_too(world: World) -> None:
+def test_debounce_of_a_running_holder_creates_another_execution(world: World) -> None:
     first = world.enqueue(**unique(on_conflict="debounce"))
     world.claim(world.join())
     second = world.accept(**unique(on_conflict="debounce"))
@@ -249,7 +249,7 @@ def test_equal_keys_of_a_bulk_replace_each_other_and_the_last_one_runs(world: Wo
     assert [one.id for one in many(world, [1])] == [third.id]
 
 
-def test_a_bulk_that_debounces_moves_what_waits_and_joins_what_runs(world: World) -> None:
+def test_a_bulk_debounce_postpones_pending_holders_and_creates_beside_running_ones(world: World) -> None:
     (delayed,) = many(world, [0], on_conflict="debounce", delay_s=5)
     later, first, second = many(world, [1, 2, 3], on_conflict="debounce")
     (attempt,) = world.claim(world.join(), 1)
@@ -271,7 +271,7 @@ def test_the_depth_limit_counts_what_a_bulk_creates(world: World) -> None:
     assert [one.created for one in many(world, range(4), queue="small")] == [False, False, False, True]
 
 
-def test_items_of_a_bulk_that_landed_before_are_answered_as_created(world: World) -> None:
+def test_items_of_a_repeated_bulk_are_answered_as_created(world: World) -> None:
     header = world.header("send", unique=Unique(on_conflict="reject"))
     items = [world.item({"n": number}) for number in range(3)]
     first = world.store.transact(enqueue.enqueue, header, items)
@@ -321,7 +321,7 @@ def test_a_unique_key_belongs_to_one_job_of_one_app_of_one_namespace(world: Worl
     assert len(ids) == 4
 
 
-def test_a_replay_of_a_dead_letter_is_not_kept_out_by_the_key_of_the_dead(world: World) -> None:
+def test_the_unique_key_of_a_dead_letter_does_not_block_its_replay(world: World) -> None:
     first = world.enqueue(**unique())
     (attempt,) = world.claim(world.join())
     world.finish(attempt, FAILED)

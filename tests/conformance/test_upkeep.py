@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from rota.domain.errors import UnknownExecution
 from rota.domain.job import Queue
 from rota.domain.rank import Policy
 from rota.domain.status import Reason, Status
-from rota.ops import fleet, upkeep
+from rota.ops import control, fleet, upkeep
 from rota.ops.upkeep import Chores
 from rota.store.hints import Ended, Ready
-from tests.support.world import FAILED, LEASE_S, THREE_TRIES, RecordingBus, World
+from tests.support.world import FAILED, LEASE_S, NAMESPACE, THREE_TRIES, RecordingBus, World
 
 SECOND = 1_000_000
 
@@ -25,12 +28,16 @@ def expire(world: World) -> int:
     return world.store.transact(upkeep.expire)
 
 
-def test_with_nothing_to_do_a_look_says_so(world: World) -> None:
+def run_now(world: World, id: str) -> Status:
+    return world.store.transact(control.run_now, NAMESPACE, id, "test")
+
+
+def test_upkeep_reports_that_no_chore_is_due(world: World) -> None:
     world.enqueue()
     assert look(world) == Chores(world.clock.now(), None, None, dead_workers=False)
 
 
-def test_what_is_due_is_promoted_and_never_early(world: World, bus: RecordingBus) -> None:
+def test_a_due_execution_is_promoted_and_never_early(world: World, bus: RecordingBus) -> None:
     id = world.enqueue(delay_s=10)
     assert look(world).next_due_at == world.clock.now() + 10 * SECOND
     world.clock.advance(9.999999)
@@ -45,7 +52,36 @@ def test_what_is_due_is_promoted_and_never_early(world: World, bus: RecordingBus
     assert look(world).next_due_at is None
 
 
-def test_what_is_promoted_late_is_ranked_by_the_time_at_which_it_was_due(world: World) -> None:
+@pytest.mark.parametrize("is_retrying", [False, True])
+def test_an_execution_may_be_started_before_its_time(world: World, bus: RecordingBus, is_retrying: bool) -> None:
+    if is_retrying:
+        worker, attempt = world.start()
+        world.finish(attempt, FAILED, THREE_TRIES)
+        id = attempt.id
+    else:
+        worker, id = world.join(), world.enqueue(delay_s=3600)
+    bus.hints.clear()
+    first = world.enqueue()
+    assert run_now(world, id) is Status.QUEUED
+    assert world.execution(id).run_at == world.clock.now()
+    assert [type(hint) for hint in bus.hints] == [Ready, Ready]
+    assert run_now(world, id) is Status.QUEUED
+    world.clock.advance(1)
+    assert {one.id: one.attempts for one in world.claim(worker)} == {first: 0, id: int(is_retrying)}
+    assert run_now(world, id) is Status.RUNNING
+    assert world.promote() == 0
+
+
+def test_what_has_ended_does_not_start_again_now(world: World) -> None:
+    (failed,) = world.fail()
+    assert run_now(world, failed) is Status.FAILED
+    with pytest.raises(UnknownExecution):
+        run_now(world, world.ids.new())
+    with pytest.raises(UnknownExecution):
+        world.store.transact(control.run_now, "tenant", world.enqueue(delay_s=10), "test")
+
+
+def test_an_execution_that_is_promoted_late_is_ranked_by_its_due_time(world: World) -> None:
     second = world.enqueue(delay_s=20)
     first = world.enqueue(delay_s=10)
     world.clock.advance(15)
@@ -64,7 +100,7 @@ def test_promotion_follows_the_policy_of_the_queue(world: World) -> None:
     assert [attempt.id for attempt in world.claim(world.join())] == [low, high]
 
 
-def test_many_are_promoted_in_bounded_pieces(world: World) -> None:
+def test_many_due_executions_are_promoted_in_batches(world: World) -> None:
     world.enqueue_many(upkeep.MOST + 10, delay_s=1)
     world.clock.advance(1)
     assert world.promote() == upkeep.MOST
@@ -72,7 +108,7 @@ def test_many_are_promoted_in_bounded_pieces(world: World) -> None:
     assert world.promote() == 0
 
 
-def test_a_retry_is_promoted_with_what_it_carries(world: World) -> None:
+def test_a_promoted_retry_keeps_its_fence_and_attempts(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, FAILED, THREE_TRIES)
     world.clock.advance(10)
@@ -81,7 +117,7 @@ def test_a_retry_is_promoted_with_what_it_carries(world: World) -> None:
     assert (again.attempts, again.fence, again.first_start_at) == (1, 2, attempt.first_start_at)
 
 
-def test_what_did_not_start_in_time_is_skipped(world: World, bus: RecordingBus) -> None:
+def test_an_execution_that_did_not_start_in_time_is_skipped(world: World, bus: RecordingBus) -> None:
     queued = world.enqueue(start_within_s=5)
     scheduled = world.enqueue(delay_s=60, start_by=world.clock.now() + 30 * SECOND)
     assert look(world).next_deadline == world.clock.now() + 5 * SECOND
@@ -98,7 +134,7 @@ def test_what_did_not_start_in_time_is_skipped(world: World, bus: RecordingBus) 
     assert world.dead() == []
 
 
-def test_what_started_in_time_is_not_skipped(world: World) -> None:
+def test_an_execution_that_started_in_time_is_not_skipped(world: World) -> None:
     id = world.enqueue(start_within_s=5)
     worker = world.join(lease_s=60)
     (attempt,) = world.claim(worker)
@@ -110,7 +146,7 @@ def test_what_started_in_time_is_not_skipped(world: World) -> None:
     assert world.status(id) is Status.RETRYING
 
 
-def test_a_retry_of_what_started_in_time_is_not_skipped(world: World) -> None:
+def test_a_retry_after_a_start_in_time_is_not_skipped(world: World) -> None:
     _, attempt = world.start(start_within_s=5)
     world.finish(attempt, FAILED, THREE_TRIES)
     world.clock.advance(6)
@@ -118,7 +154,7 @@ def test_a_retry_of_what_started_in_time_is_not_skipped(world: World) -> None:
     assert world.status(attempt.id) is Status.RETRYING
 
 
-def test_what_ended_before_its_deadline_stays_as_it_ended(world: World) -> None:
+def test_an_execution_that_ended_before_its_deadline_is_not_skipped(world: World) -> None:
     _, attempt = world.start(start_within_s=5)
     world.finish(attempt)
     cancelled = world.enqueue(start_within_s=5)
@@ -128,7 +164,7 @@ def test_what_ended_before_its_deadline_stays_as_it_ended(world: World) -> None:
     assert (world.status(attempt.id), world.status(cancelled)) == (Status.SUCCESS, Status.CANCELLED)
 
 
-def test_many_are_expired_in_bounded_pieces(world: World) -> None:
+def test_many_late_executions_are_skipped_in_batches(world: World) -> None:
     world.enqueue_many(upkeep.MOST + 10, start_within_s=1)
     world.clock.advance(2)
     assert expire(world) == upkeep.MOST
@@ -136,7 +172,7 @@ def test_many_are_expired_in_bounded_pieces(world: World) -> None:
     assert world.executions(status=Status.QUEUED) == []
 
 
-def test_the_work_of_a_worker_whose_lease_ran_out_is_rescued(world: World) -> None:
+def test_executions_of_a_worker_with_an_expired_lease_are_rescued(world: World) -> None:
     worker, attempt = world.start()
     world.clock.advance(LEASE_S - 0.001)
     assert not look(world).dead_workers
@@ -151,7 +187,7 @@ def test_the_work_of_a_worker_whose_lease_ran_out_is_rescued(world: World) -> No
     assert world.store.transact(fleet.beat, [worker], LEASE_S) == {}
 
 
-def test_a_lease_that_runs_out_after_the_look_is_not_rescued_by_it(world: World) -> None:
+def test_a_lease_that_expires_after_the_check_is_not_rescued_by_it(world: World) -> None:
     """The rescue may have waited for the write lock, and heartbeats with it."""
     world.start()
     world.clock.advance(0.75 * LEASE_S)
@@ -161,7 +197,7 @@ def test_a_lease_that_runs_out_after_the_look_is_not_rescued_by_it(world: World)
     assert world.store.transact(upkeep.rescue, LEASE_S, look(world).now).executions == 1
 
 
-def test_a_worker_that_beats_is_left_alone(world: World) -> None:
+def test_a_worker_with_heartbeats_is_not_rescued(world: World) -> None:
     worker, attempt = world.start()
     for _ in range(10):
         world.clock.advance(LEASE_S / 2)
@@ -170,7 +206,7 @@ def test_a_worker_that_beats_is_left_alone(world: World) -> None:
     assert world.status(attempt.id) is Status.RUNNING
 
 
-def test_many_dead_workers_are_rescued_in_bounded_pieces(world: World) -> None:
+def test_many_dead_workers_are_rescued_in_batches(world: World) -> None:
     for _ in range(upkeep.MOST_WORKERS + 5):
         world.enqueue()
         world.claim(world.join(), 1)

@@ -8,7 +8,7 @@ from rota.domain.errors import UnknownExecution
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
 from rota.ops import define, job_pauses
-from rota.views.why import Check, Why, why
+from rota.views.why import Why, WhyCheck, why
 from tests.conformance.test_blockers import EVENT, block
 from tests.support.world import APP, NAMESPACE, World
 
@@ -33,7 +33,7 @@ def explained(world: World, id: str) -> Why:
     return found
 
 
-def failing(world: World, id: str) -> dict[str, Check]:
+def failing(world: World, id: str) -> dict[str, WhyCheck]:
     return {check.code: check for check in explained(world, id).checks if check.holds is False}
 
 
@@ -45,7 +45,7 @@ def test_every_check_has_a_code_an_answer_and_a_sentence(world: World) -> None:
     assert (answers["due"], answers["worker"], answers["worker_has_job"], answers["place"]) == (True, False, None, True)
 
 
-def test_an_execution_in_line_waits_only_for_a_slot(world: World) -> None:
+def test_a_queued_execution_waits_only_for_a_slot(world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
     assert not explained(world, first).is_in_line, "there is no worker"
     world.join()
@@ -55,7 +55,7 @@ def test_an_execution_in_line_waits_only_for_a_slot(world: World) -> None:
     assert world.why(second) == "queued behind 1; waits for a free slot of a worker"
 
 
-def test_all_that_stands_in_the_way_is_told_and_the_first_makes_the_sentence(world: World) -> None:
+def test_all_failing_checks_are_listed_and_the_first_is_the_sentence(world: World) -> None:
     x = world.enqueue()
     world.store.transact(define.pause_queue, NAMESPACE, "default", "ann", "full")
     world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "bob", "broken")

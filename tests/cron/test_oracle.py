@@ -37,7 +37,7 @@ FEW = 5
 
 
 @pytest.mark.parametrize("name", sampled(ODD, FEW))
-def test_the_oracle_agrees_around_changes_of_the_clock(name: str) -> None:
+def test_the_oracle_agrees_around_clock_changes(name: str) -> None:
     entropy = random.Random(name)
     known = windows(name)
     problems = []
@@ -65,7 +65,7 @@ def test_the_oracle_agrees_in_any_zone_at_any_time(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_counting_and_the_last_tick_agree_with_making_each(seed: int) -> None:
+def test_the_number_of_ticks_and_the_last_tick_agree_with_a_list_of_all(seed: int) -> None:
     entropy = random.Random(seed)
     window = entropy.choice(windows(entropy.choice([name for name in ODD if windows(name)])))
     expression = entropy.choice([*EXPRESSIONS, invented(entropy)])

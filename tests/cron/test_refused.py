@@ -1,4 +1,4 @@
-"""What is no schedule is refused when it is declared, and the error names the field."""
+"""An invalid schedule is refused when it is declared, and the error names the field."""
 
 from __future__ import annotations
 
@@ -95,20 +95,20 @@ def test_a_refusal_says_what_to_write(expression: str, message: str) -> None:
         ("TZ=UTC @daily", "cron: the zone is an option: leave out TZ= and write tz='UTC' beside it"),
     ],
 )
-def test_what_other_schedulers_write_into_an_expression_is_an_option_here(expression: str, message: str) -> None:
+def test_the_error_for_syntax_of_other_schedulers_names_the_option(expression: str, message: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         cron.parse(expression)
     assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("expression", NEVER)
-def test_what_never_fires_is_refused(expression: str) -> None:
+def test_an_expression_that_never_fires_is_refused(expression: str) -> None:
     with pytest.raises(DefinitionError, match=r"^day of month: .* never fires"):
         cron.parse(expression)
 
 
 @pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 29 2 ?", "0 0 * 2 1#5", "0 0 30 2 1", "0 0 L-28 2 *"])
-def test_what_fires_rarely_is_not(expression: str) -> None:
+def test_an_expression_that_fires_rarely_is_accepted(expression: str) -> None:
     assert trigger.first(Cron(expression), 0) is not None
 
 
@@ -119,17 +119,17 @@ def test_what_fires_rarely_is_not(expression: str) -> None:
         ("0 0 * * *\n0 1 * * *", 10),
     ],
 )
-def test_the_number_of_fields(expression: str, number: int) -> None:
+def test_a_wrong_number_of_fields_is_refused(expression: str, number: int) -> None:
     with pytest.raises(DefinitionError, match=f"{FIVE}.* has {number}$"):
         cron.parse(expression)
 
 
-def test_any_white_space_is_between_fields() -> None:
+def test_any_white_space_separates_fields() -> None:
     assert cron.parse(" 0\t9 * *\n1-5\n") == cron.parse("0 9 * * 1-5")
 
 
 @pytest.mark.parametrize("alias", ["@reboot", "@", "@everyday", "@Dayly", "@daily\x00", "@" * 400])
-def test_an_unknown_alias(alias: str) -> None:
+def test_an_unknown_alias_is_refused(alias: str) -> None:
     with pytest.raises(DefinitionError, match=r"^cron: '@.*' is none of @yearly, .*, @hourly$") as refused:
         cron.parse(alias)
     assert len(str(refused.value)) < 200
@@ -140,12 +140,12 @@ def test_an_unknown_alias(alias: str) -> None:
     ["*" * MEGABYTE, "1," * MEGABYTE + "1 * * * *", " " * MEGABYTE, "9" * MEGABYTE + " * * * *", "@" * MEGABYTE],
     ids=["stars", "list", "blank", "digits", "alias"],
 )
-def test_a_long_expression_is_not_even_read(expression: str) -> None:
+def test_an_expression_that_is_too_long_is_refused_unread(expression: str) -> None:
     with pytest.raises(DefinitionError, match=f"^a cron expression is a text of at most {cron.LONGEST} characters$"):
         cron.parse(expression)
 
 
-def test_the_longest_expression_that_is_read() -> None:
+def test_the_longest_allowed_expression_is_accepted() -> None:
     rest = " * * * *"
     longest = ",".join(["59"] * 200)[: cron.LONGEST - len(rest)].rstrip(",")
     assert cron.parse(longest.ljust(cron.LONGEST - len(rest)) + rest).minute.numbers == (59,)
@@ -153,7 +153,7 @@ def test_the_longest_expression_that_is_read() -> None:
         cron.parse(longest.ljust(cron.LONGEST - len(rest) + 1) + rest)
 
 
-def test_an_error_is_short_whatever_was_written() -> None:
+def test_an_error_is_short_for_any_expression() -> None:
     for text in ("x" * 500, "1" * 500, "*/" + "9" * 490, "H(" + "1" * 490, "-" * 490, "," * 490):
         with pytest.raises(DefinitionError) as refused:
             cron.parse(f"{text} * * * *")
@@ -161,7 +161,7 @@ def test_an_error_is_short_whatever_was_written() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, 0.5, True, b"* * * * *", ["* * * * *"], ("*",) * 5, {}, object()])
-def test_an_expression_is_a_text(value: Any) -> None:
+def test_an_expression_that_is_no_text_is_refused(value: Any) -> None:
     with pytest.raises(DefinitionError, match=r"^a cron expression is a text"):
         cron.parse(value)
     with pytest.raises(DefinitionError, match=r"^cron: must be a text, not "):
@@ -169,7 +169,7 @@ def test_an_expression_is_a_text(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 5, True, b"UTC", ["UTC"], {}, "", "x" * 101, LONG])
-def test_a_zone_is_a_name(value: Any) -> None:
+def test_a_zone_that_is_no_name_is_refused(value: Any) -> None:
     with pytest.raises(DefinitionError, match=r"^tz: a zone is an IANA name such as 'Europe/Berlin'$"):
         zone(value)
     with pytest.raises(DefinitionError, match=r"^tz: "):
@@ -187,14 +187,14 @@ def test_a_zone_is_a_name(value: Any) -> None:
         ("utc", "UTC"),
     ],
 )
-def test_an_unknown_zone_comes_with_one_that_is_known(name: str, meant: str) -> None:
+def test_the_error_for_an_unknown_zone_suggests_a_known_one(name: str, meant: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         zone(name)
     assert str(refused.value) == f"tz: there is no zone {name!r}; did you mean {meant!r}?"
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "../etc/passwd", "a\0b", "\ud800", "zone.tab", "/etc/localtime", "٣"])
-def test_a_zone_that_is_like_none(name: str) -> None:
+def test_the_error_for_a_zone_that_resembles_none_has_no_suggestion(name: str) -> None:
     with pytest.raises(DefinitionError, match=r"^tz: there is no zone .*; use an IANA name such as 'Europe/Berlin'$"):
         zone(name)
 

@@ -1,4 +1,4 @@
-"""What people read who do not read cron."""
+"""Cron expressions in words."""
 
 from __future__ import annotations
 
@@ -138,15 +138,15 @@ def test_other_triggers_in_words(words: str, other: Trigger) -> None:
     assert explain(other) == words
 
 
-def test_the_zone_is_told() -> None:
+def test_the_words_name_the_zone() -> None:
     assert explain(Cron("0 9 * * 1-5", "Europe/Berlin")) == "at 09:00 on Monday to Friday, in Europe/Berlin"
 
 
-def test_h_is_told_as_what_it_stands_for() -> None:
+def test_the_words_for_h_name_its_number() -> None:
     assert explain(Cron("H * * * *", seed="shop.report")) == "at minute 17 of every hour, in UTC"
     assert explain(Cron("H(7-7) H(3-3) * * *", seed="shop.report")) == "at 03:07 every day, in UTC"
 
 
-def test_expressions_that_mean_the_same_are_said_alike() -> None:
+def test_equivalent_expressions_have_the_same_words() -> None:
     same = ["0 9 * * 1-5", "0 9 ? * MON-FRI", "0 0 9 * * 1,2,3,4,5", "0  9 *\t* 1-3,4-5"]
     assert len({explain(Cron(expression)) for expression in same}) == 1

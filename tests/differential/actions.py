@@ -55,6 +55,7 @@ class Actions:
             (self._claim, 20),
             (self._finish, 20),
             (self._cancel, 5),
+            (self._run_now, 5),
             (self._tend_the_dead, 6),
             (self._pause, 4),
             (self._pause_job, 4),
@@ -253,6 +254,10 @@ class Actions:
     def _cancel(self) -> tuple[str, Ask]:
         id = self._id()
         return f"cancel {id}", lambda side: side.store.transact(control.cancel, NAMESPACE, id, "ann")
+
+    def _run_now(self) -> tuple[str, Ask]:
+        id = self._id()
+        return f"run now {id}", lambda side: side.store.transact(control.run_now, NAMESPACE, id, "ann")
 
     def _tend_the_dead(self) -> tuple[str, Ask]:
         # The dead are among those that were claimed.

@@ -11,6 +11,7 @@ from rota.domain.served import Served
 from rota.ops import upkeep
 from rota.store import reader
 from rota.store.reader import Filter
+from rota.views import lookup
 from tests.differential.side import Side
 
 NAMESPACE = "default"
@@ -68,7 +69,8 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("ending", _read(reader.ending, _namespace, _id)),
     ("status", _read(reader.status, _namespace, _id)),
     ("claim facts", _read(reader.claim_facts, _namespace, _id)),
-    ("resolve", _read(reader.resolve, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
+    ("id by its start", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
+    ("id by its end", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[-6 - len(asked.ids) :])),
     ("executions", _read(reader.executions, _namespace, lambda _, asked: asked.wanted)),
     ("dead", _read(reader.dead, _namespace, lambda _, asked: asked.wanted, lambda _, asked: asked.reason)),
     ("dead count", _read(reader.dead_count, _namespace)),

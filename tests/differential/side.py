@@ -100,7 +100,7 @@ class Side(ABC):
         return lines
 
     def worker(self, place: int) -> int:
-        """The number of the worker in this place; one that never joined has a number that nobody has."""
+        """The number of the worker in this place; one that never joined has a number that no worker has."""
         return self.workers[place] if place < len(self.workers) else 10**9
 
     def marks_of(self, place: int) -> list[Mark]:

@@ -45,6 +45,12 @@ def inline_code(page: str) -> list[str]:
     return _INLINE.findall(_FENCE.sub("", pages()[page]))
 
 
+def prose(page: str) -> str:
+    """The page without its blocks of code, each paragraph and each row of a table on one line."""
+    text = re.sub(r"[ \t]+", " ", _FENCE.sub("", pages()[page]))
+    return re.sub(r"(?<=[^\n|])\n ?(?=[^\n|#-])", " ", text)
+
+
 def links(page: str) -> list[str]:
     return _LINK.findall(_FENCE.sub("", pages()[page]))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -48,9 +50,11 @@ def inline_apps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 @pytest.mark.parametrize("page", with_python())
 @pytest.mark.usefixtures("inline_apps")
-def test_python_on_the_pages_runs(page: str) -> None:
+def test_python_on_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page are one program, in the order in which a reader meets them."""
-    names: dict[str, Any] = {"__name__": "page"}
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # Dataclasses look there for their annotations.
+    names = vars(module)
     for block in blocks(page, "python"):
         # Line numbers in a traceback are those of the page.
         exec(compile("\n" * (block.line - 1) + block.body, page, "exec"), names)
@@ -107,4 +111,4 @@ def wrong_with(line: str) -> str:
 def test_wrong_commands_are_found() -> None:
     assert wrong_with("rota worker shop:app --queues mail") == ""
     assert wrong_with("rota frobnicate") == "rota has no command frobnicate"
-    assert wrong_with("rota dead list --colour") == "rota dead list has no option --colour"
+    assert wrong_with("rota dead --colour") == "rota dead has no option --colour"

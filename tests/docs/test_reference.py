@@ -9,13 +9,16 @@ import msgspec
 import pytest
 
 import rota
+import rota.workflow
 from rota import config
 from rota.domain.errors import RotaError
 from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
 from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.sdk.declaration import FunctionOptions
+from rota.sdk.options import STEP_ONLY
 from rota.sdk.when import When
+from rota.sdk.workflow.declaring import WorkflowOptions
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
 
 STATES = "docs/state-machine.md"
@@ -74,6 +77,17 @@ def options(page: str, heading: str) -> set[str]:
 def test_every_option_of_a_job_is_described() -> None:
     of_when = set(When.__annotations__) | {"arguments"}  # Those of schedules have their own page.
     assert options("docs/jobs.md", "Apps and jobs") == set(get_type_hints(FunctionOptions)) - of_when
+
+
+def test_every_option_of_a_workflow_is_described() -> None:
+    of_when = set(When.__annotations__) | {"arguments"}
+    assert options("docs/workflows.md", "Options of a workflow") == set(get_type_hints(WorkflowOptions)) - of_when
+    assert options("docs/workflows.md", "Options") == set(STEP_ONLY)
+
+
+def test_every_function_for_workflows_is_described() -> None:
+    page = pages()["docs/workflows.md"]
+    assert not [name for name in rota.workflow.__all__ if not re.search(rf"`[^`\n]*\b{name}\b|{name}[,(]", page)]
 
 
 @pytest.mark.parametrize(("kind", "heading"), [(Command, "Commands"), (Request, "Requests")])

@@ -8,7 +8,7 @@ from rota.domain.blocker import Kind, job_key, words
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_of_blocker_has_words_of_its_own(kind: Kind) -> None:
+def test_every_kind_of_blocker_has_its_own_description(kind: Kind) -> None:
     key = job_key("default", "shop", "send")
     others = [words(other, key) for other in Kind if other is not kind]
     assert words(kind, key) not in others

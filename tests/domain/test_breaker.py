@@ -1,4 +1,4 @@
-"""When a breaker opens, when one may try, and when it closes."""
+"""When a breaker opens, when a probe may start, and when it closes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def after(*went_well: bool, at: int = 0, circuit: Circuit | None = None) -> Circ
     return circuit
 
 
-def test_it_opens_after_failures_in_a_row() -> None:
+def test_a_breaker_opens_after_failures_in_a_row() -> None:
     assert not after(False, False).is_open(0)
     assert not after(False, False, True, False, False).is_open(0), "a success between them"
     circuit = after(False, False, False)
@@ -28,19 +28,19 @@ def test_it_opens_after_failures_in_a_row() -> None:
     assert circuit.tries(WAIT)
 
 
-def test_what_began_before_it_opened_changes_nothing() -> None:
+def test_the_outcome_of_an_execution_that_started_before_a_breaker_opened_is_ignored() -> None:
     circuit = after(False, False, False)
     assert after(True, at=5, circuit=circuit) == circuit
     assert after(False, at=5, circuit=circuit) == circuit
 
 
-def test_a_try_that_goes_well_closes_it() -> None:
+def test_a_successful_probe_closes_a_breaker() -> None:
     circuit = after(True, at=WAIT, circuit=after(False, False, False))
     assert circuit == Circuit("bank")
     assert not circuit.is_troubled
 
 
-def test_a_try_that_fails_doubles_the_wait_up_to_a_limit() -> None:
+def test_a_failed_probe_doubles_the_wait_up_to_a_limit() -> None:
     circuit, waits = after(False, False, False), []
     for _ in range(8):
         now = circuit.retry_at or 0
@@ -50,13 +50,13 @@ def test_a_try_that_fails_doubles_the_wait_up_to_a_limit() -> None:
     assert waits[-1] == DOUBLINGS * WAIT
 
 
-def test_one_tries_at_a_time() -> None:
+def test_one_probe_runs_at_a_time() -> None:
     trying = Circuit("bank", 3, 0, WAIT, WAIT, probe_until=2 * WAIT)
     assert trying.is_open(2 * WAIT - 1)
-    assert trying.tries(2 * WAIT), "nothing was heard of the one that tried"
+    assert trying.tries(2 * WAIT), "the probe did not report in time"
 
 
-def test_a_job_may_rely_on_several() -> None:
+def test_a_job_may_have_several_breakers() -> None:
     circuits = {"bank": after(False, False, False)}
     assert breaker.gate(["bank", "mail"], circuits, 0) is None
     assert breaker.gate(["bank", "mail"], circuits, WAIT) == ["bank"]
@@ -67,6 +67,6 @@ def test_a_job_may_rely_on_several() -> None:
     ("name", "failures", "wait"),
     [("", 5, "30s"), ("bank", 0, "30s"), ("bank", True, "30s"), ("bank", 5, 0), ("bank", 5, "2d")],
 )
-def test_what_cannot_be_meant_is_refused(name: str, failures: int, wait: str | int) -> None:
+def test_an_invalid_breaker_is_refused(name: str, failures: int, wait: str | int) -> None:
     with pytest.raises(DefinitionError):
         breaker.breaker(name, failures, wait)

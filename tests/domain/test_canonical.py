@@ -30,19 +30,19 @@ VALUES = st.recursive(
         ("1e99999", "1e99999"),
     ],
 )
-def test_a_value_has_one_form(text: str, expected: str) -> None:
+def test_equal_values_have_one_canonical_form(text: str, expected: str) -> None:
     assert payload.canonical(text) == expected
 
 
 @given(VALUES)
-def test_the_form_is_the_same_value_in_json_and_the_digest_is_of_the_form(value: object) -> None:
+def test_the_canonical_form_is_the_same_json_value_and_its_digest_is_the_digest(value: object) -> None:
     text = json.dumps(value)
     assert json.loads(payload.canonical(text)) == value
     assert payload.digest(text) == hashlib.sha256(payload.canonical(text).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("number", ["5e-324", "1e308", "1e-15999"])
-def test_a_digest_does_not_keep_numbers_written_out(number: str) -> None:
+def test_a_digest_does_not_depend_on_the_notation_of_numbers(number: str) -> None:
     text = f"[{','.join([number] * 5_000)}]"
     tracemalloc.start()
     try:
@@ -53,6 +53,6 @@ def test_a_digest_does_not_keep_numbers_written_out(number: str) -> None:
 
 
 @given(st.dictionaries(st.text(), st.integers()))
-def test_the_order_of_names_does_not_count(value: dict[str, int]) -> None:
+def test_the_order_of_names_does_not_change_the_digest(value: dict[str, int]) -> None:
     backwards = dict(reversed(value.items()))
     assert payload.canonical(json.dumps(value)) == payload.canonical(json.dumps(backwards))

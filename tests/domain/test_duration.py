@@ -41,7 +41,7 @@ def test_a_timedelta_is_itself(value: timedelta) -> None:
 
 
 @given(st.integers(min_value=60, max_value=int(LONGEST_S)))
-def test_what_is_written_for_people_reads_back_to_about_the_same(value_s: int) -> None:
+def test_a_duration_in_words_parses_to_about_the_same_duration(value_s: int) -> None:
     read = seconds(words(value_s))
     assert read <= value_s
     assert value_s - read < max(60, value_s / 24)
@@ -106,13 +106,13 @@ JUNK: list[Any] = [
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
-def test_junk_is_refused_with_what_was_expected(junk: Any) -> None:
+def test_an_invalid_duration_is_refused_and_the_error_shows_valid_ones(junk: Any) -> None:
     with pytest.raises(DefinitionError, match="delay must be"):
         seconds(junk, "delay")
 
 
 @pytest.mark.parametrize("zero", [0, 0.0, "0s", "0ms", timedelta(0)])
-def test_where_a_wait_is_needed_zero_is_refused(zero: Any) -> None:
+def test_zero_is_refused_where_a_positive_duration_is_needed(zero: Any) -> None:
     assert seconds(zero) == 0
     with pytest.raises(DefinitionError, match="longer than zero"):
         positive_seconds(zero, "timeout")

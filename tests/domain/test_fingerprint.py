@@ -43,7 +43,7 @@ def test_values_in_a_message_do_not_matter(one: str, other: str) -> None:
     assert fingerprint.of(Error("ValueError", one)) == fingerprint.of(Error("ValueError", other))
 
 
-def test_neither_does_the_line_nor_the_folder() -> None:
+def test_line_and_folder_do_not_matter() -> None:
     moved = trace(line=41).replace("/srv/app/", "C:\\app\\")
     assert fingerprint.of(Error("E", "no", trace())) == fingerprint.of(Error("E", "no", moved))
 
@@ -58,16 +58,16 @@ def test_neither_does_the_line_nor_the_folder() -> None:
         Error("ValueError", "refused"),
     ],
 )
-def test_the_type_the_words_and_the_function_do_matter(other: Error) -> None:
+def test_the_type_the_words_and_the_function_matter(other: Error) -> None:
     assert fingerprint.of(Error("ValueError", "refused", trace())) != fingerprint.of(other)
 
 
-def test_words_with_apostrophes_and_words_of_hexadecimal_letters_stay() -> None:
+def test_words_with_apostrophes_and_words_of_hexadecimal_letters_are_kept() -> None:
     assert fingerprint.normalised("it isn't a facade, and can't be") == "it isn't a facade, and can't be"
 
 
 @given(st.text(), st.text(), st.text())
-def test_every_error_has_one(kind: str, message: str, traceback: str) -> None:
+def test_every_error_has_a_fingerprint(kind: str, message: str, traceback: str) -> None:
     found = fingerprint.of(Error(kind, message, traceback))
     assert len(found) == fingerprint.DIGITS
     assert found == fingerprint.of(Error(kind, message, traceback))

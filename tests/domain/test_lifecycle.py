@@ -53,7 +53,7 @@ def target_of(move: Move) -> Status:
 
 @pytest.mark.parametrize("source", sorted(TERMINAL))
 @pytest.mark.parametrize("target", list(Status))
-def test_no_way_leads_out_of_a_terminal_state(source: Status, target: Status) -> None:
+def test_no_move_leaves_a_terminal_state(source: Status, target: Status) -> None:
     assert not may_move(source, target)
 
 
@@ -65,7 +65,7 @@ def test_every_state_is_in_the_table_and_can_be_reached_and_left() -> None:
     assert all(ALLOWED[status] for status in Status if status not in TERMINAL)
 
 
-def test_every_living_state_can_be_cancelled() -> None:
+def test_every_state_that_is_not_terminal_can_be_cancelled() -> None:
     assert all(may_move(status, Status.CANCELLED) for status in Status if status not in TERMINAL)
 
 
@@ -82,12 +82,14 @@ def test_the_same_values_always_lead_to_the_same_move(row: Held, outcome: Outcom
 
 
 @given(held_rows(), rules, jitters)
-def test_a_success_stands_even_against_a_cancel(row: Held, rules: Rules, jitter: float) -> None:
+def test_a_success_is_kept_even_after_a_cancel(row: Held, rules: Rules, jitter: float) -> None:
     assert decide(row, Succeeded("1"), rules, NOW, jitter) == Final(Status.SUCCESS, Reason.COMPLETED)
 
 
 @given(held_rows(), outcomes, rules, jitters)
-def test_what_was_asked_to_cancel_never_starts_again(row: Held, outcome: Outcome, rules: Rules, jitter: float) -> None:
+def test_an_execution_that_was_asked_to_cancel_never_starts_again(
+    row: Held, outcome: Outcome, rules: Rules, jitter: float
+) -> None:
     assume(row.cancel_at is not None)
     move = decide(row, outcome, rules, NOW, jitter)
     assert isinstance(move, Final)
@@ -97,14 +99,16 @@ def test_what_was_asked_to_cancel_never_starts_again(row: Held, outcome: Outcome
 
 
 @given(held_rows(), outcomes, rules, jitters)
-def test_nothing_is_planned_for_the_past(row: Held, outcome: Outcome, rules: Rules, jitter: float) -> None:
+def test_no_retry_is_scheduled_in_the_past(row: Held, outcome: Outcome, rules: Rules, jitter: float) -> None:
     move = decide(row, outcome, rules, NOW, jitter)
     if isinstance(move, Later):
         assert move.run_at >= NOW
 
 
 @given(held_rows(), outcomes, rules, jitters)
-def test_nothing_is_planned_past_the_total_timeout(row: Held, outcome: Outcome, rules: Rules, jitter: float) -> None:
+def test_no_retry_is_scheduled_after_the_total_timeout(
+    row: Held, outcome: Outcome, rules: Rules, jitter: float
+) -> None:
     assume(rules.total_timeout_s is not None and not isinstance(outcome, GivenBack))
     move = decide(row, outcome, rules, NOW, jitter)
     if isinstance(move, Later) and rules.total_timeout_s is not None:
@@ -143,7 +147,7 @@ def test_crashes_never_exceed_their_cap(rules: Rules, crashes: int) -> None:
 
 
 @given(held_rows(), delays_s, jitters)
-def test_being_given_back_or_snoozed_burns_no_attempt(row: Held, delay_s: float, jitter: float) -> None:
+def test_giving_back_and_snoozing_count_no_attempt(row: Held, delay_s: float, jitter: float) -> None:
     assume(row.cancel_at is None)
     for outcome in (Snoozed(delay_s), GivenBack(Reason.NOT_BEGUN, delay_s)):
         move = decide(row, outcome, Rules(), NOW, jitter)
@@ -153,14 +157,14 @@ def test_being_given_back_or_snoozed_burns_no_attempt(row: Held, delay_s: float,
             assert move == Back(row.crashes, Reason.NOT_BEGUN)
 
 
-def test_a_permanent_failure_ends_at_once_and_says_why() -> None:
+def test_a_permanent_failure_ends_the_execution_with_its_reason() -> None:
     plain = decide(held(), Failed(ERROR, permanent=True), Rules(), NOW, 0.5)
     arguments = decide(held(), Failed(ERROR, Reason.BAD_ARGUMENTS, permanent=True), Rules(), NOW, 0.5)
     assert plain == Final(Status.FAILED, Reason.PERMANENT_ERROR)
     assert arguments == Final(Status.FAILED, Reason.BAD_ARGUMENTS)
 
 
-def test_the_last_attempt_says_that_retries_are_exhausted() -> None:
+def test_the_last_failed_attempt_ends_with_retries_exhausted() -> None:
     several, single = Rules(retry=retry.Fixed(attempts=3)), Rules(retry=retry.NO_RETRY)
     assert decide(held(attempts=2), Failed(ERROR), several, NOW, 0.5) == Final(Status.FAILED, Reason.RETRIES_EXHAUSTED)
     assert decide(held(), Failed(ERROR), single, NOW, 0.5) == Final(Status.FAILED, Reason.ERROR)
@@ -173,7 +177,7 @@ def test_an_attempt_that_timed_out_is_retried_and_a_total_timeout_is_not() -> No
     assert decide(held(), TimedOut(ERROR, total=True), policy, NOW, 0.5) == Final(Status.FAILED, Reason.TOTAL_TIMEOUT)
 
 
-def test_a_job_may_name_its_own_delay_within_its_attempts() -> None:
+def test_a_job_may_choose_its_retry_delay_within_its_attempts() -> None:
     policy = Rules(retry=retry.Fixed(attempts=2, delay=10))
     asked = Failed(ERROR, retry_in_s=3)
     assert decide(held(), asked, policy, NOW, 0.5) == Later(NOW + 3 * MICROSECONDS, 1, Reason.ERROR)

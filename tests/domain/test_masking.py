@@ -53,7 +53,7 @@ def test_headers_and_queries_are_masked() -> None:
     }
 
 
-def test_of_other_executors_the_names_tell() -> None:
+def test_literals_of_other_executors_are_masked_by_their_names() -> None:
     target = {"kind": "shout", "image": "small", "login": {"user": "ann", "password": "x"}, "api_key": ["y", "{z}"]}
     login = {"user": "ann", "password": "***"}
     assert masked(target) == {"kind": "shout", "image": "small", "login": login, "api_key": ["***", "{z}"]}

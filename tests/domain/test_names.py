@@ -1,4 +1,4 @@
-"""What may be called what."""
+"""Names of apps, jobs, queues and so on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ good = st.builds("".join, st.tuples(st.sampled_from(FIRST), st.text(FIRST + stri
 
 
 @given(good)
-def test_letters_digits_and_a_few_marks_make_a_name(name: str) -> None:
+def test_a_name_has_letters_digits_and_a_few_marks(name: str) -> None:
     assert names.check(name, "a queue's name") == name
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_name_or_is_refused_in_words(text: str) -> None:
+def test_any_text_is_a_name_or_is_refused_with_a_clear_error(text: str) -> None:
     refusal = ""
     try:
         assert names.check(text, "a queue's name") == text

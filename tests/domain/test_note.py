@@ -1,4 +1,4 @@
-"""A log is cut into pieces, and put together again as it was."""
+"""Log lines are stored in chunks, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ said = st.tuples(st.integers(1, 3), st.integers(0, 2), streams, texts | st.just(
 
 
 def lines_of(told: list[tuple[int, int, str, str, int]]) -> list[Line]:
-    """Lines with a gap here and there; each is said `times` times, up to a few megabytes of all."""
+    """Lines with some gaps in their numbers; each is repeated `times` times, up to a few megabytes in total."""
     found: list[Line] = []
     number, room = 0, 2_000_000
     for step, at, stream, text, times in told:
@@ -29,7 +29,7 @@ def lines_of(told: list[tuple[int, int, str, str, int]]) -> list[Line]:
 @given(st.lists(said, max_size=12))
 @example([(1, 0, "stdout", "", 500)] * 5)
 @example([(1, 0, "stdout", "x" * 100_000, 2), (1, 0, "stdout", "y", 1)])
-def test_pieces_are_the_lines_that_they_were_cut_from(told: list[tuple[int, int, str, str, int]]) -> None:
+def test_chunks_contain_the_lines_that_they_were_made_of(told: list[tuple[int, int, str, str, int]]) -> None:
     lines = lines_of(told)
     found = cut(lines)
     assert [line for piece in found for line in expanded(piece)] == lines
@@ -40,17 +40,17 @@ def test_pieces_are_the_lines_that_they_were_cut_from(told: list[tuple[int, int,
         assert len(inside) <= MOST_LINES
 
 
-def test_what_is_said_in_a_moment_is_one_piece() -> None:
+def test_lines_of_one_moment_are_one_chunk() -> None:
     runs = [Run(1, 5, "stdout", ["a", "b"], 4), Run(3, 6, "log", ["c"], 2), Run(4, 6, "stdout", ["d"], 2)]
     (piece,) = pieces("x", 2, runs)
     assert (piece.id, piece.fence, piece.first, piece.last) == ("x", 2, 1, 4)
     assert piece.text == '[[5,"stdout",["a","b"]],[6,"log",["c"]],[6,"stdout",["d"]]]'
 
 
-def test_a_number_that_is_missing_begins_a_new_piece() -> None:
+def test_a_missing_line_number_starts_a_new_chunk() -> None:
     runs = [Run(7, 5, "stdout", ["a"], 2), Run(9, 5, "stdout", ["b"], 2), Run(8, 5, "stdout", ["c"], 2)]
     assert [(piece.first, piece.last) for piece in pieces("x", 1, runs)] == [(7, 7), (9, 9), (8, 8)]
 
 
-def test_nothing_is_no_piece() -> None:
+def test_no_lines_are_no_chunk() -> None:
     assert pieces("x", 1, []) == []

@@ -35,10 +35,10 @@ def test_a_policy_replaces_all_but_the_errors_that_the_job_retries(policy: Polic
     assert not rules.retry.retries(ValueError())
 
 
-def test_what_is_stored_is_short() -> None:
+def test_stored_overrides_are_short() -> None:
     assert overrides.encode(None, Exponential(attempts=2)) == '{"retry":{"policy":"Exponential","attempts":2}}'
 
 
-def test_a_described_callable_leaves_its_limit() -> None:
+def test_a_described_callable_keeps_its_number_of_attempts() -> None:
     described = retry.described(retry.Custom(attempts=4, delay_for=lambda attempt, error: 1).describe())
     assert (described.attempts, retry.delay_s(described, 1, 0.5)) == (4, 10.0)

@@ -17,25 +17,25 @@ entries = st.tuples(instants, priorities)
 
 
 @given(instants, instants, priorities, priorities)
-def test_fifo_looks_at_nothing_but_time(first: int, second: int, one: int, other: int) -> None:
+def test_fifo_orders_by_time_only(first: int, second: int, one: int, other: int) -> None:
     assert (rank(Policy.FIFO, first, one) < rank(Policy.FIFO, second, other)) == (first < second)
 
 
 @given(instants, instants, priorities)
-def test_among_equals_the_one_that_waited_longer_comes_first(first: int, second: int, priority: int) -> None:
+def test_of_two_equal_priorities_the_older_comes_first(first: int, second: int, priority: int) -> None:
     assume(first < second)
     for policy in Policy:
         assert rank(policy, first, priority) < rank(policy, second, priority)
 
 
 @given(instants, priorities, priorities)
-def test_of_two_that_are_due_together_the_higher_priority_comes_first(due_at: int, one: int, other: int) -> None:
+def test_of_two_executions_due_together_the_higher_priority_comes_first(due_at: int, one: int, other: int) -> None:
     assume(one > other)
     assert rank(Policy.PRIORITY, due_at, one) < rank(Policy.PRIORITY, due_at, other)
 
 
 @given(instants, priorities, priorities, st.integers(min_value=1, max_value=10**12))
-def test_an_old_low_beats_a_young_high_once_it_waited_out_the_head_start(
+def test_an_old_low_priority_overtakes_a_new_high_priority_after_the_head_start(
     due_at: int, low: int, high: int, longer: int
 ) -> None:
     assume(low < high)

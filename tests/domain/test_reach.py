@@ -33,7 +33,7 @@ def taken(rows: dict[int, list[int]], most: int, depth: int) -> list[int]:
 
 
 @given(lanes, st.integers(1, 20), st.integers(1, 4))
-def test_rows_that_lie_apart_are_taken_in_the_order_of_their_ranks(
+def test_rows_with_distant_ranks_are_taken_in_the_order_of_their_ranks(
     ranks: list[list[int]], most: int, depth: int
 ) -> None:
     rows = {lane: [rank * APART for rank in one] for lane, one in enumerate(ranks)}
@@ -55,7 +55,7 @@ def test_no_lane_runs_ahead_of_another_by_more_than_the_slack(
     assert not left or max(found) <= left[0] + SLACK
 
 
-def test_one_lane_is_taken_from_as_far_as_it_goes() -> None:
+def test_a_single_lane_is_taken_to_its_end() -> None:
     assert reach({1: Head([5], is_cut=True)}, 100).highest == {1: LAST_RANK}
 
 
@@ -68,13 +68,13 @@ def test_a_lane_that_may_have_more_before_the_last_row_is_read_further_first() -
     assert reach(heads, 3).unread == [1]
 
 
-def test_what_is_left_of_a_lane_is_what_lies_beyond() -> None:
+def test_the_rest_of_a_lane_is_behind_the_last_taken_row() -> None:
     assert beyond(Head([1, 2, 3], is_cut=False), 2) == Head([3], is_cut=False)
     assert beyond(Head([1, 2], is_cut=True), 2) == Head([], is_cut=True)
     assert beyond(Head([1, 2], is_cut=False), 2) is None
 
 
-def test_rows_close_together_are_taken_as_far_as_they_are_known() -> None:
+def test_rows_with_close_ranks_are_taken_as_far_as_they_were_read() -> None:
     heads = {1: Head([0, 3], is_cut=True), 2: Head([5], is_cut=False), 3: Head([6, 7], is_cut=True)}
     assert reach(heads, 4).highest == {1: 3, 2: 6, 3: 6}
 

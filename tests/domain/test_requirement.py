@@ -21,7 +21,7 @@ def test_a_job_that_needs_nothing_has_no_requirements() -> None:
     assert requirement.written(requirement.needs("default", [], {})) == ""
 
 
-def test_the_order_in_which_needs_are_said_does_not_matter() -> None:
+def test_the_order_of_declared_needs_does_not_matter() -> None:
     one = requirement.needs("cpu", ["b", "a", "a"], {"y": 1, "x": 2})
     other = requirement.needs("cpu", ["a", "b"], {"x": 2.0, "y": 1.0})
     assert requirement.written(one) == requirement.written(other)
@@ -54,12 +54,12 @@ def test_the_order_in_which_needs_are_said_does_not_matter() -> None:
         (Needs(pool="x", tags=["y"], resources={"z": 1.0}), Offers(everything=True), None),
     ],
 )
-def test_what_a_worker_takes(wanted: Needs, given: Offers, expected: int | None) -> None:
+def test_a_worker_takes_jobs_whose_needs_it_offers(wanted: Needs, given: Offers, expected: int | None) -> None:
     assert room(wanted, given) == expected
     assert requirement.fits(requirement.written(wanted), requirement.encode(given)) is (expected != 0)
 
 
-def test_what_runs_has_its_part() -> None:
+def test_running_executions_use_their_share_of_the_resources() -> None:
     gpu, memory = Needs(resources={"gpu": 1.0}), Needs(resources={"memory": 2.0})
     given = Offers(resources={"gpu": 2.0, "memory": 5.0})
     assert room(gpu, given, (gpu, 1)) == 1
@@ -83,7 +83,7 @@ def test_what_runs_has_its_part() -> None:
         ({"resources": {f"r{n}": 1 for n in range(30)}}, "at most 20"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(said: dict[str, Any], words: str) -> None:
+def test_invalid_requirements_are_refused(said: dict[str, Any], words: str) -> None:
     with pytest.raises(DefinitionError, match=words):
         requirement.needs(said.get("pool"), said.get("tags", ()), said.get("resources", {}))
 

@@ -66,7 +66,7 @@ def test_waits_may_be_written_as_durations() -> None:
     assert bound_s(Exponential(base="1s", cap="1h"), 4) == 8
 
 
-def test_what_retry_may_be() -> None:
+def test_valid_values_of_retry() -> None:
     assert retry.policy(None).attempts == 1
     assert retry.policy(False).attempts == 1
     assert retry.policy(True) == Exponential()
@@ -87,7 +87,7 @@ def test_what_retry_may_be() -> None:
         [3],
     ],
 )
-def test_what_retry_may_not_be(value: Any) -> None:
+def test_invalid_values_of_retry_are_refused(value: Any) -> None:
     with pytest.raises(DefinitionError):
         retry.policy(value)
 
@@ -104,7 +104,7 @@ def test_what_retry_may_not_be(value: Any) -> None:
         (Exponential, {"factor": 1000}),
     ],
 )
-def test_a_policy_with_a_wrong_delay_is_refused_where_it_is_written(kind: Any, options: dict[str, Any]) -> None:
+def test_a_policy_with_an_invalid_delay_is_refused_when_it_is_made(kind: Any, options: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError, match=f"retry {next(iter(options))}"):
         kind(**options)
 

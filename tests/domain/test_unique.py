@@ -1,4 +1,4 @@
-"""When a key keeps others out, and what may be a key."""
+"""When a held key blocks another execution, and which texts may be keys."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ statuses = st.none() | st.sampled_from(list(Status))
 
 
 @given(st.sampled_from([Scope.QUEUED, Scope.ACTIVE]), st.sampled_from(sorted(TERMINAL)), instants, instants)
-def test_an_ended_holder_keeps_nobody_out_of_a_scope_that_ends_with_it(
+def test_an_ended_holder_does_not_block_in_a_scope_that_ends_with_it(
     scope: Scope, status: Status, taken_at: int, now: int
 ) -> None:
     assert not holds(scope, 0.0, status, taken_at, now)
 
 
 @given(st.sampled_from(sorted(PENDING)), instants, instants)
-def test_a_pending_holder_keeps_others_out(status: Status, taken_at: int, now: int) -> None:
+def test_a_pending_holder_blocks_others(status: Status, taken_at: int, now: int) -> None:
     assert holds(Scope.QUEUED, 0.0, status, taken_at, now)
     assert holds(Scope.ACTIVE, 0.0, status, taken_at, now)
 
 
 @given(instants, instants)
-def test_a_running_holder_keeps_others_out_only_while_active_counts(taken_at: int, now: int) -> None:
+def test_a_running_holder_blocks_others_only_in_the_scope_active(taken_at: int, now: int) -> None:
     assert not holds(Scope.QUEUED, 0.0, Status.RUNNING, taken_at, now)
     assert holds(Scope.ACTIVE, 0.0, Status.RUNNING, taken_at, now)
 
@@ -42,7 +42,7 @@ def test_a_window_depends_on_time_alone(status: Status | None, window_s: float, 
 
 
 @given(statuses, instants, instants)
-def test_for_ever_is_for_ever(status: Status | None, taken_at: int, now: int) -> None:
+def test_a_key_with_the_scope_forever_never_ends(status: Status | None, taken_at: int, now: int) -> None:
     assert holds(Scope.FOREVER, 0.0, status, taken_at, now)
 
 

@@ -1,4 +1,4 @@
-"""URLs for people: whatever the text is, its password is not shown; what is no secret is, where that is sure."""
+"""Masked URLs: the password is never shown; other parts are, if they are certainly no secret."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_a_password_as_a_keyword_is_never_shown(name: str, equals: str, password
         ("", ""),
     ],
 )
-def test_what_is_no_secret_is_shown(url: str, shown: str) -> None:
+def test_text_that_is_no_secret_is_shown(url: str, shown: str) -> None:
     assert masked(url) == shown
     assert masked(shown) == shown
 
 
-def test_the_urls_in_a_message_are_masked_and_the_rest_is_not() -> None:
+def test_only_the_urls_in_a_message_are_masked() -> None:
     text = "Got unexpected extra arguments (postgresql+x://u:secret@h/d --json) and password=secret; see docs"
     assert masked_text(text) == (
         "Got unexpected extra arguments (postgresql+x://u:***@h/d --json) and password=*** see docs"

@@ -1,4 +1,4 @@
-"""Breakers and affinity in real workers: the words of an app, two processes, and the CLI."""
+"""Breakers and affinity in real workers: declarations in an app, two processes, and the command line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from rota import App, DefinitionError
 from rota.domain.breaker import Breaker
 from rota.ops import breakers
+from rota.sdk.app import registry_of
 from rota.testing import harness
 from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
@@ -25,12 +26,12 @@ def cli(site: Site, *words: str) -> str:
 
 
 def is_open(site: Site) -> bool:
-    circuits = site.app.connection.store().read(breakers.circuits, "default")
+    circuits = registry_of(site.app).connection.store().read(breakers.circuits, "default")
     return any(circuit.opened_at is not None for circuit in circuits)
 
 
 @on_both
-def test_what_is_down_is_not_run_against_and_goes_on_when_it_is_back(site: Site) -> None:
+def test_jobs_do_not_start_while_their_breaker_is_open_and_resume_when_it_closes(site: Site) -> None:
     handles = site.app.jobs["knock"].enqueue_many([f"gate {number}" for number in range(MANY)])
     site.worker("--processes", "2", "--concurrency", "1")
     eventually(lambda: is_open(site), what="an open breaker")
@@ -44,10 +45,10 @@ def test_what_is_down_is_not_run_against_and_goes_on_when_it_is_back(site: Site)
     for handle in handles:
         handle.result(PATIENCE_S)
     assert not is_open(site)
-    assert len(site.journal("knocked")) < 2 * MANY, "each knocked once, and a few in vain"
+    assert len(site.journal("knocked")) < 2 * MANY, "each called the service once, and a few failed"
 
 
-def test_somebody_closes_it_by_hand(site: Site) -> None:
+def test_a_breaker_can_be_closed_by_hand(site: Site) -> None:
     handles = site.app.jobs["knock"].enqueue_many(["gate"] * MANY)
     site.worker("--concurrency", "1")
     eventually(lambda: is_open(site), what="an open breaker")
@@ -57,7 +58,7 @@ def test_somebody_closes_it_by_hand(site: Site) -> None:
         handle.result(PATIENCE_S)
 
 
-def test_a_value_stays_with_its_process(site: Site) -> None:
+def test_executions_with_the_same_affinity_value_run_in_the_same_process(site: Site) -> None:
     site.worker("--processes", "2", "--concurrency", "2")
     eventually(lambda: len(site.live()) == 2, what="two processes")
     first = [site.enqueue("serve", f"customer {number}").result(PATIENCE_S) for number in range(6)]
@@ -66,7 +67,7 @@ def test_a_value_stays_with_its_process(site: Site) -> None:
         assert [handle.result(PATIENCE_S) for handle in again] == first
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_breakers_and_affinities_are_refused() -> None:
     app = App("picky", url="sqlite://:memory:")
     app.breaker("bank")
     with pytest.raises(DefinitionError, match="once"):
@@ -90,11 +91,11 @@ def test_a_breaker_may_be_declared_after_the_jobs_that_rely_on_it() -> None:
     app.breaker("bank", failures=2, wait="3s")
     app.check()
     for job in jobs:
-        assert Breaker("bank", 2, 3.0) in app.targets()[job.name].rules.breakers
-    assert [one.name for one in app.targets()["settle"].rules.breakers] == ["bank", "post"]
+        assert Breaker("bank", 2, 3.0) in registry_of(app).targets()[job.name].rules.breakers
+    assert [one.name for one in registry_of(app).targets()["settle"].rules.breakers] == ["bank", "post"]
 
 
-def test_a_worker_does_not_start_with_a_breaker_that_nobody_has_declared(site: Site) -> None:
+def test_a_worker_does_not_start_if_a_job_names_an_undeclared_breaker(site: Site) -> None:
     (site.folder / "typo.py").write_text(
         "from rota import App\n\napp = App('typo')\napp.breaker('bank')\napp.command('pay', ['true'], breaker='bnak')\n"
     )
@@ -104,7 +105,7 @@ def test_a_worker_does_not_start_with_a_breaker_that_nobody_has_declared(site: S
     assert "job 'pay' relies on a breaker 'bnak', which is not declared: did you mean 'bank'?" in done.stderr
 
 
-def test_the_harness_for_tests_finds_a_breaker_that_nobody_has_declared() -> None:
+def test_the_harness_refuses_an_undeclared_breaker() -> None:
     app = App("typo", url="sqlite://:memory:")
     app.job(breaker="bnak", name="pay")(lambda: None)
     with pytest.raises(DefinitionError, match=r"'bnak'.*app.breaker\('bnak'\)"), harness(app):

@@ -25,7 +25,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["sample", "limit"],
 )
 @pytest.mark.parametrize("on_conflict", ["return", "replace"])
-def test_large_submissions_with_keys_cost_nobody_a_lease(
+def test_no_worker_loses_its_lease_during_large_submissions_with_keys(
     site: Site, count: int, lease_s: float, on_conflict: str
 ) -> None:
     """One from inside a job and one from outside, at the same time."""
@@ -51,8 +51,8 @@ def test_large_submissions_with_keys_cost_nobody_a_lease(
 
 
 @pytest.mark.prove
-def test_a_write_that_takes_longer_than_a_lease_costs_nobody_a_lease(file_site: Site) -> None:
-    """As a large submission does on a machine that is slow or busy enough."""
+def test_no_worker_loses_its_lease_during_a_write_that_takes_longer_than_a_lease(file_site: Site) -> None:
+    """A large submission takes that long on a machine that is slow or busy."""
     lease_s = 4.0
     workers = [file_site.worker("--concurrency", "2", lease_s=lease_s) for _ in range(2)]
     before = [row.id for row in file_site.live()]

@@ -1,4 +1,4 @@
-"""Death, pauses and blocked interpreters: nothing is lost, and whoever lost its lease is fenced out."""
+"""Killed, stopped and blocked processes: no execution is lost, and a worker that lost its lease is fenced out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.workers import Site, is_alive
 
 
 @on_both
-def test_what_a_killed_child_held_is_started_again_without_waiting_for_the_lease(site: Site) -> None:
+def test_executions_of_a_killed_child_restart_without_waiting_for_the_lease(site: Site) -> None:
     worker = site.worker(lease_s=600)
     x = site.enqueue("gated", "go")
     os.kill(site.wait_started(x), signal.SIGKILL)
@@ -24,17 +24,17 @@ def test_what_a_killed_child_held_is_started_again_without_waiting_for_the_lease
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
     info = x.info()
-    assert (info.fence, info.attempts, info.crashes) == (2, 1, 1)
+    assert (info.fence, info.attempt_count, info.crashes) == (2, 1, 1)
     lost, _ = x.attempts()
     assert (lost.status, lost.reason) == ("lost", "crashed")
-    assert "was killed by SIGKILL" in (lost.error or "")
+    assert "was killed by SIGKILL" in (lost.error_message or "")
 
 
 def test_a_child_that_exits_by_itself_is_replaced(site: Site) -> None:
     site.worker(lease_s=600)
     x = site.enqueue("die_once")
     assert x.result(PATIENCE_S) == "start 2"
-    assert "ended with exit code 9" in (x.attempts()[0].error or "")
+    assert "ended with exit code 9" in (x.attempts()[0].error_message or "")
 
 
 @on_both
@@ -43,9 +43,9 @@ def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> N
     x = site.enqueue("die")
     site.wait_for(x, Status.FAILED)
     info = x.info()
-    assert (info.reason, info.crashes, info.attempts, info.fence) == ("crash_loop", 3, 0, 3)
+    assert (info.reason, info.crashes, info.attempt_count, info.fence) == ("crash_loop", 3, 0, 3)
     assert [attempt.status for attempt in x.attempts()] == ["lost", "lost", "failed"]
-    assert [row.id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
+    assert [row.execution_id for row in site.app.dead.list(reason="crash_loop")] == [x.id]
     line = f"execution {x.id} of job die has failed with its worker process: crash_loop"
     eventually(lambda: worker.log().count(line) == 1, what="a line in the log of the supervisor")
     assert worker.log().count("1 of its executions returned to the queue") == 2
@@ -66,11 +66,11 @@ def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_leas
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
     assert (x.info().crashes, x.attempts()[0].reason) == (1, "crashed")
-    assert "sent no heartbeat" in (x.attempts()[0].error or "")
+    assert "sent no heartbeat" in (x.attempts()[0].error_message or "")
 
 
-def test_a_held_interpreter_keeps_its_lease_while_work_flows_past_it(site: Site) -> None:
-    """The worst case: the job takes the interpreter at any moment of what its process does for other executions."""
+def test_a_worker_whose_interpreter_lock_is_held_keeps_its_lease_while_others_run(site: Site) -> None:
+    """The worst case: the job takes the interpreter lock at any moment while its process serves other executions."""
     site.worker(lease_s=1)
     flowing = threading.Event()
 
@@ -91,19 +91,19 @@ def test_a_held_interpreter_keeps_its_lease_while_work_flows_past_it(site: Site)
 
 
 @pytest.mark.parametrize("job", ["hold_interpreter", "block_loop"])
-def test_a_job_that_blocks_everything_for_longer_than_the_lease_keeps_it(site: Site, job: str) -> None:
+def test_a_job_that_blocks_its_process_for_longer_than_the_lease_keeps_the_lease(site: Site, job: str) -> None:
     site.worker(lease_s=2)
-    # A second worker stands by to take over, were the lease ever to run out.
+    # A second worker would take over if the lease expired.
     site.worker(lease_s=2)
     x = site.enqueue(job, 5)
     assert x.result(PATIENCE_S) == "done"
     info = x.info()
-    assert (info.fence, info.crashes, info.attempts) == (1, 0, 1)
+    assert (info.fence, info.crashes, info.attempt_count) == (1, 0, 1)
     assert len(site.journal("started")) == 1
 
 
 @on_both
-def test_a_holder_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
     old = site.worker(lease_s=2)
     x = site.enqueue("gated", "go")
     child = site.wait_started(x)
@@ -113,10 +113,10 @@ def test_a_holder_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site:
         site.open("go")
         assert x.result(PATIENCE_S) == "done"
         ending = x.attempts()
-        # The child goes on first, so that its report waits for the supervisor when that goes on.
+        # The child is continued first, so that its report waits for the supervisor when that is continued.
         os.kill(child, signal.SIGCONT)
     assert x.attempts() == ending
-    assert [(attempt.fence, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
+    assert [(attempt.attempt, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
     eventually(lambda: not is_alive(child), what="the death of the old child")
     eventually(lambda: old.check() and new.check() and len(site.live()) == 2, what="two live workers")
     handles = site.app.jobs["echo"].enqueue_many(range(20))
@@ -138,7 +138,7 @@ def test_a_thread_that_does_not_stop_loses_its_slot_and_its_process_is_replaced(
 
 
 @on_both
-def test_everything_that_was_running_survives_the_death_of_all_processes_at_once(site: Site) -> None:
+def test_running_executions_survive_the_death_of_all_processes_at_once(site: Site) -> None:
     workers = [site.worker("--processes", "2", lease_s=2), site.worker(lease_s=2)]
     handles = [site.enqueue("gated_async", "go") for _ in range(30)]
     for handle in handles:
@@ -163,7 +163,7 @@ def test_a_worker_that_is_killed_leaves_no_process_behind(site: Site) -> None:
     eventually(lambda: not any(is_alive(pid) for pid in children), what="the death of the children")
 
 
-def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_lease(file_site: Site) -> None:
+def test_no_other_worker_loses_its_lease_when_a_process_is_stuck_in_a_write(file_site: Site) -> None:
     first = file_site.worker("--concurrency", "1", lease_s=6)
     innocent = file_site.enqueue("gated", "go")
     file_site.wait_started(innocent)
@@ -178,7 +178,7 @@ def test_a_process_that_is_stuck_in_the_middle_of_a_write_costs_nobody_else_a_le
     assert first.check()
 
 
-def test_a_process_that_a_job_left_behind_does_not_hide_the_death_of_its_worker(site: Site) -> None:
+def test_an_orphan_of_a_job_does_not_hide_the_death_of_its_worker(site: Site) -> None:
     site.worker(lease_s=600)
     x = site.enqueue("leave_a_daemon", "go")
     child, daemon = site.wait_started(x), site.wait_started(x, "daemon")
@@ -188,7 +188,7 @@ def test_a_process_that_a_job_left_behind_does_not_hide_the_death_of_its_worker(
     eventually(lambda: not is_alive(daemon), what="the end of the daemon")
 
 
-def test_large_arguments_are_handed_over_in_pieces(site: Site) -> None:
+def test_large_arguments_are_claimed_in_several_messages(site: Site) -> None:
     handles = site.app.jobs["size"].enqueue_many(["y" * 1_000_000] * 20)
     site.worker(lease_s=30)  # The lease is not what is tested, and megabytes take their time.
     assert {handle.result(2 * PATIENCE_S) for handle in handles} == {1_000_000}
@@ -205,7 +205,7 @@ def test_a_worker_whose_database_was_deleted_says_so_and_stops(file_site: Site) 
     eventually(lambda: not is_alive(child), what="the end of the child")
 
 
-def test_a_job_that_kills_its_worker_is_found_among_others_that_are_not_charged(site: Site) -> None:
+def test_the_job_that_kills_its_worker_is_identified_and_the_others_are_not_charged(site: Site) -> None:
     site.worker(lease_s=600)
     innocent = [site.enqueue("gated", "go") for _ in range(3)]
     for x in innocent:
@@ -219,7 +219,7 @@ def test_a_job_that_kills_its_worker_is_found_among_others_that_are_not_charged(
     for x in innocent:
         assert x.result(PATIENCE_S) == "done"
         assert (x.info().crashes, x.attempts()[0].reason) == (0, "suspected")
-        assert x.info().fence == 2, "its second process died for nobody"
+        assert x.info().fence == 2, "it did not lose its second process"
 
 
 def test_a_job_that_holds_the_event_loop_is_stopped_at_its_timeout_and_the_others_are_given_back(site: Site) -> None:
@@ -230,8 +230,8 @@ def test_a_job_that_holds_the_event_loop_is_stopped_at_its_timeout_and_the_other
     site.wait_started(guilty)
     site.wait_for(guilty, Status.FAILED)
     info = guilty.info()
-    assert (info.reason, info.attempts, info.crashes) == ("timeout", 1, 0)
-    assert "took longer than 1 s" in (guilty.attempts()[0].error or "")
+    assert (info.reason, info.attempt_count, info.crashes) == ("timeout", 1, 0)
+    assert "took longer than 1 s" in (guilty.attempts()[0].error_message or "")
     assert not is_alive(first)
     site.wait_started(innocent, fence=2)
     site.open("go")

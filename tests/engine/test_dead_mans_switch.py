@@ -1,4 +1,4 @@
-"""The dead man's switch: a worker process that outlives its lease is killed, also if its supervisor stands still."""
+"""The dead man's switch: a worker process that outlives its lease is killed, even if its supervisor is stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def killed(process: subprocess.Popen[bytes]) -> bool:
     return process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-async def test_a_process_is_killed_when_its_time_is_over_and_not_before(start: Start, switch: Spawner) -> None:
+async def test_a_process_is_killed_when_its_lease_expires_and_not_before(start: Start, switch: Spawner) -> None:
     kept, late = start("sleep", "1000"), start("sleep", "1000")
     now = time.monotonic()
     switch.hold(kept.pid, now + 0.2)
@@ -54,7 +54,7 @@ async def test_a_process_is_killed_when_its_time_is_over_and_not_before(start: S
     assert kept.poll() is None
 
 
-async def test_what_it_started_in_its_group_ends_with_it(start: Start, switch: Spawner) -> None:
+async def test_the_process_group_of_a_killed_process_is_killed_too(start: Start, switch: Spawner) -> None:
     shell = start("sh", "-c", "sleep 1000 & echo $!; wait")
     assert shell.stdout is not None
     child = int(shell.stdout.readline())
@@ -73,9 +73,7 @@ async def test_processes_that_have_ended_are_forgotten(start: Start, switch: Spa
     assert short.wait(PATIENCE_S) == 0
 
 
-async def test_a_spawner_that_was_stopped_hears_of_a_longer_lease_before_it_kills(
-    start: Start, switch: Spawner
-) -> None:
+async def test_a_stopped_spawner_reads_the_renewed_lease_before_it_kills(start: Start, switch: Spawner) -> None:
     kept, late = start("sleep", "1000"), start("sleep", "1000")
     until = time.monotonic() + 0.2
     switch.hold(kept.pid, until)
@@ -106,8 +104,8 @@ async def test_a_spawner_that_was_killed_is_replaced(start: Start, switch: Spawn
     assert switch.pid != first
 
 
-def test_a_job_that_holds_the_interpreter_ends_though_its_supervisor_stands_still(file_site: Site) -> None:
-    """The lease is not renewed, and nothing in the worker process can run to notice that."""
+def test_a_job_that_holds_the_interpreter_lock_is_killed_while_its_supervisor_is_stopped(file_site: Site) -> None:
+    """The lease is not renewed, and no code of the worker process can run to notice that."""
     worker = file_site.worker(lease_s=1)
     x = file_site.enqueue("hold_interpreter", int(3 * PATIENCE_S))
     child = file_site.wait_started(x)

@@ -1,4 +1,4 @@
-"""Stopping in order: finish what finishes within the grace, give back the rest, and burn no attempt."""
+"""Draining: executions finish within the grace or are given back, and no attempt is counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def wait_draining(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_stopping_worker_finishes_what_finishes_and_gives_back_the_rest(site: Site, number: signal.Signals) -> None:
+def test_a_draining_worker_lets_executions_finish_within_the_grace_and_gives_back_the_rest(
+    site: Site, number: signal.Signals
+) -> None:
     worker = site.worker(grace_s=2)
     quick = [site.enqueue("gated", "go"), site.enqueue("gated_async", "go")]
     slow = [site.enqueue("gated", "never"), site.enqueue("gated_async", "never")]
@@ -34,14 +36,14 @@ def test_a_stopping_worker_finishes_what_finishes_and_gives_back_the_rest(site: 
     assert [x.result(0) for x in quick] == ["done", "done"]
     for x in slow:
         info = x.info()
-        assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+        assert (info.status, info.attempt_count, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
         assert [(attempt.status, attempt.reason) for attempt in x.attempts()] == [("given_back", "drained")]
         assert site.wait_started(x, "told")
     assert (late.status(), late.info().fence) == (Status.QUEUED, 0)
     assert site.live() == []
 
 
-def test_a_second_signal_does_not_wait_for_the_grace(site: Site) -> None:
+def test_a_second_signal_ends_the_grace(site: Site) -> None:
     worker = site.worker(grace_s=600)
     x = site.enqueue("gated_async", "never")
     site.wait_started(x)
@@ -51,10 +53,10 @@ def test_a_second_signal_does_not_wait_for_the_grace(site: Site) -> None:
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     info = x.info()
-    assert (info.status, info.attempts, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
+    assert (info.status, info.attempt_count, info.crashes, info.fence) == (Status.QUEUED, 0, 0, 1)
 
 
-def test_a_job_that_reads_its_input_finds_nothing_and_takes_no_command_away(site: Site) -> None:
+def test_a_job_that_reads_standard_input_gets_end_of_file(site: Site) -> None:
     worker = site.worker(grace_s=600)
     assert site.enqueue("read_input").result(PATIENCE_S) == ""
     worker.signal(signal.SIGTERM)
@@ -69,7 +71,7 @@ def test_an_idle_worker_stops_at_once(site: Site) -> None:
 
 
 @on_both
-def test_what_was_given_back_is_taken_up_by_the_next_worker(site: Site) -> None:
+def test_the_next_worker_runs_executions_that_were_given_back(site: Site) -> None:
     first = site.worker(grace_s=0)
     x = site.enqueue("gated", "go")
     site.wait_started(x)
@@ -78,7 +80,7 @@ def test_what_was_given_back_is_taken_up_by_the_next_worker(site: Site) -> None:
     site.open("go")
     site.worker()
     assert x.result(PATIENCE_S) == "done"
-    assert (x.info().fence, x.info().attempts, x.info().crashes) == (2, 1, 0)
+    assert (x.info().fence, x.info().attempt_count, x.info().crashes) == (2, 1, 0)
 
 
 def test_a_draining_worker_keeps_its_lease(site: Site) -> None:

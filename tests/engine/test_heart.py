@@ -1,4 +1,4 @@
-"""Heartbeats that cannot be written: why a lease was lost is known, and nobody is declared dead for it."""
+"""Heartbeats that cannot be written: the log says why a lease was lost, and no other worker is declared dead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEASE_S = 10.0
 
 
 class Fake:
-    """In the place of the store: beats succeed, unless there is a problem."""
+    """Stands for the store: heartbeats succeed, unless there is a problem."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.problem = ""
@@ -64,7 +64,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-async def test_a_lost_lease_is_explained_by_the_beats_that_failed(clock: ManualClock) -> None:
+async def test_the_log_explains_a_lost_lease_by_the_failed_heartbeats(clock: ManualClock) -> None:
     bridge, lost, said = Fake(clock), list[tuple[int, str]](), list[str]()
     heart = Heart(SupervisorCalls(bridge, clock), clock, LEASE_S, lambda *one: lost.append(one), failing=said.append)
     heart.add(7, clock.monotonic())
@@ -82,7 +82,7 @@ async def test_a_lost_lease_is_explained_by_the_beats_that_failed(clock: ManualC
     assert lost == [(7, "the disk has no room left")]
 
 
-async def test_a_lease_that_ended_while_the_supervisor_stood_still_says_so(clock: ManualClock) -> None:
+async def test_the_log_says_that_a_lease_expired_while_the_supervisor_was_stopped(clock: ManualClock) -> None:
     lost = list[tuple[int, str]]()
     heart = Heart(SupervisorCalls(Fake(clock), clock), clock, LEASE_S, lambda *one: lost.append(one))
     heart.add(7, clock.monotonic())
@@ -91,8 +91,8 @@ async def test_a_lease_that_ended_while_the_supervisor_stood_still_says_so(clock
     assert lost == [(7, "the supervisor was stopped, or had no processor")]
 
 
-async def test_nobody_is_declared_dead_before_the_living_could_renew_their_leases(clock: ManualClock) -> None:
-    """After an outage all leases have run out. Whose process has really ended is known only a lease later."""
+async def test_no_worker_is_declared_dead_before_live_workers_could_renew_their_leases(clock: ManualClock) -> None:
+    """After an outage all leases have expired. One lease later it is known which processes have really ended."""
     bridge = Fake(clock)
     heart = Heart(SupervisorCalls(bridge, clock), clock, LEASE_S, lambda worker, why: None)
     served = Served.one("default", "shop", None, [])
@@ -149,7 +149,7 @@ async def pass_time(clock: ManualClock, heart: Heart, leases: float) -> None:
         await heart.check()
 
 
-async def test_while_no_process_can_write_leases_hold(
+async def test_leases_hold_while_no_process_can_write(
     clock: ManualClock, locked: tuple[Fake, Heart, list[int]]
 ) -> None:
     bridge, heart, lost = locked
@@ -166,7 +166,7 @@ async def test_while_no_process_can_write_leases_hold(
     assert heart.steady_s() == LEASE_S / 4
 
 
-async def test_the_wait_for_the_lock_takes_nothing_from_a_lease(
+async def test_waiting_for_the_write_lock_does_not_shorten_a_lease(
     clock: ManualClock, locked: tuple[Fake, Heart, list[int]]
 ) -> None:
     bridge, heart, lost = locked
@@ -180,7 +180,7 @@ async def test_the_wait_for_the_lock_takes_nothing_from_a_lease(
 
 
 async def test_the_time_without_commits_counts_from_the_last_commit_not_from_the_heartbeat(clock: ManualClock) -> None:
-    """So a supervisor finds out early enough, also if its checks are late."""
+    """So a supervisor notices early enough, even if its checks are late."""
     bridge, renewed = Fake(clock), list[float]()
     heart = Heart(
         OneLock(bridge, clock),
@@ -219,7 +219,7 @@ def _commits_late(clock: ManualClock, seconds: float) -> Callable[..., Any]:
     return timed
 
 
-async def test_when_others_write_and_a_heartbeat_is_not_acknowledged_its_lease_is_lost(
+async def test_a_lease_is_lost_if_others_write_but_its_heartbeat_is_not_acknowledged(
     clock: ManualClock, locked: tuple[Fake, Heart, list[int]]
 ) -> None:
     bridge, heart, lost = locked
@@ -230,7 +230,7 @@ async def test_when_others_write_and_a_heartbeat_is_not_acknowledged_its_lease_i
     assert lost == [7]
 
 
-async def test_a_lease_that_has_ended_is_not_revived(clock: ManualClock, locked: tuple[Fake, Heart, list[int]]) -> None:
+async def test_an_expired_lease_is_not_renewed(clock: ManualClock, locked: tuple[Fake, Heart, list[int]]) -> None:
     _, heart, lost = locked
     clock.advance(LEASE_S)
     await heart.check()
@@ -238,7 +238,7 @@ async def test_a_lease_that_has_ended_is_not_revived(clock: ManualClock, locked:
 
 
 async def test_a_process_that_has_just_joined_has_seen_no_heartbeats_of_others(clock: ManualClock) -> None:
-    """However long it waited to join: its own wait says nothing about the leases of others."""
+    """Its own wait to join, however long, says nothing about the leases of others."""
     heart = Heart(SupervisorCalls(Fake(clock), clock), clock, LEASE_S, lambda worker, why: None)
     asked_at = clock.monotonic()
     clock.advance(2 * LEASE_S)

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from rota.sdk.app import registry_of
 from rota.store import schedule_reader
 from tests.engine.conftest import on_both
 from tests.support.waiting import eventually
@@ -38,7 +39,7 @@ def start(site: Site, code: dict[str, int], **settings: object) -> Worker:
 
 
 def declared(site: Site) -> dict[str, int]:
-    rows = site.app.connection.store().read(schedule_reader.schedules, "default", "engine")
+    rows = registry_of(site.app).connection.store().read(schedule_reader.schedules, "default", "engine")
     return {row.name: row.spec.trigger.period // 1_000_000 for row in rows}  # type: ignore[union-attr]
 
 

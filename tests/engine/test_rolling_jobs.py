@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rota import App, Job, Status
+from rota.sdk.app import registry_of
 from rota.store import reader
 from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
@@ -68,7 +69,7 @@ def run(job: Job[..., int, int], count: int, **options: object) -> None:
     for number in range(count):
         x = job.options(**options).enqueue(number)  # type: ignore[arg-type]
         assert x.result(PATIENCE_S) == number
-        assert [(attempt.status, attempt.fence) for attempt in x.attempts()] == [("success", 1)]
+        assert [(attempt.status, attempt.attempt) for attempt in x.attempts()] == [("success", 1)]
 
 
 @on_both
@@ -100,8 +101,8 @@ def test_a_worker_without_the_extra_leaves_requests_to_others(site: Site, newer:
     assert site.live()[0].jobs == '["plain"]'
     words = "cannot run job fetch and leaves it to others; it needs: pip install rota[http]"
     eventually(lambda: words in worker.log(), what="a line in the log")
-    facts = site.app.connection.store().read(reader.claim_facts, "default", x.id)
+    facts = registry_of(site.app).connection.store().read(reader.claim_facts, "default", x.id)
     assert facts.offers == "[]"
     start(site, "whole", OLD + REQUEST, **HINTS_ONLY)
     site.wait_for(x, Status.FAILED)
-    assert "HttpRefused" in (x.attempts()[0].error or "")
+    assert "HttpRefused" in (x.attempts()[0].error_message or "")

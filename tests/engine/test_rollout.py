@@ -73,7 +73,7 @@ def test_a_superseded_supervisor_says_once_which_deploy_is_in_force_and_how_to_c
     assert caplog.messages[1:] == ["deploy 1 of app shop is in force again"]
 
 
-def test_a_look_in_a_steady_state_writes_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollout_check_writes_nothing_if_nothing_has_changed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = site.start(OLD)
 
     rollout = supervisor_of(site, worker)

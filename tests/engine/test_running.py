@@ -1,16 +1,15 @@
-"""What becomes of an execution in a real worker: results, errors, retries, timeouts, cancels."""
+"""Executions in a real worker: results, errors, retries, timeouts, cancels."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from rota import App, ExecutionFailed, Fixed, Handle, Status
 from rota.domain.payload import MOST_MESSAGE, MOST_TRACEBACK
+from rota.sdk.app import registry_of
 from rota.store import reader
-from rota.store.reader import AttemptRow
 from tests.engine.conftest import served_on_both
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S
@@ -24,24 +23,20 @@ def ended(x: Handle[Any]) -> tuple[str, str, str]:
     with pytest.raises(ExecutionFailed):
         x.result(PATIENCE_S)
     info = x.info()
-    return info.status, info.reason, error_of(x.attempts()[-1])["message"]
-
-
-def error_of(attempt: AttemptRow) -> dict[str, str]:
-    assert attempt.error is not None
-    return dict(msgspec.json.decode(attempt.error))
+    assert info.reason is not None
+    return info.status, info.reason, info.error["message"]
 
 
 @pytest.mark.parametrize("job", ["echo", "echo_async"])
-def test_an_execution_runs_once_and_its_result_comes_back(served: Site, job: str) -> None:
+def test_an_execution_runs_once_and_returns_its_result(served: Site, job: str) -> None:
     value = {"text": "ä€𝄞", "numbers": [1, 2.5, None, True]}
     x = served.enqueue(job, value)
     assert x.result(PATIENCE_S) == value
     (attempt,) = x.attempts()
     (worker,) = served.live()
-    assert (attempt.status, attempt.worker, attempt.fence) == ("success", worker.name, 1)
+    assert (attempt.status, attempt.worker, attempt.attempt) == ("success", worker.name, 1)
     assert attempt.started_at is not None
-    assert x.info().created_at <= attempt.started_at <= attempt.finished_at
+    assert x.info().created_at <= attempt.started_at <= attempt.completed_at
     assert [(id, fence) for id, fence, _ in served.journal("ran") if id == x.id] == [(x.id, 1)]
 
 
@@ -54,14 +49,14 @@ def test_many_executions_each_run_once(served: Site) -> None:
 
 @pytest.mark.parametrize("kind", sorted(jobs.BAD_RESULTS))
 @pytest.mark.parametrize("job", ["return", "return_bad_async"])
-def test_a_result_that_cannot_be_stored_is_a_clear_failure(served: Site, job: str, kind: str) -> None:
+def test_a_result_that_cannot_be_stored_fails_with_a_clear_error(served: Site, job: str, kind: str) -> None:
     status, reason, message = ended(served.enqueue(job, kind))
     assert (status, reason) == ("failed", "bad_result")
     assert message.startswith("the result ")
 
 
-def test_arguments_that_no_longer_fit_fail_for_good_and_say_so(served: Site) -> None:
-    old = App("engine", url=served.app.settings.url)
+def test_arguments_that_no_longer_fit_fail_without_a_retry(served: Site) -> None:
+    old = App("engine", url=registry_of(served.app).settings.url)
     try:
         x = old.job(name="changed")(lambda a: a).enqueue(1)
         status, reason, message = ended(x)
@@ -73,12 +68,12 @@ def test_arguments_that_no_longer_fit_fail_for_good_and_say_so(served: Site) -> 
 
 
 def test_a_job_that_the_worker_does_not_have_is_left_alone(served: Site) -> None:
-    newer = App("engine", url=served.app.settings.url)
+    newer = App("engine", url=registry_of(served.app).settings.url)
     try:
         x = newer.job(name="brand_new")(lambda: None).enqueue()
         assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
         assert (x.status(), x.attempts()) == (Status.QUEUED, [])
-        assert served.app.connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
+        assert registry_of(served.app).connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
         assert x.cancel() is Status.CANCELLED
     finally:
         newer.close()
@@ -88,13 +83,13 @@ def test_a_job_that_the_worker_does_not_have_is_left_alone(served: Site) -> None
 @pytest.mark.parametrize(
     "kind", ["plain", "mute", "nul", "surrogate", "exit", "interrupt", "cancelled", "generator", "stop"]
 )
-def test_whatever_a_job_raises_is_recorded(served: Site, job: str, kind: str) -> None:
+def test_every_exception_that_a_job_raises_is_recorded(served: Site, job: str, kind: str) -> None:
     x = served.enqueue(job, kind)
     status, reason, message = ended(x)
     assert (status, reason) == ("failed", "error")
     expected = {"plain": "boom", "nul": "a␀b", "surrogate": "a?b", "exit": "3"}
     assert message == expected.get(kind, message)
-    error = error_of(x.attempts()[0])
+    error = x.attempts()[0].error
     assert error["type"]
     assert "in deep" in error["traceback"]
     assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
@@ -102,10 +97,10 @@ def test_whatever_a_job_raises_is_recorded(served: Site, job: str, kind: str) ->
 
 @pytest.mark.parametrize("job", ["raise", "raise_async"])
 @pytest.mark.parametrize(("kind", "levels"), [("large", 0), ("plain", 900), ("large", 200), ("group", 10)])
-def test_huge_errors_are_cut_and_kept(served: Site, job: str, kind: str, levels: int) -> None:
+def test_huge_errors_are_shortened_and_stored(served: Site, job: str, kind: str, levels: int) -> None:
     x = served.enqueue(job, kind, levels)
     assert ended(x)[:2] == ("failed", "error")
-    error = error_of(x.attempts()[0])
+    error = x.attempts()[0].error
     assert len(error["message"]) <= MOST_MESSAGE
     assert 0 < len(error["traceback"]) <= MOST_TRACEBACK
 
@@ -124,38 +119,40 @@ def test_huge_errors_are_cut_and_kept(served: Site, job: str, kind: str, levels:
         ("broken", 1, "permanent_error"),
     ],
 )
-def test_every_retry_policy_is_kept_and_so_is_every_attempt(served: Site, policy: str, tries: int, reason: str) -> None:
+def test_every_retry_policy_is_followed_and_every_attempt_is_recorded(
+    served: Site, policy: str, tries: int, reason: str
+) -> None:
     x = served.enqueue(f"retry_{policy}")
     status, why, _ = ended(x)
-    assert (status, why, x.info().attempts) == ("failed", reason, tries)
+    assert (status, why, x.info().attempt_count) == ("failed", reason, tries)
     tried = [(fence, attempt) for id, fence, attempt in served.journal("tried") if id == x.id]
     assert tried == [(number, number) for number in range(1, tries + 1)]
     attempts = x.attempts()
-    assert [(attempt.fence, attempt.attempts) for attempt in attempts] == tried
-    assert [attempt.final for attempt in attempts] == [0] * (tries - 1) + [1]
+    assert [attempt.attempt for attempt in attempts] == list(range(1, tries + 1))
+    assert [attempt.is_final for attempt in attempts] == [False] * (tries - 1) + [True]
     for number, attempt in enumerate(attempts, start=1):
-        error = error_of(attempt)
+        error = attempt.error
         assert attempt.worker
         assert attempt.started_at is not None
-        assert attempt.started_at <= attempt.finished_at
+        assert attempt.started_at <= attempt.completed_at
         assert "Traceback" in error["traceback"]
         if policy != "broken":
             assert (error["type"], error["message"]) == ("ValueError", f"attempt {number}")
-    assert x.id in [row.id for row in served.app.dead.list(job=f"retry_{policy}")]
+    assert x.id in [row.execution_id for row in served.app.dead.list(job=f"retry_{policy}")]
 
 
 @pytest.mark.parametrize(("kind", "result", "attempts"), [("retry", "attempt 2", 2), ("snooze", "attempt 1", 1)])
-def test_a_job_may_ask_to_run_later(served: Site, kind: str, result: str, attempts: int) -> None:
+def test_a_job_can_snooze(served: Site, kind: str, result: str, attempts: int) -> None:
     x = served.enqueue("signals", kind)
     assert x.result(PATIENCE_S) == result
-    assert x.info().attempts == attempts
+    assert x.info().attempt_count == attempts
     assert [attempt.status for attempt in x.attempts()] == ["failed" if kind == "retry" else "snoozed", "success"]
 
 
 @pytest.mark.parametrize(
     ("kind", "message"), [("fail", "no hope"), ("retry badly", "RetryIn"), ("snooze badly", "Snooze")]
 )
-def test_a_job_may_give_up_and_a_bad_wish_is_giving_up(served: Site, kind: str, message: str) -> None:
+def test_a_job_can_fail_for_good_and_an_invalid_delay_fails_for_good(served: Site, kind: str, message: str) -> None:
     x = served.enqueue("signals", kind)
     status, reason, text = ended(x)
     assert (status, reason) == ("failed", "permanent_error")
@@ -197,14 +194,14 @@ def test_children_inherit_the_headers_of_their_parent(served: Site, prefix: str)
 
 
 @pytest.mark.parametrize("job", ["never_in_total", "too_long_in_total"])
-def test_all_attempts_together_have_a_limit_too(served: Site, job: str) -> None:
+def test_a_total_timeout_limits_all_attempts_together(served: Site, job: str) -> None:
     x = served.enqueue(job)
     status, reason, _ = ended(x)
     assert (status, reason) == ("failed", "total_timeout")
 
 
 @pytest.mark.parametrize("job", ["gated", "gated_async", "cleans_up_badly"])
-def test_a_running_execution_that_is_cancelled_is_told_and_ends_so(served: Site, job: str) -> None:
+def test_a_running_execution_is_asked_to_stop_and_ends_as_cancelled(served: Site, job: str) -> None:
     x = served.enqueue(job, "never")
     served.wait_started(x)
     assert x.cancel() is Status.RUNNING

@@ -1,4 +1,4 @@
-"""Several workers, several processes, several queues: who runs what, and how much at once."""
+"""Several workers, processes and queues: which worker runs an execution, and how many run at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_two_workers_on_one_database_share_the_work_and_each_execution_runs_once
     ran = site.journal("ran")
     assert sorted(id for id, _, _ in ran) == sorted(handle.id for handle in handles)
     again = [handle for handle, (_, fence, _) in zip(handles, sorted(ran), strict=True) if fence > 1]
-    # A busy machine may not get to an execution that was claimed ahead: then it goes back unbegun.
+    # On a busy machine a prefetched execution may find no free slot in time, and is given back (`not_begun`).
     assert {attempt.reason for handle in again for attempt in handle.attempts()[:-1]} <= {"not_begun"}
     assert len({pid for _, _, pid in ran}) == 2
 
@@ -42,7 +42,7 @@ def test_a_worker_never_runs_more_at_once_than_it_has_slots(site: Site) -> None:
     assert len(site.journal("ended")) == 9
 
 
-def test_a_worker_with_queues_runs_only_those(site: Site) -> None:
+def test_a_worker_with_a_list_of_queues_serves_only_those(site: Site) -> None:
     site.worker("--queues", "mail,other")
     other = site.enqueue("echo", 1)
     assert site.enqueue("mail").result(PATIENCE_S) == "sent"
@@ -51,7 +51,7 @@ def test_a_worker_with_queues_runs_only_those(site: Site) -> None:
     assert other.result(PATIENCE_S) == 1
 
 
-def test_a_worker_with_several_processes_uses_them_all(site: Site) -> None:
+def test_a_worker_uses_all_of_its_processes(site: Site) -> None:
     worker = site.worker("--processes", "3", "--concurrency", "1")
     handles = [site.enqueue("gated", "go") for _ in range(3)]
     pids = {site.wait_started(x) for x in handles}

@@ -1,4 +1,4 @@
-"""A worker whose processes come and go with the load: the decision by itself, and real processes."""
+"""A worker that scales its processes with the load: the decision by itself, and real processes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rota.domain.headcount import Headcount
 from rota.engine import sizing
 from rota.engine.sizing import Load, Mood, decide
 from rota.ops.fleet import ask_to_drain
+from rota.sdk.app import registry_of
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, Worker, is_alive
 
@@ -26,7 +27,7 @@ ALLOWED = Headcount(2, 8)
 def played(
     demand: Callable[[float], float], seconds: float, *, allowed: Headcount = ALLOWED, start: int = 2
 ) -> Iterator[tuple[float, int]]:
-    """How many processes there are at each look, if so many slots are wanted at each time."""
+    """The number of processes at each check, given the number of slots that the load needs at each time."""
     mood, processes, now = Mood(), start, 0.0
     while now < seconds:
         wanted, slots = demand(now), processes * SLOTS
@@ -47,17 +48,17 @@ def changes(counts: Iterator[tuple[float, int]]) -> int:
     return sum(one != other for one, other in pairwise(sizes))
 
 
-def test_it_grows_one_by_one_to_the_most_and_no_further() -> None:
+def test_a_worker_scales_up_one_by_one_to_the_maximum() -> None:
     sizes = [processes for _, processes in played(lambda _: 1_000, 60)]
     assert sizes == sorted(sizes)
     assert set(sizes) == set(range(2, 9))
 
 
-def test_it_does_not_grow_for_a_moment() -> None:
+def test_a_short_peak_does_not_scale_up() -> None:
     assert changes(played(lambda now: 1_000 if now % 10 == 0 else 15, 600)) == 0
 
 
-def test_it_shrinks_to_the_least_when_nothing_comes_and_no_further() -> None:
+def test_an_idle_worker_scales_down_to_the_minimum() -> None:
     counts = list(played(lambda _: 0, 600, start=8))
     sizes = [processes for _, processes in counts]
     assert sizes == sorted(sizes, reverse=True)
@@ -65,15 +66,15 @@ def test_it_shrinks_to_the_least_when_nothing_comes_and_no_further() -> None:
     assert next(now for now, processes in counts if processes < 8) >= QUIET_S
 
 
-def test_it_keeps_what_the_load_needs() -> None:
+def test_a_worker_keeps_the_processes_that_the_load_needs() -> None:
     sizes = [processes for _, processes in played(lambda _: 33, 3600, start=8)]
     assert sizes[-1] == 5  # Four would be full to more than seven tenths.
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("period_s", [2, 5, 20, 50, 70, 100, 200])
-def test_a_load_that_comes_and_goes_quickly_is_learnt(period_s: int, share: float) -> None:
-    """Whatever its rhythm is, there comes an end to starting and stopping for it."""
+def test_a_load_that_alternates_quickly_stops_causing_scaling(period_s: int, share: float) -> None:
+    """For any rhythm of the load, starting and stopping ends after a while."""
     sizes = list(played(lambda now: 75.0 if now % period_s < share * period_s else 0.0, 2 * 3600))
     assert changes(iter(sizes)) <= 30
     assert changes(iter(sizes[3600:])) == 0
@@ -81,13 +82,13 @@ def test_a_load_that_comes_and_goes_quickly_is_learnt(period_s: int, share: floa
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("period_s", [400, 700, 1500, 3000])
-def test_a_load_that_comes_and_goes_slowly_is_followed_once_each_time(period_s: int, share: float) -> None:
+def test_a_load_that_alternates_slowly_scales_once_each_time(period_s: int, share: float) -> None:
     periods = 10
     sizes = played(lambda now: 75.0 if now % period_s < share * period_s else 0.0, periods * period_s)
     assert changes(sizes) <= periods * 2 * (ALLOWED.most - ALLOWED.least)
 
 
-def test_who_is_missed_soon_after_it_went_is_kept_longer_the_next_time() -> None:
+def test_a_process_that_is_needed_soon_after_it_stopped_is_kept_longer_the_next_time() -> None:
     gone = Mood(let_go_at=100.0, pressed_since=110.0)
     pressed = Load(processes=2, slots=SLOTS, used=20, is_pressed=True)
     mood, wanted = decide(gone, pressed, 112.0, ALLOWED, QUIET_S)
@@ -96,7 +97,7 @@ def test_who_is_missed_soon_after_it_went_is_kept_longer_the_next_time() -> None
     assert (wanted, mood.patience) == (3, 1)
 
 
-def test_nobody_goes_who_has_something_to_do() -> None:
+def test_a_busy_process_is_not_stopped() -> None:
     busy = Load(processes=4, slots=SLOTS, used=4, has_idle=False)
     mood = Mood(quiet_since=0.0)
     mood, wanted = decide(mood, busy, 1_000.0, ALLOWED, QUIET_S)
@@ -105,7 +106,7 @@ def test_nobody_goes_who_has_something_to_do() -> None:
     assert wanted == 3
 
 
-def test_a_worker_with_a_fixed_number_stays_as_it_is() -> None:
+def test_a_worker_with_a_fixed_number_of_processes_does_not_scale() -> None:
     assert changes(played(lambda now: 1_000 if now < 300 else 0, 600, allowed=Headcount(3, 3), start=3)) == 0
 
 
@@ -125,7 +126,7 @@ def on_duty(site: Site) -> list[int]:
     return [row.id for row in site.live() if row.state == "live"]
 
 
-def test_it_grows_to_the_most_and_shrinks_while_jobs_run_and_none_is_interrupted(site: Site) -> None:
+def test_a_worker_scales_up_and_down_without_interrupting_a_job(site: Site) -> None:
     worker = site.worker("--processes", "1-3", "--concurrency", "2", quiet_s=1, lease_s=5)
     assert len(worker.children()) == 1
     handles = gates(site, 8)
@@ -144,7 +145,7 @@ def test_it_grows_to_the_most_and_shrinks_while_jobs_run_and_none_is_interrupted
     for handle in handles:
         if handle.id != longest:
             assert handle.result(PATIENCE_S) == "done"
-    # One runs on, for much longer than the grace of a second, wherever it is.
+    # One execution keeps running, for much longer than the grace of a second, in whichever process.
     grown(site, worker, 1)
     eventually(lambda: len(worker.children()) <= 2, what="processes that have gone")
     (last,) = [handle for handle in handles if handle.id == longest]
@@ -157,8 +158,8 @@ def test_it_grows_to_the_most_and_shrinks_while_jobs_run_and_none_is_interrupted
     assert site.enqueue("echo", 1).result(PATIENCE_S) == 1
 
 
-def test_one_that_is_let_go_finishes_what_it_got_at_the_last_moment(site: Site) -> None:
-    """Again and again work comes just when processes are let go: whatever they took they finish, without a grace."""
+def test_a_retiring_process_finishes_executions_that_it_claimed_last(site: Site) -> None:
+    """Executions arrive again and again just when processes retire: claimed executions finish, without a grace."""
     worker = site.worker("--processes", "1-3", "--concurrency", "1", quiet_s=0.1, grace_s=0, lease_s=5)
     done: list[Handle[str]] = []
     for round_ in range(3):
@@ -170,10 +171,10 @@ def test_one_that_is_let_go_finishes_what_it_got_at_the_last_moment(site: Site) 
         done += [*some, *quick]
     assert site.journal("told") == []
     assert {attempt.status for x in done for attempt in x.attempts()} <= {"success", "given_back"}
-    assert {(x.info().attempts, x.info().crashes) for x in done} == {(1, 0)}
+    assert {(x.info().attempt_count, x.info().crashes) for x in done} == {(1, 0)}
 
 
-def test_a_child_that_is_killed_while_the_worker_has_grown_is_replaced_and_its_work_is_done(site: Site) -> None:
+def test_a_child_that_is_killed_after_scaling_up_is_replaced_and_its_executions_finish(site: Site) -> None:
     worker = site.worker("--processes", "1-3", "--concurrency", "1", quiet_s=1, lease_s=5)
     handles = gates(site, 4)
     grown(site, worker, 3)
@@ -192,7 +193,7 @@ def test_a_child_that_is_killed_while_the_worker_has_grown_is_replaced_and_its_w
     eventually(lambda: len(worker.children()) == 1, 60, what="a single process")
 
 
-def test_a_worker_that_grows_stops_in_order(site: Site) -> None:
+def test_a_worker_that_scales_up_can_be_drained(site: Site) -> None:
     worker = site.worker("--processes", "1-8", "--concurrency", "1", quiet_s=1, grace_s=600, lease_s=5)
     handles = [site.enqueue("gated", "go") for _ in range(20)]
     eventually(lambda: len(worker.children()) >= 3, 60, what="a worker that grows")
@@ -209,8 +210,8 @@ def test_a_worker_that_grows_stops_in_order(site: Site) -> None:
     assert site.journal("told") == []
 
 
-def test_one_that_was_let_go_hears_the_drain(site: Site) -> None:
-    """A process that may take its time to finish has the grace when the worker is told to stop, and no more."""
+def test_a_retiring_process_is_drained_with_its_worker(site: Site) -> None:
+    """A retiring process has no time limit, but when its worker is drained it has only the grace."""
     worker = site.worker("--processes", "1-2", "--concurrency", "2", quiet_s=0.1, grace_s=1, lease_s=5)
     handles = gates(site, 5)
     grown(site, worker, 2)
@@ -221,13 +222,13 @@ def test_one_that_was_let_go_hears_the_drain(site: Site) -> None:
     assert {handle.info().crashes for handle in handles} == {0}
 
 
-def test_work_that_it_cannot_take_does_not_make_it_grow(site: Site) -> None:
-    """A queue that it does not serve is full; what it serves fits into one process."""
+def test_executions_that_a_worker_cannot_take_do_not_scale_it_up(site: Site) -> None:
+    """A queue that the worker does not serve is full; the queues that it serves fit into one process."""
     worker = site.worker("--processes", "1-3", "--concurrency", "1", "--queues", "default", quiet_s=1, lease_s=5)
     first = site.enqueue("gated", "go0")
     site.wait_started(first)
     others = [site.enqueue("mail") for _ in range(5)]
-    # Time enough for three looks more than it takes to grow.
+    # Time enough for three checks more than a scale-up takes.
     eventually(lambda: beats(site) >= 5, what="some heartbeats")
     assert len(worker.children()) == 1
     more = site.enqueue("gated", "go0")
@@ -243,12 +244,12 @@ def beats(site: Site) -> float:
     return (row.heartbeat_at - row.started_at) / 1_000_000
 
 
-def test_a_process_that_somebody_drains_is_not_made_up_for(site: Site) -> None:
+def test_a_process_that_an_operator_drained_is_not_replaced(site: Site) -> None:
     worker = site.worker("--processes", "1-3", "--concurrency", "1", quiet_s=600, lease_s=1)
     handles = gates(site, 5)
     grown(site, worker, 3)
     from_outside = max(on_duty(site))
-    site.app.connection.store().transact(ask_to_drain, "default", from_outside, "test")
+    registry_of(site.app).connection.store().transact(ask_to_drain, "default", from_outside, "test")
     for number in range(3):
         site.open(f"go{number}")
     eventually(lambda: from_outside not in [row.id for row in site.live()], what="the end of a process")

@@ -1,4 +1,4 @@
-"""Worker processes that are stopped, held by a debugger or frozen: their executions are not theirs for ever."""
+"""Worker processes that are stopped, held by a debugger or frozen: they lose their executions after a lease."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_process_that_is_gone_does_not_stand_still() -> None:
 
 
 @pytest.mark.parametrize(("state", "expected"), [("R", True), ("D", True), ("S", False), ("T", False), ("t", False)])
-def test_a_thread_writes_while_it_has_or_awaits_a_processor_or_the_disk(
+def test_a_thread_counts_as_writing_while_it_runs_or_waits_for_processor_or_disk(
     tmp_path: Path, state: str, expected: bool
 ) -> None:
     for number, (name, letter) in enumerate([("python", "R"), (WRITER, state), ("a) R (b", "R")]):
@@ -56,7 +56,7 @@ def test_a_thread_writes_while_it_has_or_awaits_a_processor_or_the_disk(
     assert is_writing(7, WRITER, tmp_path) is expected
 
 
-def test_a_writer_is_idle_if_it_was_not_at_work_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_has_not_worked_for_long_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     at_work = True
     monkeypatch.setattr(standstill, "is_writing", lambda pid, thread: at_work)
     writer = IdleWriter(3.0)
@@ -107,7 +107,7 @@ class Scene:
             self.clock.advance(LEASE_S / 4)
 
 
-async def test_a_process_that_stands_still_for_a_lease_is_ended_and_one_that_goes_on_is_not() -> None:
+async def test_a_process_that_stands_still_for_a_lease_is_killed_and_a_continued_one_is_not() -> None:
     scene = Scene()
     runs, stopped = ProcessState("", 5), ProcessState("stopped", 5)
     await scene.looks(runs, *[stopped] * 4, runs, *[stopped] * 4)
@@ -116,14 +116,14 @@ async def test_a_process_that_stands_still_for_a_lease_is_ended_and_one_that_goe
     assert scene.ended == ["stopped"]
 
 
-async def test_a_process_that_uses_the_processor_between_looks_does_not_stand_still() -> None:
+async def test_a_process_that_uses_the_processor_between_checks_does_not_stand_still() -> None:
     """As under `strace`, where it stops for an instant at every system call."""
     scene = Scene()
     await scene.looks(*(ProcessState("a debugger holds it", ticks) for ticks in range(20)))
     assert scene.ended == []
 
 
-async def test_a_store_that_is_away_does_not_keep_a_stopped_process_alive() -> None:
+async def test_a_stopped_process_is_killed_while_the_store_is_unavailable() -> None:
     scene = Scene()
     scene.problem = True
     scene.now = ProcessState("stopped", 5)
@@ -135,7 +135,7 @@ async def test_a_store_that_is_away_does_not_keep_a_stopped_process_alive() -> N
 
 
 @on_both
-def test_what_a_stopped_process_holds_goes_to_another_after_a_lease(site: Site) -> None:
+def test_executions_of_a_stopped_process_run_elsewhere_after_a_lease(site: Site) -> None:
     worker = site.worker(lease_s=2)
     x = site.enqueue("gated", "go")
     cancelled = site.enqueue("gated", "never")
@@ -149,11 +149,11 @@ def test_what_a_stopped_process_holds_goes_to_another_after_a_lease(site: Site) 
     site.wait_started(x, fence=2)
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
-    assert "stood still for longer than its lease" in (x.attempts()[0].error or "")
+    assert "stood still for longer than its lease" in (x.attempts()[0].error_message or "")
     assert "stands still: it was stopped by a signal" in worker.log()
 
 
-def test_a_process_that_is_continued_in_time_keeps_what_it_holds(file_site: Site) -> None:
+def test_a_process_that_is_continued_in_time_keeps_its_executions(file_site: Site) -> None:
     file_site.worker(lease_s=LEASE_S)
     x = file_site.enqueue("gated", "go")
     child = file_site.wait_started(x)

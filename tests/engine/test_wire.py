@@ -1,4 +1,4 @@
-"""What travels between a child and its supervisor comes out as it went in, as far as any decision can tell."""
+"""Messages between a child and its supervisor arrive unchanged, in every respect that a decision depends on."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def across(finished: Finished) -> Finished:
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
-def test_a_report_comes_out_as_it_went_in(outcome: Outcome) -> None:
+def test_a_report_is_transmitted_unchanged(outcome: Outcome) -> None:
     sent = Finished("x", 4, outcome) if isinstance(outcome, Succeeded) else Finished("x", 4, outcome, 0.25)
     assert across(sent) == sent
 
 
-def test_what_a_success_has_to_say_besides_its_result_comes_across() -> None:
+def test_all_fields_of_a_success_are_transmitted() -> None:
     breakers = (Breaker("bank"),)
     sent = [
         Finished("a", 1, Succeeded("1")),
@@ -70,7 +70,7 @@ def test_what_a_success_has_to_say_besides_its_result_comes_across() -> None:
 
 
 class Answering:
-    """In the place of the store: every verb has the same answer."""
+    """Stands for the store: every verb has the same answer."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -96,28 +96,28 @@ async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
         await serving
 
 
-async def test_claims_come_back_whole() -> None:
-    claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
+async def test_claims_are_transmitted_unchanged() -> None:
+    claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, None, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
     served = Served.one("default", "shop", None, [])
     assert await answered(claimed, "claim", served, 1, None, UNBOUNDED) == claimed
 
 
 @pytest.mark.parametrize("error", [LeaseLost("gone"), StoreUnavailable("busy"), StoreFull("full"), ValueError("a bug")])
-async def test_a_failure_comes_back_as_what_it_was(error: Exception) -> None:
+async def test_an_error_of_the_store_is_transmitted_with_its_class(error: Exception) -> None:
     kind = RuntimeError if isinstance(error, ValueError) else type(error)
     with pytest.raises(kind, match=str(error)) as raised:
         await answered(error, "drain")
     assert type(raised.value) is kind
 
 
-async def test_a_stream_that_ends_in_the_middle_of_a_frame_has_ended() -> None:
+async def test_a_stream_that_ends_in_the_middle_of_a_frame_is_closed() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data(wire.call(1, "drain", ())[:-1])
     stream.feed_eof()
     assert await wire.read_frame(stream) is None
 
 
-async def test_a_frame_that_is_too_long_is_refused_before_any_of_it_is_read() -> None:
+async def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
     stream = asyncio.StreamReader()
     stream.feed_data((wire.MOST_BYTES + 1).to_bytes(wire.LENGTH))
     with pytest.raises(wire.TooLong, match="83,886,081 bytes"):

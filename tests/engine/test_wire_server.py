@@ -1,4 +1,4 @@
-"""What job code can do with the socket of its process: nothing to executions and workers that are not its own."""
+"""Job code that uses the socket of its process cannot affect other workers and their executions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @contextlib.asynccontextmanager
 async def child(world: World, worker: int) -> AsyncIterator[WireClient]:
-    """The way to the store that a child has, once it has said that it is this worker."""
+    """The connection to the store that a child has after it has announced itself as this worker."""
     ours, theirs = socket.socketpair()
     calls = StoreCalls(world.store)
     stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
@@ -74,7 +74,7 @@ async def test_no_verb_of_a_child_touches_another_worker(world: World) -> None:
     assert world.status(attempt.id) is Status.RUNNING
 
 
-async def test_a_call_with_more_arguments_than_its_verb_has_is_not_carried_out(world: World) -> None:
+async def test_a_call_with_too_many_arguments_is_refused(world: World) -> None:
     victim, _ = world.start()
     forger = world.join(name="forger")
     ours, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""Which addresses may be called: every way to write a private one is seen through, and what was checked is called."""
+"""Which addresses may be called: a private one is recognised in every notation, and the checked address is called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PUBLIC = "93.184.215.14"
 
 
 class Dialled:
-    """Stands for the network: notes which addresses are called, and lets nobody through."""
+    """Stands for the network: records which addresses are called, and refuses every connection."""
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
@@ -152,7 +152,7 @@ def lookups(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> Names:
         "9" * 100,
     ],
 )
-async def test_what_is_not_public_is_refused_however_it_is_written(
+async def test_a_private_address_is_refused_in_every_notation(
     host: str, dialled: Dialled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lookups(monkeypatch, ["127.0.0.1"])
@@ -182,13 +182,13 @@ async def test_a_refusal_names_the_host_and_the_reason(monkeypatch: pytest.Monke
         ("[64:ff9b::8.8.8.8]", "64:ff9b::808:808"),
     ],
 )
-async def test_what_is_public_is_called(host: str, called: str, dialled: Dialled) -> None:
+async def test_a_public_address_is_called(host: str, called: str, dialled: Dialled) -> None:
     failed = await failure(Request(f"http://{host}/"))
     assert (failed.error.type, dialled.addresses) == ("HttpConnection", [called])
 
 
 @given(st.ip_addresses())
-def test_only_addresses_that_the_world_can_reach_are_public(any_address: Any) -> None:
+def test_only_globally_reachable_addresses_are_public(any_address: Any) -> None:
     # Newer versions of Python know more of what is special; none may know of less than is refused here.
     if any_address.is_private or any_address.is_multicast or any_address.is_reserved or any_address.is_link_local:
         stands_for_another = any_address.version == 6 and (any_address.ipv4_mapped or any_address in address._NAT64)
@@ -196,7 +196,7 @@ def test_only_addresses_that_the_world_can_reach_are_public(any_address: Any) ->
 
 
 @given(st.ip_addresses(v=4), st.integers(1, 4), st.lists(st.sampled_from(["{}", "{:#x}", "0{:o}"]), min_size=4))
-def test_an_address_is_the_same_in_every_form(any_address: Any, count: int, forms: list[str]) -> None:
+def test_all_notations_of_an_address_are_the_same_address(any_address: Any, count: int, forms: list[str]) -> None:
     number = int(any_address)
     firsts = [number >> 8 * (3 - index) & 255 for index in range(count - 1)]
     parts = [*firsts, number & (1 << 8 * (5 - count)) - 1]
@@ -207,7 +207,7 @@ def test_an_address_is_the_same_in_every_form(any_address: Any, count: int, form
 # --- Names ----------------------------------------------------------------------------------------
 
 
-async def test_a_name_that_changes_its_address_after_the_check_gains_nothing(
+async def test_dns_rebinding_does_not_reach_a_private_address(
     monkeypatch: pytest.MonkeyPatch, dialled: Dialled
 ) -> None:
     names = lookups(monkeypatch, [PUBLIC], ["127.0.0.1"])
@@ -217,7 +217,7 @@ async def test_a_name_that_changes_its_address_after_the_check_gains_nothing(
     assert (failed.error.type, dialled.addresses) == ("HttpRefused", [PUBLIC])
 
 
-async def test_what_was_looked_up_is_called_under_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_resolved_address_is_called_with_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names = lookups(monkeypatch, ["127.0.0.1"], ["203.0.113.9"])
     async with Server(answer()) as server:
         assert await result(Request(f"http://hook.test:{server.port}/", allow=LOCAL)) is None
@@ -226,7 +226,7 @@ async def test_what_was_looked_up_is_called_under_the_name(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("private", ["10.0.0.1", "::1", "::ffff:169.254.169.254", "fe80::1%eth0"])
-async def test_one_bad_address_among_good_ones_is_enough(
+async def test_a_name_with_one_private_address_is_refused(
     private: str, monkeypatch: pytest.MonkeyPatch, dialled: Dialled
 ) -> None:
     lookups(monkeypatch, [PUBLIC, private])
@@ -234,13 +234,13 @@ async def test_one_bad_address_among_good_ones_is_enough(
     assert (failed.error.type, failed.permanent, dialled.addresses) == ("HttpRefused", True, [])
 
 
-async def test_the_next_address_is_called_if_one_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_address_is_called_if_the_first_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups(monkeypatch, ["127.0.0.2", "127.0.0.1"])
     async with Server(answer()) as server:
         assert await result(Request(f"http://hook.test:{server.port}/", allow=LOCAL)) is None
 
 
-async def test_a_name_that_nobody_knows_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_to_an_unknown_name_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> list[Any]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -250,14 +250,14 @@ async def test_a_name_that_nobody_knows_is_tried_again(monkeypatch: pytest.Monke
     assert "nowhere.example could not be looked up" in failed.error.message
 
 
-async def test_a_name_without_addresses_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_to_a_name_without_addresses_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups(monkeypatch, [])
     with pytest.raises(Unresolved):
         await checked("empty.example", Allowed([]))
 
 
 @pytest.mark.parametrize("host", [f"{'a' * 64}.example", "a" * 300, "a..b"])
-async def test_a_name_that_cannot_be_is_a_failure(host: str, dialled: Dialled) -> None:
+async def test_an_invalid_name_is_a_failure(host: str, dialled: Dialled) -> None:
     assert (await failure(Request(f"http://{host}/"))).error.type in {"HttpName", "HttpRefused"}
     assert dialled.addresses == []
 
@@ -288,12 +288,12 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
     silent.released.set()
 
 
-async def test_a_lookup_that_hangs_ends_with_the_patience_for_connecting(silent: Silent) -> None:
+async def test_a_lookup_that_hangs_fails_after_the_connect_timeout(silent: Silent) -> None:
     failed = await failure(Request("http://silent.test/", connect_timeout_s=0.05))
     assert (failed.error.type, failed.permanent) == ("HttpTimeout", False)
 
 
-async def test_names_that_are_not_answered_do_not_hold_up_others(silent: Silent) -> None:
+async def test_lookups_that_hang_do_not_delay_other_names(silent: Silent) -> None:
     slow = [asyncio.ensure_future(address.resolver.look_up(f"{number}.silent.test")) for number in range(40)]
     async with Server(answer()) as server:
         url = f"http://hook.test:{server.port}/"
@@ -303,7 +303,7 @@ async def test_names_that_are_not_answered_do_not_hold_up_others(silent: Silent)
     assert await asyncio.gather(*slow) == [["127.0.0.1"]] * 40
 
 
-async def test_one_name_has_one_lookup_whoever_gives_up(silent: Silent) -> None:
+async def test_a_name_has_one_lookup_even_if_a_caller_gives_up(silent: Silent) -> None:
     first, second, third = (asyncio.ensure_future(address.resolver.look_up("silent.test")) for _ in range(3))
     await asyncio.sleep(0)
     first.cancel()
@@ -313,7 +313,7 @@ async def test_one_name_has_one_lookup_whoever_gives_up(silent: Silent) -> None:
     assert silent.asked == ["silent.test"]
 
 
-async def test_without_room_for_lookups_only_names_that_were_found_lately_are_called(silent: Silent) -> None:
+async def test_while_all_lookups_hang_only_recently_resolved_names_are_called(silent: Silent) -> None:
     clock = ManualClock()
     resolver = Resolver(most=3, clock=clock)
     assert await resolver.look_up("known.test") == ["127.0.0.1"]
@@ -335,7 +335,7 @@ async def test_without_room_for_lookups_only_names_that_were_found_lately_are_ca
 # --- What is allowed ------------------------------------------------------------------------------
 
 
-async def test_a_network_that_is_allowed_is_called_and_no_other() -> None:
+async def test_only_an_allowed_private_network_is_called() -> None:
     allow = Allowed(["10.1.0.0/16", "fd00::/8"])
     assert await checked("10.1.2.3", allow) == ["10.1.2.3"]
     assert await checked("::ffff:10.1.2.3", allow) == ["10.1.2.3"]
@@ -345,7 +345,7 @@ async def test_a_network_that_is_allowed_is_called_and_no_other() -> None:
             await checked(host, allow)
 
 
-async def test_a_host_that_is_allowed_is_called_by_that_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_allowed_host_is_called_only_by_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
     lookups(monkeypatch, ["10.0.0.1"])
     allow = Allowed(["Intranet.Example."])
     assert await checked("intranet.example", allow) == ["10.0.0.1"]
@@ -355,7 +355,7 @@ async def test_a_host_that_is_allowed_is_called_by_that_name_only(monkeypatch: p
             await checked(host, allow)
 
 
-async def test_the_environment_allows_for_the_whole_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_variable_allows_addresses_for_the_whole_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_HTTP_ALLOW", " 127.0.0.0/8 ,, intranet.example")
     async with Server(answer()) as server:
         assert await result(Request(server.url)) is None
@@ -364,6 +364,6 @@ async def test_the_environment_allows_for_the_whole_process(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("entry", ["", "10.0.0.0/33", "10.0.0", "a b", "http://a", "*.example", "-a", "256.1.1.1"])
-def test_what_is_neither_a_network_nor_a_host_cannot_be_allowed(entry: str) -> None:
+def test_a_text_that_is_neither_a_network_nor_a_host_cannot_be_allowed(entry: str) -> None:
     with pytest.raises(DefinitionError):
         Allowed([entry])

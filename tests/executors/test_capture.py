@@ -1,4 +1,4 @@
-"""What a job prints goes to its log, whatever became of the worker's own output."""
+"""Output of a job is stored in its log, even if the worker's own output is closed or full."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 from rota.domain.note import State
 from rota.executors import capture
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from tests.executors.test_command import claim_of
 
 
 class Kept:
-    """Takes down lines."""
+    """Records lines."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -34,10 +34,10 @@ class Kept:
 
 @pytest.fixture
 def kept() -> Iterator[Kept]:
-    """What the attempt that the test stands for has said."""
-    context, kept = Context(claim_of({}), None), Kept()
-    context.notes = kept
-    token = capture.current.set(context)
+    """The lines of the attempt that the test stands for."""
+    state, kept = AttemptState(claim_of({}), None), Kept()
+    state.notes = kept
+    token = capture.current.set(state)
     yield kept
     capture.current.reset(token)
 
@@ -61,9 +61,7 @@ def closed() -> TextIO:
 
 
 @pytest.mark.parametrize("lost", [unread, full, closed])
-def test_a_job_does_not_fail_because_nobody_takes_what_its_worker_writes(
-    lost: Callable[[], TextIO], kept: Kept
-) -> None:
+def test_a_job_does_not_fail_if_the_output_of_its_worker_has_no_reader(lost: Callable[[], TextIO], kept: Kept) -> None:
     stream = lost()
     tee = capture._Tee(stream, "stdout")
     for number in range(1000):
@@ -75,33 +73,33 @@ def test_a_job_does_not_fail_because_nobody_takes_what_its_worker_writes(
     _let_go(stream)
 
 
-def test_lines_are_put_together_from_what_is_written(kept: Kept, tmp_path: Path) -> None:
+def test_lines_are_assembled_from_several_writes(kept: Kept, tmp_path: Path) -> None:
     with (tmp_path / "out").open("w") as out:
         tee = capture._Tee(out, "stdout")
         print("a", 1, "b", file=tee)
         print(file=tee)
         print("one\ntwo\n\nthree", end="", file=tee)
-        print(" goes on", end="\nrest", file=tee)
+        print(" and more", end="\nrest", file=tee)
         print("", end="", file=tee)
         assert tee.write("of it\r\n") == 7
         long = "x" * capture.MOST_PENDING
         print(long, end="", file=tee)
-        assert kept.texts == ["a 1 b", "", "one", "two", "", "three goes on", "restof it\r"]
+        assert kept.texts == ["a 1 b", "", "one", "two", "", "three and more", "restof it\r"]
         print("y", end="", file=tee)
         assert kept.texts.pop() == f"{long}y"
         print(f"{long}z", end="", file=tee)
         assert kept.texts.pop() == f"{long}z"
         print("no end", end="", file=tee)
-        context = capture.current.get()
-        assert context is not None
-        tee.finish(context)
-        tee.finish(context)
+        state = capture.current.get()
+        assert state is not None
+        tee.finish(state)
+        tee.finish(state)
         assert kept.texts[7:] == ["no end"]
-    parts = ("a 1 b\n\none\ntwo\n\nthree goes on\nrestof it\r\n", long, "y", long, "z", "no end")
+    parts = ("a 1 b\n\none\ntwo\n\nthree and more\nrestof it\r\n", long, "y", long, "z", "no end")
     assert (tmp_path / "out").read_bytes() == "".join(parts).encode()
 
 
-def test_what_is_logged_is_kept_line_by_line(kept: Kept) -> None:
+def test_log_records_are_stored_line_by_line(kept: Kept) -> None:
     logger = logging.Logger("shop")
     logger.addHandler(capture._Handler())
     logger.warning("low on %s", "paper")

@@ -1,4 +1,4 @@
-"""Commands as jobs: what they are given, what becomes of what they write, and how they end."""
+"""Commands as jobs: their arguments, their output, and how they end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.domain.claim import Claim
 from rota.domain.errors import DefinitionError
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Executor
 from rota.executors.process import process_tree, spawner
 from rota.executors.process.command import Command, CommandExecutor, filled, parameters
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("closed")
 FAMILY = str(Path(__file__).with_name("programs") / "family.py")
 
 
-class Listening(Context):
-    """A context that keeps what the attempt writes, and looks at this process's memory meanwhile."""
+class Listening(AttemptState):
+    """A state of an attempt that keeps what the attempt writes, and looks at this process's memory meanwhile."""
 
     __slots__ = ("count", "lines", "most_bytes")
 
@@ -54,15 +54,28 @@ def own_bytes() -> int:
 
 def claim_of(arguments: dict[str, Any]) -> Claim:
     return Claim(
-        "an-id", 0, 0, 4, 2, 0, 0, 0, "jobs.it", msgspec.json.encode(arguments).decode(), None, run_at=0, created_at=0
+        "an-id",
+        0,
+        0,
+        4,
+        2,
+        0,
+        0,
+        0,
+        None,
+        "jobs.it",
+        msgspec.json.encode(arguments).decode(),
+        None,
+        run_at=0,
+        created_at=0,
     )
 
 
 async def attempt(command: Command, deadline: int | None = None, **arguments: Any) -> tuple[Outcome, Listening]:
     claim = claim_of(arguments)
-    context = Listening(claim, deadline)
+    state = Listening(claim, deadline)
     executor: Executor = CommandExecutor(command)
-    return await executor.run(claim, context), context
+    return await executor.run(claim, state), state
 
 
 async def result(*argv: str, **arguments: Any) -> Any:
@@ -84,7 +97,7 @@ def shell(script: str, **more: Any) -> Command:
 # --- What a command is given ----------------------------------------------------------------------
 
 
-async def test_arguments_take_the_place_of_their_names() -> None:
+async def test_placeholders_are_replaced_by_arguments() -> None:
     given = {"a": "x y", "n": 3, "f": 1.5, "b": True}
     assert await result("printf", "%s|", "{a}", "n={n}", "{f}{b}", "{{a}}", **given) == "x y|n=3|1.5true|{a}|"
 
@@ -97,7 +110,7 @@ async def test_a_list_becomes_several_arguments_where_it_is_declared() -> None:
     assert failed.error.message == "the argument 'files' must be a list, because the command has {files*} for it"
 
 
-async def test_a_list_for_a_text_adds_no_arguments(tmp_path: Path) -> None:
+async def test_a_list_is_refused_for_a_placeholder_that_takes_a_text(tmp_path: Path) -> None:
     (tmp_path / "of others").write_text("secret\n")
     search = Command(argv=["grep", "{pattern}"], result="text")
     failed = await failure(search, pattern=["^secret", str(tmp_path / "of others")])
@@ -105,14 +118,14 @@ async def test_a_list_for_a_text_adds_no_arguments(tmp_path: Path) -> None:
     assert "only a parameter written {pattern*} takes a list" in failed.error.message
 
 
-async def test_behind_two_dashes_no_text_is_an_option(tmp_path: Path) -> None:
+async def test_no_value_after_two_dashes_is_an_option(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("--version\n")
     found = await result("grep", "-c", "--", "{pattern}", str(tmp_path / "lines"), pattern="--version")
     assert found == "1"
 
 
 @pytest.mark.parametrize("text", ["; exit 3", "$(id)", "`id`", "a' b\" c", "* ?", "\n\t", "-n", "", "{a}", "{{", "é🦉"])
-async def test_no_text_is_anything_but_text(text: str) -> None:
+async def test_no_argument_is_interpreted_by_a_shell(text: str) -> None:
     assert await result("printf", "<%s>", "{a}", a=text) == f"<{text}>"
     assert await result("printf", "<%s>", "{a}{b}", a=text, b="{a}") == f"<{text}{{a}}>"
 
@@ -123,7 +136,7 @@ async def test_no_text_is_anything_but_text(text: str) -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("element", ["{a}", "{a*}"])
-async def test_arguments_that_do_not_fit_fail_for_good(element: str, arguments: dict[str, Any]) -> None:
+async def test_arguments_that_do_not_fit_fail_without_a_retry(element: str, arguments: dict[str, Any]) -> None:
     failed = await failure(Command(argv=["echo", element]), **arguments)
     assert (failed.error.type, failed.reason, failed.permanent) == ("ArgumentsError", Reason.BAD_ARGUMENTS, True)
 
@@ -163,7 +176,7 @@ def test_parameters_are_named_in_order() -> None:
     ],
     ids=repr,
 )
-def test_a_command_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_command_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError):
         Command(**wrong)
 
@@ -173,7 +186,7 @@ def test_a_command_is_data() -> None:
     assert msgspec.json.decode(msgspec.json.encode(command), type=Command) == command
 
 
-async def test_the_environment_is_what_was_allowed_and_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_gets_only_inherited_and_declared_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "no")
     monkeypatch.setenv("ALLOWED", "yes")
     monkeypatch.delenv("TZ", raising=False)
@@ -195,7 +208,7 @@ async def test_the_environment_is_what_was_allowed_and_asked_for(monkeypatch: py
     }
 
 
-async def test_a_command_runs_in_its_directory_with_nothing_to_read(tmp_path: Path) -> None:
+async def test_a_command_runs_in_its_directory_with_empty_standard_input(tmp_path: Path) -> None:
     outcome, _ = await attempt(shell("pwd; cat", directory=str(tmp_path), result="text"))
     assert outcome == Succeeded(msgspec.json.encode(str(tmp_path)).decode())
 
@@ -209,7 +222,7 @@ async def test_a_directory_may_depend_on_an_argument(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a/b", "/", "../x", "x\0", ["a"], None])
-async def test_an_argument_leads_nowhere_but_to_its_directory(tmp_path: Path, value: Any) -> None:
+async def test_an_argument_cannot_leave_the_declared_directory(tmp_path: Path, value: Any) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     failed = await failure(shell("true", directory=f"{tmp_path}/{{name}}"), name=value)
     assert (failed.reason, failed.permanent) == (Reason.BAD_ARGUMENTS, True)
@@ -222,11 +235,11 @@ async def test_an_argument_leads_nowhere_but_to_its_directory(tmp_path: Path, va
     ("code", "is_permanent"),
     [(0, None), (2, None), (3, True), (75, False), (1, True)],
 )
-async def test_exit_codes_mean_what_was_said(code: int, is_permanent: bool | None) -> None:
+async def test_exit_codes_are_mapped_to_outcomes(code: int, is_permanent: bool | None) -> None:
     command = shell("exit {code}", success=[0, 2], permanent=[3], retry=[75])
-    outcome, context = await attempt(command, code=code)
-    assert context.usage is not None
-    assert context.usage.exit_code == code
+    outcome, state = await attempt(command, code=code)
+    assert state.usage is not None
+    assert state.usage.exit_code == code
     if is_permanent is None:
         assert outcome == Succeeded("null")
     else:
@@ -235,35 +248,35 @@ async def test_exit_codes_mean_what_was_said(code: int, is_permanent: bool | Non
         assert outcome.error.message == f"the command ended with exit code {code}"
 
 
-async def test_every_other_exit_code_is_tried_again_if_nothing_was_said() -> None:
+async def test_all_other_exit_codes_are_retried_by_default() -> None:
     assert not (await failure(shell("exit 1", permanent=[3]))).permanent
     assert (await failure(shell("exit 3", permanent=[3]))).permanent
 
 
-async def test_a_signal_is_named() -> None:
-    outcome, context = await attempt(shell("kill -SEGV $$"))
+async def test_the_signal_that_ended_a_command_is_named() -> None:
+    outcome, state = await attempt(shell("kill -SEGV $$"))
     assert isinstance(outcome, Failed)
     assert (outcome.error.type, outcome.permanent) == ("Signal", False)
     assert outcome.error.message == "the command was ended by SIGSEGV"
-    assert context.usage is not None
-    assert (context.usage.exit_code, context.usage.signal) == (None, "SIGSEGV")
+    assert state.usage is not None
+    assert (state.usage.exit_code, state.usage.signal) == (None, "SIGSEGV")
 
 
 async def test_above_the_memory_limit_a_command_fails() -> None:
     program = "import signal; held = b'x' * 90_000_000; signal.pause()"
-    outcome, context = await attempt(Command(argv=[sys.executable, "-c", program], memory_bytes=50_000_000))
+    outcome, state = await attempt(Command(argv=[sys.executable, "-c", program], memory_bytes=50_000_000))
     assert isinstance(outcome, Failed)
     assert (outcome.error.type, outcome.permanent) == ("OutOfMemory", False)
     assert "50,000,000" in outcome.error.message
-    assert context.usage is not None
-    assert context.usage.peak_bytes > 50_000_000
+    assert state.usage is not None
+    assert state.usage.peak_bytes > 50_000_000
 
 
-async def test_what_an_attempt_cost_is_told() -> None:
-    _, context = await attempt(Command(argv=[sys.executable, "-c", "sum(range(1_000_000))"]))
-    assert context.usage is not None
-    assert context.usage.cpu_s > 0
-    assert context.usage.peak_bytes > 1_000_000
+async def test_an_attempt_reports_its_processor_time_and_memory() -> None:
+    _, state = await attempt(Command(argv=[sys.executable, "-c", "sum(range(1_000_000))"]))
+    assert state.usage is not None
+    assert state.usage.cpu_s > 0
+    assert state.usage.peak_bytes > 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -275,13 +288,15 @@ async def test_what_an_attempt_cost_is_told() -> None:
     ],
     ids=lambda value: "",
 )
-async def test_what_cannot_be_started_fails_for_good_and_says_why(command: Command, words: str) -> None:
+async def test_a_command_that_cannot_be_started_fails_without_a_retry_and_says_why(
+    command: Command, words: str
+) -> None:
     failed = await failure(command)
     assert (failed.error.type, failed.permanent) == ("NotStarted", True)
     assert words in failed.error.message
 
 
-async def test_without_descriptors_a_command_burns_no_attempt(
+async def test_a_command_counts_no_attempt_if_no_descriptor_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(flags: int) -> tuple[int, int]:
@@ -290,7 +305,7 @@ async def test_without_descriptors_a_command_burns_no_attempt(
     with monkeypatch.context() as patched:
         patched.setattr(os, "pipe2", fail)
         claim = claim_of({})
-        outcome = await CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None))
+        outcome = await CommandExecutor(Command(argv=["true"])).run(claim, AttemptState(claim, None))
     assert isinstance(outcome, GivenBack)
     assert outcome.delay_s
     assert outcome.error is not None
@@ -301,7 +316,7 @@ async def test_without_descriptors_a_command_burns_no_attempt(
 async def test_when_the_spawner_dies_the_attempt_is_lost_and_the_next_works(tmp_path: Path, is_suspect: bool) -> None:
     claim, ready = msgspec.structs.replace(claim_of({}), is_suspect=is_suspect), tmp_path / "ready"
     executor = CommandExecutor(shell(f"echo $PPID > {ready}.new; mv {ready}.new {ready}; exec sleep 1000"))
-    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(executor.run(claim, AttemptState(claim, None)))
     await asyncio.to_thread(eventually, ready.exists)
     pid = int(ready.read_text())
     assert (pid == spawner.shared().pid) is not is_suspect, "a suspect has one of its own"
@@ -313,13 +328,13 @@ async def test_when_the_spawner_dies_the_attempt_is_lost_and_the_next_works(tmp_
     assert await result("echo", "again") == "again"
 
 
-async def test_a_spawner_that_dies_before_it_answers_may_have_started_the_command() -> None:
+async def test_an_attempt_is_lost_if_the_spawner_dies_before_it_answers() -> None:
     spawner.shared().start()
     pid = spawner.shared().pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     claim = claim_of({})
-    task = asyncio.ensure_future(CommandExecutor(Command(argv=["true"])).run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(CommandExecutor(Command(argv=["true"])).run(claim, AttemptState(claim, None)))
     await asyncio.sleep(0)
     os.kill(pid, signal.SIGKILL)
     outcome = await task
@@ -327,10 +342,10 @@ async def test_a_spawner_that_dies_before_it_answers_may_have_started_the_comman
     assert outcome.shared
 
 
-async def test_the_spawner_of_a_suspect_ends_with_it() -> None:
+async def test_the_spawner_of_a_suspect_ends_with_the_suspect() -> None:
     claim = msgspec.structs.replace(claim_of({}), is_suspect=True)
     executor = CommandExecutor(Command(argv=["sh", "-c", "echo $PPID"], result="text"))
-    outcome = await executor.run(claim, Context(claim, None))
+    outcome = await executor.run(claim, AttemptState(claim, None))
     assert isinstance(outcome, Succeeded)
     pid = int(msgspec.json.decode(outcome.result))
     await asyncio.to_thread(eventually, lambda: process_tree.read(pid) is None)
@@ -340,11 +355,9 @@ async def test_the_spawner_of_a_suspect_ends_with_it() -> None:
 
 
 async def test_lines_come_in_order_and_the_last_ones_of_both_outputs_explain_a_failure() -> None:
-    outcome, context = await attempt(
-        shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1")
-    )
-    assert [text for stream, text in context.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
-    assert [text for stream, text in context.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
+    outcome, state = await attempt(shell("for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf rest; exit 1"))
+    assert [text for stream, text in state.lines if stream == "stdout"] == ["out 1", "out 2", "out 3", "rest"]
+    assert [text for stream, text in state.lines if stream == "stderr"] == ["err 1", "err 2", "err 3"]
     assert isinstance(outcome, Failed)
     said = "--- stdout\nout 1\nout 2\nout 3\nrest\n--- stderr\nerr 1\nerr 2\nerr 3"
     assert outcome.error.traceback == said
@@ -358,7 +371,7 @@ async def test_without_standard_error_the_end_of_standard_output_explains_a_fail
     assert len(failed.error.traceback) < MOST_LAST
 
 
-async def test_a_flood_on_one_output_does_not_hide_the_other() -> None:
+async def test_much_standard_output_does_not_hide_standard_error() -> None:
     failed = await failure(shell("seq 1 9; seq 10000 20000 >&2; echo last >&2; exit 1"))
     assert failed.error.traceback.startswith("--- stdout\n1\n")
     assert failed.error.traceback.endswith("\nlast")
@@ -371,26 +384,28 @@ async def test_a_flood_on_one_output_does_not_hide_the_other() -> None:
 
 
 async def test_long_lines_are_cut_and_broken_text_is_replaced() -> None:
-    _, context = await attempt(shell(r"head -c 20000 /dev/zero | tr '\0' x; echo y; printf 'a\377b\r\n'; echo z"))
-    assert [text for _, text in context.lines] == ["x" * MOST_LINE + "…", "a\ufffdb", "z"]
+    _, state = await attempt(shell(r"head -c 20000 /dev/zero | tr '\0' x; echo y; printf 'a\377b\r\n'; echo z"))
+    assert [text for _, text in state.lines] == ["x" * MOST_LINE + "…", "a\ufffdb", "z"]
 
 
-async def test_a_command_may_close_its_output_and_go_on() -> None:
-    outcome, context = await attempt(shell("echo a; exec >&-; echo b >&2; exec 2>&-; exit 5"))
+async def test_a_command_may_close_its_output_and_keep_running() -> None:
+    outcome, state = await attempt(shell("echo a; exec >&-; echo b >&2; exec 2>&-; exit 5"))
     assert isinstance(outcome, Failed)
     assert outcome.error.message == "the command ended with exit code 5"
-    assert sorted(context.lines) == [("stderr", "b"), ("stdout", "a")]
+    assert sorted(state.lines) == [("stderr", "b"), ("stdout", "a")]
 
 
 @pytest.mark.parametrize(
     ("result", "separator"), [("none", "| fold -w 99"), ("json", ""), ("text", "")], ids=["many lines", "json", "text"]
 )
-async def test_a_hundred_megabytes_neither_block_a_command_nor_stay_in_memory(result: Any, separator: str) -> None:
+async def test_a_hundred_megabytes_of_output_neither_block_a_command_nor_stay_in_memory(
+    result: Any, separator: str
+) -> None:
     before = own_bytes()
     script = f"head -c 100000000 /dev/zero | tr '\\0' x {separator} | tee /dev/stderr"
-    outcome, context = await attempt(shell(script, result=result))
-    assert context.count >= 2
-    assert max(context.most_bytes, own_bytes()) < before + 40_000_000
+    outcome, state = await attempt(shell(script, result=result))
+    assert state.count >= 2
+    assert max(state.most_bytes, own_bytes()) < before + 40_000_000
     if result == "none":
         assert outcome == Succeeded()
     else:
@@ -414,7 +429,7 @@ async def test_the_last_line_may_be_the_result(script: str, expected: str) -> No
 
 
 @pytest.mark.parametrize("script", ["", "echo '{{'", "echo 1; echo no", r"printf '\"\\\\u0000\"'"])
-async def test_a_last_line_that_is_no_json_is_a_failure_for_good(script: str) -> None:
+async def test_a_last_line_that_is_not_json_fails_without_a_retry(script: str) -> None:
     failed = await failure(shell(script or ":", result="json"))
     assert (failed.error.type, failed.reason, failed.permanent) == ("ResultError", Reason.BAD_RESULT, True)
 
@@ -422,21 +437,21 @@ async def test_a_last_line_that_is_no_json_is_a_failure_for_good(script: str) ->
 # --- When it must stop ----------------------------------------------------------------------------
 
 
-async def test_a_cancelled_attempt_ends_when_its_whole_tree_has(tmp_path: Path) -> None:
+async def test_a_cancelled_attempt_ends_when_its_whole_process_tree_has_ended(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     command = Command(argv=[sys.executable, FAMILY, str(file), "stay"], grace_s=0.2)
     claim = claim_of({})
-    context = Context(claim, None)
-    task = asyncio.ensure_future(CommandExecutor(command).run(claim, context))
+    state = AttemptState(claim, None)
+    task = asyncio.ensure_future(CommandExecutor(command).run(claim, state))
     await asyncio.to_thread(eventually, file.exists)
     task.cancel()
     await asyncio.sleep(0)
-    task.cancel()  # Once more does not make it leave earlier.
+    task.cancel()  # A second cancel does not end it earlier.
     with pytest.raises(asyncio.CancelledError):
         await task
     assert [pid for pid in file.read_text().split() if process_tree.read(int(pid))] == []
-    assert context.usage is not None
-    assert context.usage.signal == "SIGKILL"
+    assert state.usage is not None
+    assert state.usage.signal == "SIGKILL"
 
 
 async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
@@ -448,28 +463,28 @@ async def test_a_command_may_use_its_grace(tmp_path: Path) -> None:
         "while True: signal.pause()",
     ]
     claim = claim_of({})
-    context = Context(claim, None)
+    state = AttemptState(claim, None)
     program = [sys.executable, "-c", "\n".join(lines)]
     executor = CommandExecutor(
         Command(argv=[part.replace("{", "{{").replace("}", "}}") for part in program], grace_s=30)
     )
     assert executor.grace_s > 30
-    task = asyncio.ensure_future(executor.run(claim, context))
+    task = asyncio.ensure_future(executor.run(claim, state))
     await asyncio.to_thread(eventually, ready.exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert said.read_text() == "bye"
-    assert context.usage is not None
-    assert context.usage.exit_code == 0
+    assert state.usage is not None
+    assert state.usage.exit_code == 0
 
 
-async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
+async def test_an_abandoned_command_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     executor = CommandExecutor(Command(argv=[sys.executable, FAMILY, str(file), "stay"]))
     executor.abandon()  # Nothing runs yet, so nothing happens.
     claim = claim_of({})
-    task = asyncio.ensure_future(executor.run(claim, Context(claim, None)))
+    task = asyncio.ensure_future(executor.run(claim, AttemptState(claim, None)))
     await asyncio.to_thread(eventually, file.exists)
     on = spawner.shared()
     executor.abandon()
@@ -478,6 +493,6 @@ async def test_an_abandoned_command_is_gone(tmp_path: Path) -> None:
     assert [pid for pid in file.read_text().split() if process_tree.read(int(pid))] == []
 
 
-async def test_many_commands_at_once_have_each_their_own_output() -> None:
+async def test_concurrent_commands_do_not_mix_their_output() -> None:
     outputs = await asyncio.gather(*(result("echo", "{n}", n=n) for n in range(200)))
     assert outputs == [str(n) for n in range(200)]

@@ -1,4 +1,4 @@
-"""Messages between a worker and its processes: whole ones, however they come, and nothing lost on the way."""
+"""Messages between a worker and its processes: they arrive complete, in any fragments, and none is lost."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ MESSAGES: list[Message] = [LogLine("log", "x" * size) for size in (0, 1, 30, 300
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 64, 10_000])
-def test_messages_are_whole_in_whatever_pieces_they_come(size: int) -> None:
+def test_messages_are_decoded_from_any_fragments(size: int) -> None:
     data, inbox = b"".join(map(connection.encode, MESSAGES)), Inbox()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert [message for piece in pieces for message in inbox.completed(piece)] == MESSAGES
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\0\0\0\1\xc1", b"\0\0\0\0", b"hello"])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_malformed_messages_are_refused(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         Inbox().completed(data)
 
 
 class Ear:
-    """Hears a channel."""
+    """Records the messages of a channel."""
 
     def __init__(self) -> None:
         self.heard: list[Message] = []
@@ -48,7 +48,7 @@ async def opened(end: socket.socket, heard: Callable[[Message], None], ended: Ca
     return channel
 
 
-async def test_a_channel_tells_what_came_and_then_its_end_once() -> None:
+async def test_a_channel_delivers_messages_and_then_its_end_once() -> None:
     ours, theirs = socket.socketpair()
     ear = Ear()
     channel = await opened(ours, ear.heard.append, ear.end)
@@ -62,7 +62,7 @@ async def test_a_channel_tells_what_came_and_then_its_end_once() -> None:
 
 
 @pytest.mark.parametrize("rubbish", [b"\xff" * 4, b"hello", connection.encode(Ready("?")).replace(b"?", b"\xff")])
-async def test_rubbish_ends_a_channel(rubbish: bytes) -> None:
+async def test_malformed_data_ends_a_channel(rubbish: bytes) -> None:
     ours, theirs = socket.socketpair()
     ear = Ear()
     channel = await opened(ours, ear.heard.append, ear.end)
@@ -72,7 +72,7 @@ async def test_rubbish_ends_a_channel(rubbish: bytes) -> None:
     assert (ear.ends, channel.is_open) == (1, False)
 
 
-async def test_what_cannot_be_acted_upon_ends_a_channel() -> None:
+async def test_an_unexpected_message_ends_a_channel() -> None:
     def fail(message: Message) -> None:
         raise KeyError(message)
 
@@ -85,27 +85,27 @@ async def test_what_cannot_be_acted_upon_ends_a_channel() -> None:
     assert ear.ends == 1
 
 
-def test_who_is_called_can_tell_whether_to_stop_while_it_is_busy() -> None:
+def test_a_busy_process_can_check_whether_it_was_asked_to_stop() -> None:
     ours, theirs = socket.socketpair()
     caller, call = connection.Caller(theirs), connection.encode(LogLine("log", "for a call"))
     with theirs:
         assert not caller.is_stop_announced()
         ours.sendall(call)
-        assert not caller.is_stop_announced(), "what is to be done is no request to stop"
+        assert not caller.is_stop_announced(), "a call is no request to stop"
         assert caller.next() is not None
         connection.send(ours, Stop())
         assert caller.is_stop_announced()
-        assert caller.is_stop_announced(), "it takes nothing away"
+        assert caller.is_stop_announced(), "the check removes no message"
         assert caller.next() == Stop()
         ours.sendall(call + connection.encode(Stop()))
         assert caller.next() is not None
-        assert caller.is_stop_announced(), "also of what has come with the call"
+        assert caller.is_stop_announced(), "also a request that arrived together with the call"
         assert caller.next() == Stop()
         ours.close()
-        assert caller.is_stop_announced(), "nobody is there"
+        assert caller.is_stop_announced(), "the other side has closed"
 
 
-async def test_a_channel_sends_more_than_the_socket_takes_without_waiting() -> None:
+async def test_a_channel_sends_more_than_the_socket_buffer_without_blocking() -> None:
     ours, theirs = socket.socketpair()
     sent = [LogLine("log", letter * 3_000_000) for letter in "abc"]
     channel = await opened(ours, lambda _: None, lambda: None)

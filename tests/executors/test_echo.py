@@ -10,7 +10,7 @@ from tests.support.waiting import PATIENCE_S
 
 
 class Stuck(io.StringIO):
-    """A stream whose reader stands still until `free` is set."""
+    """A stream whose reader is stuck until `free` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ def test_lines_have_the_job_and_the_id_before_them() -> None:
     assert stream.getvalue() == "pay 0197: one\npay 0197: two\n"
 
 
-def test_a_reader_that_stands_still_costs_lines_and_not_time() -> None:
+def test_a_stuck_reader_loses_lines_and_blocks_no_job() -> None:
     stream = Stuck()
     echo = Echo(stream, most_waiting=100)
     echo.start()

@@ -1,4 +1,4 @@
-"""HTTP jobs against real servers on this machine: what is sent, what becomes of the answer, what is not followed."""
+"""HTTP jobs against real servers on this machine: requests, responses and redirects."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from rota.domain.errors import DefinitionError
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.http import address, signing
 from rota.executors.http.answer import retry_after_s
 from rota.executors.http.request import HttpExecutor, Request, parameters
 from rota.executors.port import Executor
+from rota.sdk.app import registry_of
 from tests.support.waiting import PATIENCE_S
 
 LOCAL = ["127.0.0.0/8"]
 KEY = "not a secret, only for tests"
 
-# A key and a certificate for the name hook.test that nobody vouches for.
+# A key and a self-signed certificate for the name hook.test.
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQguGz3inCL8FtkJrQb
@@ -139,6 +140,7 @@ def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
 def claim(arguments: dict[str, Any] | None = None) -> Claim:
     return Claim(
         id="x-1",
+        run=None,
         lane=0,
         rank=0,
         fence=7,
@@ -167,7 +169,7 @@ async def executor(request: Request, **options: Any) -> AsyncIterator[HttpExecut
 async def run(request: Request, arguments: dict[str, Any] | None = None, **options: Any) -> Outcome:
     given = claim(arguments)
     async with executor(request, **options) as made:
-        return await made.run(given, Context(given, None))
+        return await made.run(given, AttemptState(given, None))
 
 
 async def failure(request: Request, arguments: dict[str, Any] | None = None, **options: Any) -> Failed:
@@ -185,7 +187,7 @@ async def result(request: Request, arguments: dict[str, Any] | None = None, **op
 # --- What is sent ---------------------------------------------------------------------------------
 
 
-async def test_the_arguments_are_sent_as_they_are_with_what_names_the_attempt() -> None:
+async def test_arguments_are_sent_as_json_with_headers_that_identify_the_attempt() -> None:
     async with Server(answer()) as server:
         outcome = await run(Request(f"{server.url}/hook", allow=LOCAL), {"a": [1, None, "ü"]})
     assert outcome == Succeeded("null")
@@ -203,24 +205,24 @@ async def test_the_arguments_are_sent_as_they_are_with_what_names_the_attempt() 
     ]
 
 
-async def test_it_is_an_executor_and_costs_no_process() -> None:
+async def test_a_request_needs_no_process() -> None:
     async with Server(answer()) as server, executor(Request(server.url, allow=LOCAL)) as made:
         fits: Executor = made
-        context = Context(claim(), None)
-        assert await fits.run(claim(), context) == Succeeded("null")
-        assert getattr(context, "usage", None) is None
+        state = AttemptState(claim(), None)
+        assert await fits.run(claim(), state) == Succeeded("null")
+        assert getattr(state, "usage", None) is None
         assert fits.completions is None
         assert fits.grace_s > 0
 
 
-async def test_connections_are_used_again() -> None:
+async def test_connections_are_reused() -> None:
     async with Server(answer()) as server, executor(Request(server.url, allow=LOCAL)) as made:
         for _ in range(3):
-            await made.run(claim(), Context(claim(), None))
+            await made.run(claim(), AttemptState(claim(), None))
     assert (len(server.seen), server.connections) == (3, 1)
 
 
-async def test_arguments_are_encoded_where_they_stand_in_the_url() -> None:
+async def test_arguments_are_encoded_for_their_place_in_the_url() -> None:
     nasty = "a/b?c=d&e#f%41 ü\r\n{other}"
     async with Server(answer()) as server:
         await result(
@@ -246,7 +248,7 @@ async def test_arguments_are_encoded_where_they_stand_in_the_url() -> None:
         ("/?q={id}", {"id": {}}),
     ],
 )
-async def test_arguments_that_cannot_stand_in_the_url_are_refused(path: str, arguments: dict[str, Any]) -> None:
+async def test_arguments_that_cannot_be_part_of_the_url_are_refused(path: str, arguments: dict[str, Any]) -> None:
     async with Server(answer()) as server:
         failed = await failure(Request(server.url + path, allow=LOCAL), arguments)
     assert (failed.reason, failed.permanent, server.seen) == (Reason.BAD_ARGUMENTS, True, [])
@@ -261,7 +263,9 @@ async def test_arguments_that_cannot_stand_in_the_url_are_refused(path: str, arg
         ("{{to}} {{{n}}} {{ }} {{n}", "text/plain", "{to} {1} {{ }} {1"),
     ],
 )
-async def test_a_body_is_filled_in_the_way_of_its_kind(template: str, content_type: str, sent: str | None) -> None:
+async def test_a_body_is_filled_according_to_its_content_type(
+    template: str, content_type: str, sent: str | None
+) -> None:
     async with Server(answer()) as server:
         request = Request(server.url, body=template, content_type=content_type, allow=LOCAL)
         await result(request, {"to": 'a"& \\', "n": 1})
@@ -282,14 +286,14 @@ async def test_a_body_is_filled_in_the_way_of_its_kind(template: str, content_ty
         ("{ {key}: {n}}", {"k": 1}),
     ],
 )
-async def test_braces_of_json_stand_as_they_are(template: str, sent: Any) -> None:
+async def test_braces_of_json_are_literal(template: str, sent: Any) -> None:
     async with Server(answer()) as server:
         await result(Request(server.url, body=template, allow=LOCAL), {"n": 1, "key": "k"})
     assert json.loads(server.seen[0].body) == sent
 
 
 @pytest.mark.parametrize("body", ['{{"x": 2}}', '{{"x": {n}}}', '{"a": -{n}}', "to={n}", '{"a": {{n}}}', '{"a": "{n}'])
-def test_a_body_that_is_never_json_is_refused_and_told_about_braces(body: str) -> None:
+def test_a_body_that_is_never_json_is_refused_with_a_hint_about_braces(body: str) -> None:
     with pytest.raises(DefinitionError, match=r"no JSON.*not doubled"):
         Request("http://example.com/", body=body)
     assert Request("http://example.com/", body=body, content_type="text/plain").body == body
@@ -315,7 +319,7 @@ def test_a_request_knows_the_arguments_that_it_needs() -> None:
     assert parameters(Request("http://example.com/{{a}}", headers={"X": "{{{b}}}"})) == ["b"]
 
 
-async def test_headers_are_filled() -> None:
+async def test_placeholders_in_headers_are_replaced() -> None:
     async with Server(answer()) as server:
         await result(Request(server.url, headers={"X-To": "to {to}", "Accept": "text/x"}, allow=LOCAL), {"to": "Zoë"})
     assert server.seen[0].headers["x-to"] == "to Zoë"
@@ -373,7 +377,7 @@ async def test_a_header_cannot_be_split(value: str) -> None:
         {"allow": "10.0.0.0/8"},
     ],
 )
-def test_what_cannot_be_a_request_is_refused_when_it_is_defined(fields: dict[str, Any]) -> None:
+def test_an_invalid_request_is_refused_when_it_is_declared(fields: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError) as raised:
         Request(**{"url": "http://example.com/", **fields})
     assert "sk-" not in str(raised.value)
@@ -397,7 +401,7 @@ async def test_a_receiver_needs_nothing_but_the_request_and_the_key(monkeypatch:
     assert signing.verify(seen.headers, seen.method, seen.target, seen.body, KEY.encode())
 
 
-async def test_a_signed_request_is_verified_by_who_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_receiver_with_the_key_verifies_a_signed_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK_KEY", KEY)
     clock = ManualClock()
     async with Server(answer()) as server:
@@ -432,7 +436,7 @@ async def test_a_signed_request_is_verified_by_who_has_the_key(monkeypatch: pyte
     assert not signing.verify(headers, method, target, body, key, clock=clock)
 
 
-async def test_without_its_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_request_is_sent_without_its_signing_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOOK_KEY", raising=False)
     async with Server(answer()) as server:
         failed = await failure(Request(server.url, secret="HOOK_KEY", allow=LOCAL))
@@ -461,7 +465,7 @@ async def test_without_its_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) 
         ("full", b"[1", {"ETag": "7"}, {"status": 200, "headers": {"etag": "7"}, "body": "[1", "is_cut": False}),
     ],
 )
-async def test_an_answer_becomes_a_result(kind: Any, body: bytes, headers: dict[str, str], expected: Any) -> None:
+async def test_a_response_becomes_the_result(kind: Any, body: bytes, headers: dict[str, str], expected: Any) -> None:
     async with Server(answer(200, body, **headers)) as server:
         assert await result(Request(server.url, result=kind, allow=LOCAL)) == expected
 
@@ -470,7 +474,7 @@ async def test_an_answer_becomes_a_result(kind: Any, body: bytes, headers: dict[
     ("body", "headers"),
     [(b"{", {}), (b"\xff", {}), (b"[" * 5000, {}), (b'"\\u0000"', {}), (b"x", {"Content_Encoding": "br"})],
 )
-async def test_an_answer_that_cannot_be_a_result_fails_for_good(body: bytes, headers: dict[str, str]) -> None:
+async def test_a_response_that_cannot_be_a_result_fails_without_a_retry(body: bytes, headers: dict[str, str]) -> None:
     async with Server(answer(200, body, **headers)) as server:
         failed = await failure(Request(server.url, result="json", allow=LOCAL))
     assert (failed.reason, failed.permanent) == (Reason.BAD_RESULT, True)
@@ -480,7 +484,7 @@ async def test_an_answer_that_cannot_be_a_result_fails_for_good(body: bytes, hea
     ("status", "is_retried"),
     [(400, False), (404, False), (408, True), (425, True), (429, True), (500, True), (503, True), (304, False)],
 )
-async def test_a_code_is_retried_or_not(status: int, is_retried: bool) -> None:
+async def test_the_status_code_decides_about_a_retry(status: int, is_retried: bool) -> None:
     async with Server(answer(status, b"" if status == 304 else b"too   bad")) as server:
         failed = await failure(Request(server.url + "/p?token=hidden&bare", allow=LOCAL))
     assert (failed.error.type, failed.permanent, failed.retry_in_s) == ("HttpStatus", not is_retried, None)
@@ -489,14 +493,14 @@ async def test_a_code_is_retried_or_not(status: int, is_retried: bool) -> None:
     assert status == 304 or failed.error.message.endswith(": too bad")
 
 
-async def test_codes_can_be_chosen() -> None:
+async def test_success_and_retry_codes_can_be_declared() -> None:
     async with Server(answer(404)) as server:
         assert await result(Request(server.url, success=[200, "404-410"], allow=LOCAL)) is None
         assert not (await failure(Request(server.url, retry=["404"], allow=LOCAL))).permanent
         assert (await failure(Request(server.url, retry=[], allow=LOCAL))).permanent
 
 
-async def test_retry_after_is_heeded() -> None:
+async def test_retry_after_is_respected() -> None:
     clock = ManualClock()
     date = datetime.fromtimestamp(clock.now() / 1e6, UTC) + timedelta(seconds=90)
     for header, wait in {"120": 120.0, format_datetime(date, usegmt=True): 90.0, "soon": None}.items():
@@ -525,7 +529,7 @@ def test_retry_after_stays_within_a_day(text: str, wait: float | None) -> None:
     assert retry_after_s(text, ManualClock().now()) == wait
 
 
-async def test_a_large_answer_is_cut_off_and_says_so() -> None:
+async def test_a_large_response_is_cut_and_marked_as_cut() -> None:
     async with Server(answer(200, b"x" * 5000)) as server:
         full = await result(Request(server.url, result="full", max_response_bytes=1000, allow=LOCAL))
         assert (full["body"], full["is_cut"]) == ("x" * 1000, True)
@@ -538,13 +542,13 @@ async def test_a_large_answer_is_cut_off_and_says_so() -> None:
         assert (len(exact["body"]), exact["is_cut"]) == (5000, False)
 
 
-async def test_a_text_that_is_too_large_to_be_kept_is_cut_as_well() -> None:
+async def test_a_text_that_is_too_large_to_be_stored_is_cut() -> None:
     async with Server(answer(200, b"\x01" * 1000)) as server:
         text = await result(Request(server.url, result="text", allow=LOCAL), most_result_bytes=2000)
     assert text.startswith("\x01" * 250 + "\n… cut off")
 
 
-async def test_an_answer_without_end_is_cut_off() -> None:
+async def test_an_endless_response_is_cut() -> None:
     async def endless(seen: Seen, writer: asyncio.StreamWriter) -> Raw:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:
@@ -560,7 +564,7 @@ async def test_an_answer_without_end_is_cut_off() -> None:
 async def test_a_line_is_written_to_the_log() -> None:
     lines: list[tuple[str, str]] = []
 
-    class Logged(Context):
+    class Logged(AttemptState):
         def write_log(self, stream: str, text: str) -> None:
             lines.append((stream, text))
 
@@ -574,7 +578,7 @@ async def test_a_line_is_written_to_the_log() -> None:
 # --- Without an answer ----------------------------------------------------------------------------
 
 
-async def test_a_refused_connection_is_tried_again() -> None:
+async def test_a_refused_connection_is_retried() -> None:
     async with Server(answer()) as server:
         pass
     failed = await failure(Request(server.url, allow=LOCAL))
@@ -586,7 +590,7 @@ async def test_a_refused_connection_is_tried_again() -> None:
 @pytest.mark.parametrize(
     "said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\nA"]
 )
-async def test_a_server_that_closes_or_talks_nonsense_is_tried_again(said: bytes) -> None:
+async def test_a_request_is_retried_if_the_server_closes_or_sends_garbage(said: bytes) -> None:
     async def close(seen: Seen, writer: asyncio.StreamWriter) -> Raw:
         writer.write(said)
         return Raw()
@@ -608,7 +612,7 @@ async def test_a_request_has_a_timer_of_its_own() -> None:
 
 
 class Dripping:
-    """Answers byte by byte, for as long as anybody reads."""
+    """Answers byte by byte, for as long as the client reads."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
@@ -625,7 +629,7 @@ class Dripping:
 async def test_a_cancelled_request_is_aborted() -> None:
     dripping = Dripping()
     async with Server(dripping) as server, executor(Request(server.url, allow=LOCAL)) as made:
-        running = asyncio.create_task(made.run(claim(), Context(claim(), None)))
+        running = asyncio.create_task(made.run(claim(), AttemptState(claim(), None)))
         await asyncio.wait_for(dripping.began.wait(), PATIENCE_S)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -633,7 +637,7 @@ async def test_a_cancelled_request_is_aborted() -> None:
         await asyncio.wait_for(server.gone.wait(), PATIENCE_S)
 
 
-async def test_the_proxies_of_the_environment_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with Server(answer()) as server:
@@ -680,13 +684,13 @@ async def test_a_redirect_keeps_the_method_or_becomes_a_get(
 
 
 @pytest.mark.parametrize("most", [0, 1, 5])
-async def test_redirects_are_counted(most: int) -> None:
+async def test_the_number_of_redirects_is_limited(most: int) -> None:
     async with Server(redirecting(307, "/again")) as server:
         failed = await failure(Request(server.url, follow_redirects=most, allow=LOCAL))
     assert (failed.error.type, failed.permanent, len(server.seen)) == ("HttpStatus", True, most + 1)
 
 
-async def test_a_redirect_without_a_place_or_that_counts_as_success_is_not_followed() -> None:
+async def test_a_redirect_without_location_or_declared_as_success_is_not_followed() -> None:
     async with Server(answer(302)) as server:
         assert (await failure(Request(server.url, allow=LOCAL))).permanent
     async with Server(redirecting(302, "/there")) as server:
@@ -704,7 +708,7 @@ async def test_another_origin_gets_no_credentials(monkeypatch: pytest.MonkeyPatc
     assert not private & set(other.seen[0].headers)
 
 
-async def test_another_origin_that_gets_the_body_can_tell_which_execution_it_is_of() -> None:
+async def test_another_origin_that_gets_the_body_gets_the_identifying_headers() -> None:
     async with Server(answer()) as other, Server(redirecting(307, f"{other.url}/there")) as server:
         await result(Request(server.url, allow=LOCAL), {"a": 1})
     (seen,) = other.seen
@@ -750,7 +754,7 @@ def test_credentials_follow_to_the_same_origin_or_to_the_same_host_encrypted(
         "http://127.0.0.1:0/",
     ],
 )
-async def test_a_redirect_is_checked_again(to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_target_of_a_redirect_is_checked(to: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def handler(seen: Seen, writer: asyncio.StreamWriter) -> bytes:
         location = to.replace("{port}", str(server.port)).encode()
         return b"HTTP/1.1 307 Away\r\nContent-Length: 0\r\nLocation: " + location + b"\r\n\r\n"
@@ -777,7 +781,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     address.prepared.cache_clear()
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
+async def test_an_untrusted_certificate_is_refused(certificate: Path) -> None:
     async with Server(answer(), certificate) as server:
         failed = await failure(Request(f"https://hook.test:{server.port}/", allow=LOCAL))
     assert (failed.error.type, failed.permanent, server.seen) == ("HttpTls", False, [])
@@ -797,7 +801,7 @@ async def test_a_certificate_is_checked_by_name_though_the_address_is_pinned(
     assert len(server.seen) == 1
 
 
-async def test_https_is_not_left_for_http(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_redirect_from_https_to_http_is_refused(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     async with Server(answer()) as plain, Server(redirecting(307, f"{plain.url}/there"), certificate) as server:
         failed = await failure(Request(f"https://hook.test:{server.port}/", allow=LOCAL))
@@ -805,7 +809,7 @@ async def test_https_is_not_left_for_http(certificate: Path, monkeypatch: pytest
     assert "from https to http" in failed.error.message
 
 
-async def test_a_server_that_does_not_encrypt_is_tried_again() -> None:
+async def test_a_server_that_does_not_speak_tls_is_retried() -> None:
     def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(400))
         writer.close()
@@ -823,11 +827,11 @@ def test_a_worker_without_httpx_cannot_run_requests_and_says_what_to_install(mon
     app = App("shop", url="sqlite:///unused.db")
     app.http("fetch", "http://example.com")
     app.job(name="plain")(lambda: None)
-    assert sorted(app.targets()) == ["fetch", "plain"]
+    assert sorted(registry_of(app).targets()) == ["fetch", "plain"]
     monkeypatch.setitem(sys.modules, "httpx", None)
     monkeypatch.setattr(address, "missing", address.missing.__wrapped__)
-    assert app.unavailable() == {"fetch": "pip install rota[http]"}
-    assert sorted(app.targets()) == ["plain"]
+    assert registry_of(app).unavailable() == {"fetch": "pip install rota[http]"}
+    assert sorted(registry_of(app).targets()) == ["plain"]
 
 
 def test_httpx_is_imported_only_when_a_request_is_made() -> None:

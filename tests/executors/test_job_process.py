@@ -1,4 +1,4 @@
-"""What a job can do to its process, to the connection of that, and to the next job there."""
+"""Jobs that affect their process, its connection to the worker, and the next job in that process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.process.pool import Pool, ProcessExecutor
 from tests.executors.test_pool import Heard, begin, begun, job, result
 from tests.support.waiting import PATIENCE_S
@@ -27,7 +27,7 @@ ARGV = [sys.executable, "-m", "rota.cli.job_process", "tests.executors.programs.
 
 
 class Listener(Heard):
-    """Also to what is told of the state."""
+    """Also records progress and checkpoints."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,58 +39,58 @@ class Listener(Heard):
 
 async def attempt(name: str, memory_bytes: int | None = None, **arguments: Any) -> tuple[Outcome, Listener]:
     claim, heard = job(name, **arguments), Listener()
-    context = Context(claim, None)
-    context.notes = heard
+    state = AttemptState(claim, None)
+    state.notes = heard
     executor = ProcessExecutor(Pool(ARGV, most=1), Rules(), memory_bytes=memory_bytes)
     async with asyncio.timeout(PATIENCE_S):
-        return await executor.run(claim, context), heard
+        return await executor.run(claim, state), heard
 
 
-async def test_a_job_that_closes_its_connection_has_crashed_and_is_told_so() -> None:
+async def test_a_job_that_closes_its_connection_has_crashed_and_its_error_says_so() -> None:
     outcome, _ = await attempt("hang_up")
     assert isinstance(outcome, Lost)
     assert "closed its connection to the worker" in outcome.error.message
 
 
-async def test_what_copies_of_a_job_log_comes_and_garbles_nothing_of_what_it_tells() -> None:
+async def test_log_lines_of_forked_processes_do_not_corrupt_the_connection_of_the_job() -> None:
     outcome, heard = await attempt("all_talk", size=3000, times=100)
     assert isinstance(outcome, Succeeded), outcome
     assert [msgspec.json.decode(state.checkpoint or "")[0] for state in heard.states] == list(range(100))
     assert heard.told == [("stderr", "x" * 3000)] * 400
 
 
-async def test_a_copy_of_a_job_cannot_keep_a_checkpoint_and_is_told_so(tmp_path: Path) -> None:
+async def test_a_checkpoint_in_a_forked_process_raises_an_error(tmp_path: Path) -> None:
     outcome, heard = await attempt("copy_keeps", written=str(tmp_path / "said"))
     assert isinstance(outcome, Succeeded), outcome
     assert "a process that a job has forked cannot" in outcome.result
     assert heard.states == []
 
 
-async def test_a_copy_of_a_job_writes_nothing_to_what_has_the_number_of_the_connection(tmp_path: Path) -> None:
+async def test_a_forked_process_does_not_write_to_a_reused_descriptor_number(tmp_path: Path) -> None:
     outcome, heard = await attempt("copy_speaks", written=str(tmp_path / "file"))
     assert outcome == Succeeded('"mine"')
     assert heard.told == [("stderr", "from the copy")]
 
 
-async def test_a_copy_of_a_job_ends_as_any_process_does() -> None:
+async def test_a_forked_process_exits_like_any_python_program() -> None:
     assert await result(Pool(ARGV, most=1), "end_copy") == signal.SIGTERM
 
 
 @pytest.mark.parametrize("kind", ["thread", "timer", "busy executor"])
-async def test_a_process_in_which_a_thread_goes_on_is_not_used_again(kind: str) -> None:
+async def test_a_process_with_a_busy_thread_is_not_reused(kind: str) -> None:
     pool = Pool(ARGV, most=1)
     assert await result(pool, "leave_thread", kind=kind) != await result(pool, "pid")
 
 
 @pytest.mark.parametrize("kind", ["executor", "to_thread", "queue", "ended"])
-async def test_a_process_in_which_threads_wait_for_work_is_used_again(kind: str) -> None:
+async def test_a_process_with_idle_threads_is_reused(kind: str) -> None:
     pool = Pool(ARGV, most=1)
     processes = [await result(pool, "leave_thread", kind=kind) for _ in range(6)]
     # On a busy machine a thread may take so long to begin its wait that it seems to be at work.
     assert len(set(processes)) < len(processes)
 
 
-async def test_a_job_whose_app_alone_is_too_large_is_out_of_memory() -> None:
+async def test_a_job_whose_app_alone_exceeds_the_limit_is_out_of_memory() -> None:
     outcome, _ = await attempt("pid", memory_bytes=8 * 2**20)
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.OUT_OF_MEMORY
@@ -101,7 +101,7 @@ async def test_a_job_whose_app_alone_is_too_large_is_out_of_memory() -> None:
 @pytest.mark.parametrize(
     ("program", "name"), [("tests.executors.programs.isolated:app", "wait_for"), (ARGV[-1], "wait_async")]
 )
-async def test_a_signal_that_the_worker_has_not_sent_stops_no_job_and_no_process(
+async def test_a_sigterm_from_another_sender_stops_no_job_and_no_process(
     tmp_path: Path, program: str, name: str
 ) -> None:
     pool, gate = Pool([*ARGV[:-1], program], most=1), tmp_path / "gate"

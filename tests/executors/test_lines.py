@@ -1,4 +1,4 @@
-"""What comes through a pipe is the same lines, however it is cut on the way and whatever is in it."""
+"""Lines from a pipe are the same in any fragments and with any content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTS = [
 
 
 def plain(data: bytes) -> list[str]:
-    """The lines, told in the plainest way: one by one."""
+    """The lines, computed in the simplest way: one by one."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -60,7 +60,7 @@ class Piped:
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_lines_are_those_that_were_written(seed: int) -> None:
+async def test_lines_are_read_as_they_were_written(seed: int) -> None:
     chance = random.Random(seed)
     odd = chance.choice([0, 0.01, 0.5])
     data = b"\n".join(chance.choice(PARTS) if chance.random() < odd else b"an ordinary line" for _ in range(300))
@@ -79,7 +79,7 @@ async def test_lines_are_those_that_were_written(seed: int) -> None:
     assert last or not piped.texts[-1]
 
 
-async def test_lines_that_nobody_takes_are_among_the_last() -> None:
+async def test_lines_without_a_reader_are_among_the_last_lines() -> None:
     piped = Piped()
     piped.lines.write = None
     piped.send(b"".join(b"%d\n" % number for number in range(100)))

@@ -1,4 +1,4 @@
-"""The pool of processes, without a worker around it; under a real one it is tests/engine/test_elsewhere.py."""
+"""The pool of processes without a worker; tests/engine/test_isolated_jobs.py tests it in a real worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.note import State
 from rota.domain.outcome import Failed, GivenBack, Lost, Outcome, Succeeded
 from rota.domain.status import Reason
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.process.pool import Pool, ProcessExecutor, Recycling
 from rota.executors.process.start_backoff import DELAY_S
 from rota.executors.process.warm_process import WarmProcess
@@ -33,7 +33,7 @@ ARGV = [sys.executable, "-m", "rota.cli.job_process", "tests.executors.programs.
 
 
 class Heard:
-    """What an attempt has told so far."""
+    """What an attempt has reported so far."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
@@ -45,24 +45,24 @@ class Heard:
         self.told += [(stream, text) for text in texts]
 
     def state(self, state: State) -> None:
-        raise AssertionError("nothing is told of the state")
+        raise AssertionError("no state is reported")
 
 
 def job(name: str, **arguments: Any) -> Claim:
     return msgspec.structs.replace(claim_of(arguments), job=name)
 
 
-def context_of(claim: Claim) -> Context:
-    context = Context(claim, None)
-    context.notes = Heard()
-    return context
+def state_of(claim: Claim) -> AttemptState:
+    state = AttemptState(claim, None)
+    state.notes = Heard()
+    return state
 
 
-async def attempt(pool: Pool, name: str, **arguments: Any) -> tuple[Outcome, Context]:
+async def attempt(pool: Pool, name: str, **arguments: Any) -> tuple[Outcome, AttemptState]:
     claim = job(name, **arguments)
-    context = context_of(claim)
+    state = state_of(claim)
     async with asyncio.timeout(PATIENCE_S):
-        return await ProcessExecutor(pool, Rules()).run(claim, context), context
+        return await ProcessExecutor(pool, Rules()).run(claim, state), state
 
 
 async def result(pool: Pool, name: str, **arguments: Any) -> Any:
@@ -79,7 +79,7 @@ async def begun(path: Path) -> int:
     """The process in which a job has begun, which is written there."""
     async with asyncio.timeout(PATIENCE_S):
         while not (path.exists() and path.read_text()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: a file calls nobody back.
+            await asyncio.sleep(0.01)  # sleep: a file sends no signal.
     return int(path.read_text())
 
 
@@ -88,14 +88,14 @@ def fail(*_: object) -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), [(socket, "socketpair"), (os, "pipe2")])
-async def test_without_descriptors_in_the_worker_an_attempt_is_tried_again(
+async def test_an_attempt_is_given_back_if_the_worker_has_no_free_descriptor(
     monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     before, claim = sorted(os.listdir("/proc/self/fd")), claim_of({})
     with monkeypatch.context() as patched:
         failing: Callable[..., None] = fail
         patched.setattr(module, name, failing)
-        outcome = await ProcessExecutor(Pool(["no-such-program"]), Rules()).run(claim, Context(claim, None))
+        outcome = await ProcessExecutor(Pool(["no-such-program"]), Rules()).run(claim, AttemptState(claim, None))
     assert isinstance(outcome, GivenBack)
     assert (outcome.reason, outcome.delay_s > 0) == (Reason.NOT_BEGUN, True)
     assert outcome.error is not None
@@ -103,7 +103,7 @@ async def test_without_descriptors_in_the_worker_an_attempt_is_tried_again(
     assert sorted(os.listdir("/proc/self/fd")) == before, "nothing is left open"
 
 
-async def test_calls_that_wait_are_made_in_their_order_one_at_a_time(tmp_path: Path) -> None:
+async def test_waiting_calls_run_in_order_one_at_a_time(tmp_path: Path) -> None:
     pool = Pool(ARGV, most=1)
     first = begin(pool, "wait_for", began=str(tmp_path / "first"), gate=str(tmp_path / "gate"))
     process = await begun(tmp_path / "first")
@@ -119,7 +119,7 @@ async def test_calls_that_wait_are_made_in_their_order_one_at_a_time(tmp_path: P
         assert await other == process
 
 
-async def test_to_cancel_a_call_that_waits_touches_no_other(tmp_path: Path) -> None:
+async def test_cancelling_a_waiting_call_does_not_affect_the_others(tmp_path: Path) -> None:
     pool = Pool(ARGV, most=1)
     running = begin(pool, "wait_for", began=str(tmp_path / "began"), gate=str(tmp_path / "gate"))
     process = await begun(tmp_path / "began")
@@ -134,7 +134,7 @@ async def test_to_cancel_a_call_that_waits_touches_no_other(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("how", ["cancel", "crash"])
-async def test_the_end_of_a_process_costs_no_call_that_waits(tmp_path: Path, how: str) -> None:
+async def test_waiting_calls_survive_the_end_of_a_process(tmp_path: Path, how: str) -> None:
     pool = Pool(ARGV, most=1)
     asked = {"began": str(tmp_path / "began"), "gate": str(tmp_path / "gate")}
     running = asyncio.get_running_loop().create_task(attempt(pool, "crash", **asked))
@@ -147,16 +147,16 @@ async def test_the_end_of_a_process_costs_no_call_that_waits(tmp_path: Path, how
         assert running.cancelled()
     else:
         (tmp_path / "gate").touch()
-        outcome, context = await running
+        outcome, state = await running
         assert isinstance(outcome, Lost)
         assert "exit code 3" in outcome.error.message
-        assert context.usage is not None
-        assert context.usage.exit_code == 3
+        assert state.usage is not None
+        assert state.usage.exit_code == 3
     (other,) = set(await asyncio.gather(*waiting))
     assert other != process
 
 
-async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_that_to_others() -> None:
+async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_the_process_to_others() -> None:
     pool = Pool(ARGV, most=1)
     cancelled, other = begin(pool, "pid"), begin(pool, "pid")
     await asyncio.sleep(0)  # sleep: the process is being started then.
@@ -166,8 +166,8 @@ async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_that_to_
     assert await other == await result(pool, "pid")
 
 
-async def test_an_answer_that_comes_before_the_request_to_stop_stands() -> None:
-    """And the process goes on: by then it may make the next call."""
+async def test_an_answer_that_arrives_before_the_request_to_stop_is_kept() -> None:
+    """And the process is kept: it may already run the next call."""
 
     class Late(Pool):
         def _free(self, warm: WarmProcess) -> None:
@@ -183,7 +183,7 @@ async def test_an_answer_that_comes_before_the_request_to_stop_stands() -> None:
     assert outcomes[0] == outcomes[1]
 
 
-async def test_a_process_that_cannot_load_the_app_says_why_to_each_call() -> None:
+async def test_each_call_gets_the_reason_why_a_process_cannot_load_the_app() -> None:
     pool = Pool([sys.executable, "-m", "rota.cli.job_process", "tests.executors.programs.missing:app"], most=1)
     for outcome, _ in await asyncio.gather(*(attempt(pool, "pid") for _ in range(2))):
         assert isinstance(outcome, GivenBack)
@@ -192,21 +192,21 @@ async def test_a_process_that_cannot_load_the_app_says_why_to_each_call() -> Non
         assert "missing" in outcome.error.message
 
 
-async def test_without_a_process_no_attempt_is_burned_and_what_that_process_said_is_told(
+async def test_without_a_process_no_attempt_is_counted_and_its_output_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     delays = []
     for fence in (1, 2, 3, 100):
         pool = Pool(["sh", "-c", "echo half of a deploy >&2; exit 3"], most=1)
         claim = msgspec.structs.replace(job("pid"), fence=fence)
-        outcome = await ProcessExecutor(pool, Rules()).run(claim, context_of(claim))
+        outcome = await ProcessExecutor(pool, Rules()).run(claim, state_of(claim))
         assert isinstance(outcome, GivenBack)
         assert outcome.error is not None
         assert outcome.error.message.endswith(": its process ended with exit code 3 while the app was loaded")
         assert outcome.error.traceback == "half of a deploy"
         delays.append(outcome.delay_s)
     assert all(DELAY_S / 2 <= delay_s <= DELAY_S * 3 / 2 for delay_s in delays), "however often it ran before"
-    assert len(set(delays)) == len(delays), "they do not come back in one wave"
+    assert len(set(delays)) == len(delays), "they are not retried all at once"
     assert "exit code 3 while the app was loaded\nhalf of a deploy" in caplog.text
 
 
@@ -216,16 +216,14 @@ async def test_a_program_that_does_not_exist_is_a_failure() -> None:
     assert "No such file" in outcome.error.message
 
 
-async def test_a_process_is_replaced_after_so_many_jobs() -> None:
+async def test_a_process_is_replaced_after_its_maximum_of_jobs() -> None:
     pool = Pool(ARGV, most=1, recycling=Recycling(jobs=2))
     processes = [await result(pool, "pid") for _ in range(4)]
     assert processes[0] == processes[1] != processes[2] == processes[3]
 
 
 @pytest.mark.parametrize("how", ["child", "orphan"])
-async def test_a_process_in_which_a_job_has_left_others_is_not_used_again_and_they_end(
-    tmp_path: Path, how: str
-) -> None:
+async def test_a_process_with_orphans_is_not_reused_and_the_orphans_are_killed(tmp_path: Path, how: str) -> None:
     pool = Pool(ARGV, most=1)
     first = await result(pool, "leave", how=how, written=str(tmp_path / "left"))
     assert await result(pool, "pid") != first
@@ -235,31 +233,31 @@ async def test_a_process_in_which_a_job_has_left_others_is_not_used_again_and_th
 
 @pytest.mark.parametrize("heavy", ["burn", "burn_in_child"])
 @pytest.mark.parametrize("how", ["cancel", "crash"])
-async def test_a_crashed_or_stopped_attempt_has_the_processor_time_of_no_other(
+async def test_the_processor_time_of_a_crashed_or_stopped_attempt_excludes_other_attempts(
     tmp_path: Path, heavy: str, how: str
 ) -> None:
     pool = Pool(ARGV, most=1)
     process = await result(pool, heavy, seconds=2.0)
     claim = job("crash", began=str(tmp_path / "began"), gate=str(tmp_path / "gate"))
-    context = context_of(claim)
-    running = asyncio.ensure_future(ProcessExecutor(pool, Rules()).run(claim, context))
+    state = state_of(claim)
+    running = asyncio.ensure_future(ProcessExecutor(pool, Rules()).run(claim, state))
     assert await begun(tmp_path / "began") == process, "the same one, so that there is something to mix up"
     if how == "cancel":
         running.cancel()
     else:
         (tmp_path / "gate").touch()
     await asyncio.wait([running])
-    assert context.usage is not None
-    assert context.usage.peak_bytes > 0
-    assert 0 <= context.usage.cpu_s < 1
+    assert state.usage is not None
+    assert state.usage.peak_bytes > 0
+    assert 0 <= state.usage.cpu_s < 1
 
 
 async def test_a_crashed_attempt_has_its_own_usage(tmp_path: Path) -> None:
-    outcome, context = await attempt(Pool(ARGV, most=1), "burn_and_crash", seconds=1.0)
+    outcome, state = await attempt(Pool(ARGV, most=1), "burn_and_crash", seconds=1.0)
     assert isinstance(outcome, Lost)
-    assert context.usage is not None
-    assert context.usage.peak_bytes > LARGE * 2**20
-    assert 1 <= context.usage.cpu_s < PATIENCE_S
+    assert state.usage is not None
+    assert state.usage.peak_bytes > LARGE * 2**20
+    assert 1 <= state.usage.cpu_s < PATIENCE_S
 
 
 @pytest.mark.parametrize("is_for_suspects", [False, True])
@@ -282,11 +280,11 @@ async def test_a_job_that_kills_the_spawner_is_charged_if_it_was_alone(tmp_path:
     await pool.close()
 
 
-async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_before_the_answer() -> None:
-    outcome, context = await attempt(Pool(ARGV, most=1), "speak", count=500)
+async def test_output_is_delivered_before_later_reports_and_before_the_answer() -> None:
+    outcome, state = await attempt(Pool(ARGV, most=1), "speak", count=500)
     assert isinstance(outcome, Succeeded), outcome
-    assert isinstance(context.notes, Heard)
-    told = context.notes.told
+    assert isinstance(state.notes, Heard)
+    told = state.notes.told
     places = {text: place for place, (_, text) in enumerate(told)}
     assert len(places) == len(told) == 1002
     assert [text for stream, text in told if stream == "log"] == [f"told {number}" for number in range(500)]
@@ -296,17 +294,17 @@ async def test_what_is_printed_before_something_is_told_comes_before_it_and_all_
     assert ("stderr", "past Python") in told
 
 
-async def test_what_one_job_held_at_most_is_not_told_of_the_next() -> None:
+async def test_the_peak_memory_of_one_job_is_not_reported_for_the_next() -> None:
     pool, peaks = Pool(ARGV, most=1), []
     for megabytes in (1, 100, 1):
-        _, context = await attempt(pool, "hold", megabytes=megabytes)
-        assert context.usage is not None
-        peaks.append(context.usage.peak_bytes)
+        _, state = await attempt(pool, "hold", megabytes=megabytes)
+        assert state.usage is not None
+        peaks.append(state.usage.peak_bytes)
     assert peaks[1] > peaks[0] + 90 * 2**20
     assert peaks[2] < peaks[1] - 90 * 2**20
 
 
-async def test_the_last_words_of_a_crash_are_those_of_both_outputs_and_of_no_other_job() -> None:
+async def test_a_crash_keeps_the_last_lines_of_both_outputs_and_of_no_other_job() -> None:
     pool = Pool(ARGV, most=1)
     await result(pool, "speak", count=2)
     outcome, _ = await attempt(pool, "crash_after", words="dear")

@@ -1,4 +1,4 @@
-"""What a job leaves in its process, as the process itself finds out. Each in a process of its own."""
+"""Changes that a job leaves in its process, as the process itself detects them. Each test has its own process."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def found(leaves: str) -> str:
         (LOWER, "other resource limits"),
     ],
 )
-def test_what_jobs_leave_behind_is_put_back_or_noticed(leaves: str, what: str) -> None:
+def test_changes_that_jobs_leave_are_restored_or_detected(leaves: str, what: str) -> None:
     assert found(leaves) == what

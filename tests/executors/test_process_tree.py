@@ -43,7 +43,7 @@ def is_there(process: process_tree.Process) -> bool:
     return now is not None and now.start == process.start and not now.is_dead
 
 
-def test_a_process_is_read_whatever_its_name(tmp_path: Path, start: Start) -> None:
+def test_a_process_with_any_name_is_read(tmp_path: Path, start: Start) -> None:
     program = tmp_path / "a) R 1 (b"
     program.symlink_to("/bin/sleep")
     process = present(start(str(program), "1000").pid)
@@ -57,7 +57,7 @@ def test_a_pid_that_no_process_has_is_not_found() -> None:
     assert process_tree.children(2**22 + 1) == []
 
 
-def test_a_family_is_found_by_its_parents_and_killed(start: Start) -> None:
+def test_descendants_are_found_by_their_parents_and_killed(start: Start) -> None:
     shell = start("sh", "-c", "sh -c 'sleep 1000; :' & sleep 1000; :")
     eventually(lambda: len(process_tree.family([present(shell.pid)])) == 4)
     found = process_tree.family([present(shell.pid)])
@@ -71,7 +71,7 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_what_a_dead_spawner_has_started_is_found_by_its_mark(tmp_path: Path, start: Start) -> None:
+def test_orphans_of_a_dead_spawner_are_found_by_their_mark(tmp_path: Path, start: Start) -> None:
     mark, file = process_tree.mark_for(dead_pid(), 7), tmp_path / "pids"
 
     def are_found() -> bool:
@@ -88,7 +88,7 @@ def test_what_a_dead_spawner_has_started_is_found_by_its_mark(tmp_path: Path, st
     eventually(lambda: not any(process_tree.mark_of(one.pid) == mark for one in process_tree.left_behind()))
 
 
-def test_a_process_that_was_stopped_and_left_behind_is_killed(start: Start) -> None:
+def test_a_stopped_orphan_is_killed(start: Start) -> None:
     sleep = start("prlimit", f"--rttime={process_tree.mark_for(dead_pid(), 7)}:", "sleep", "1000")
     eventually(lambda: process_tree.mark_of(sleep.pid))
     sleep.send_signal(signal.SIGSTOP)
@@ -96,13 +96,13 @@ def test_a_process_that_was_stopped_and_left_behind_is_killed(start: Start) -> N
     assert sleep.wait() == -signal.SIGKILL
 
 
-def test_what_a_living_spawner_has_started_is_not_left_behind(start: Start) -> None:
+def test_processes_of_a_live_spawner_are_not_orphans(start: Start) -> None:
     sleep = start("prlimit", f"--rttime={process_tree.mark_for(os.getpid(), 7)}:", "sleep", "1000")
     eventually(lambda: process_tree.mark_of(sleep.pid))
     assert sleep.pid not in {process.pid for process in process_tree.left_behind()}
 
 
-def test_the_marks_of_another_container_are_not_ours(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
+def test_marks_of_another_container_are_ignored(monkeypatch: pytest.MonkeyPatch, start: Start) -> None:
     """There the pid that the mark names belongs to another process."""
     mark = process_tree.mark_for(dead_pid(), 7)
     sleep = start("prlimit", f"--rttime={mark}:", "sleep", "1000")
@@ -111,11 +111,11 @@ def test_the_marks_of_another_container_are_not_ours(monkeypatch: pytest.MonkeyP
     assert process_tree.mark_of(sleep.pid) == 0
 
 
-def test_a_limit_that_is_no_mark_means_nothing(start: Start) -> None:
+def test_a_resource_limit_that_is_not_a_mark_is_ignored(start: Start) -> None:
     assert process_tree.mark_of(start("prlimit", "--rttime=5000000:", "sleep", "1000").pid) == 0
 
 
-def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Start) -> None:
+def test_a_signal_does_not_reach_another_process_with_the_same_pid(start: Start) -> None:
     sleep = start("sleep", "1000")
     process = present(sleep.pid)
     assert not process_tree.send_signal(process._replace(start=process.start - 1), signal.SIGKILL)
@@ -125,7 +125,7 @@ def test_a_signal_does_not_reach_another_process_with_the_same_number(start: Sta
     assert not process_tree.send_signal(process, signal.SIGKILL)
 
 
-def test_a_command_that_starts_processes_all_the_time_is_killed(start: Start) -> None:
+def test_a_command_that_keeps_starting_processes_is_killed(start: Start) -> None:
     shell = start("sh", "-c", "while :; do sleep 1000 & /bin/true; done")
     eventually(lambda: len(process_tree.family([present(shell.pid)])) > 5)
     seen: dict[int, process_tree.Process] = {}
@@ -140,7 +140,7 @@ def test_a_command_that_starts_processes_all_the_time_is_killed(start: Start) ->
     eventually(lambda: not any(is_there(process) for process in seen.values()))
 
 
-def test_the_memory_of_a_tree_is_that_of_its_processes(start: Start) -> None:
+def test_the_memory_of_a_tree_is_the_sum_of_its_processes(start: Start) -> None:
     program = "import signal; held = b'x' * 50_000_000; signal.pause()"
     process = present(start(sys.executable, "-c", program).pid)
     eventually(lambda: process_tree.resident_bytes([process]) > 50_000_000)

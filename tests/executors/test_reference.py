@@ -16,6 +16,8 @@ from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.executors.reference import MOST_BYTES, Reference
 from rota.sdk import file
+from rota.sdk.app import registry_of
+from rota.sdk.job import registered
 from rota.store import reader
 from tests.executors import test_command, test_http
 from tests.executors.test_http import LOCAL, Server
@@ -42,7 +44,7 @@ def command(script: str, **more: Any) -> Command:
 # --- Commands -------------------------------------------------------------------------------------
 
 
-async def test_a_command_gets_what_its_references_name(secret_file: str) -> None:
+async def test_a_command_gets_the_values_of_its_references(secret_file: str) -> None:
     data = {
         "argv": ["sh", "-c", 'echo "$TOKEN|$1|$FILE"', "sh", {"env": "BANK_TOKEN", "prefix": "--token="}],
         "environment": {"TOKEN": {"env": "BANK_TOKEN"}, "FILE": {"file": secret_file}},
@@ -82,7 +84,7 @@ async def test_the_value_is_read_at_each_attempt(monkeypatch: pytest.MonkeyPatch
     ],
     ids=lambda value: "",
 )
-async def test_a_worker_without_the_secret_fails_the_attempt_and_names_what_it_lacks(
+async def test_an_attempt_without_its_secret_fails_and_names_it(
     tmp_path: Path, wanted: dict[str, str], words: str
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -103,7 +105,7 @@ def request(url: str, **more: Any) -> Request:
     return msgspec.convert({"url": url, "allow": LOCAL, **more}, Request)
 
 
-async def test_a_request_gets_what_its_references_name(secret_file: str) -> None:
+async def test_a_request_gets_the_values_of_its_references(secret_file: str) -> None:
     headers = {"Authorization": {"env": "BANK_TOKEN", "prefix": "Bearer "}, "X-File": {"file": secret_file}}
     async with Server(test_http.answer()) as server:
         for path in ("/a?b=c", "/a", "/a?"):
@@ -115,14 +117,14 @@ async def test_a_request_gets_what_its_references_name(secret_file: str) -> None
     assert server.seen[0].headers["x-file"] == f"of a file: {SECRET}"
 
 
-async def test_an_answer_that_repeats_a_secret_is_kept_without_it() -> None:
+async def test_a_secret_in_a_response_is_masked() -> None:
     async with Server(test_http.answer(500, f"no {SECRET} is s3cr3t%2Fof%3Dthe%2Bbank".encode())) as server:
         failed = await test_http.failure(request(server.url, headers={"Authorization": {"env": "BANK_TOKEN"}}))
     assert failed.error.message.endswith("was answered with 500: no *** is ***")
 
 
 @pytest.mark.parametrize("value", ["", "a\nb"])
-async def test_without_a_good_secret_nothing_is_sent(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+async def test_no_request_is_sent_without_a_valid_secret(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("BANK_TOKEN", value)
     async with Server(test_http.answer()) as server:
         failed = await test_http.failure(request(server.url, headers={"Authorization": {"env": "BANK_TOKEN"}}))
@@ -134,7 +136,7 @@ async def test_without_a_good_secret_nothing_is_sent(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("wrong", [{}, {"env": "A", "file": "/a"}, {"env": "A B"}, {"env": ""}, {"file": "a"}])
-def test_a_reference_that_makes_no_sense_is_refused(wrong: dict[str, str]) -> None:
+def test_an_invalid_reference_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(DefinitionError, match="reference"):
         Reference(**wrong)
 
@@ -171,7 +173,7 @@ def test_no_literal_secret_reaches_the_database(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ROTA_URL", f"sqlite:///{tmp_path}/rota.db")
     (tmp_path / "jobs.toml").write_text(OPS)
     app = file.read(tmp_path / "jobs.toml")
-    rows = app.connection.store().read(reader.jobs, "default")
+    rows = registry_of(app).connection.store().read(reader.jobs, "default")
     targets = {(about := msgspec.json.decode(row.definition))["name"]: about["target"] for row in rows}
     app.close()
     assert targets["pay"]["argv"] == ["pay", "--token", {"env": "BANK_TOKEN"}, "--password", "***"]
@@ -185,6 +187,6 @@ async def test_a_literal_is_masked_where_it_is_shown_and_not_where_it_is_used(tm
     job = app.command("pay", ["printenv", "TOKEN"], environment={"TOKEN": SECRET}, result="text", breaker="bank")
     app.breaker("bank")
     claim = test_command.claim_of({})
-    outcome = await app.targets()["pay"].run(claim, test_command.Listening(claim, None))
+    outcome = await registry_of(app).targets()["pay"].run(claim, test_command.Listening(claim, None))
     assert outcome == Succeeded(msgspec.json.encode(SECRET).decode())
-    assert job.definition.target["environment"] == {"TOKEN": "***"}
+    assert registered(job).definition.target["environment"] == {"TOKEN": "***"}

@@ -1,4 +1,4 @@
-"""The spawner with real processes: nothing is left of them when it says so, or when it ends."""
+"""The spawner with real processes: none of them is left when it reports their end, or when it ends itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 FAMILY = str(PROGRAMS / "family.py")
 SIGNAL_SETS = ("SigBlk", "SigIgn", "SigCgt")
 LIBRARYS_OWN = 0b11 << 31
-"""Signals 32 and 33, which the C library keeps for itself: nobody can set them, so they are as they were."""
+"""Signals 32 and 33, which the C library keeps for itself: no program can set them."""
 PIDS_GROUPS = Path("/sys/fs/cgroup/pids")
 
 
@@ -54,31 +54,31 @@ async def end_of(on: Spawner, out: int, *argv: str) -> ExitStatus:
 
 
 async def family(on: Spawner, out: int, file: Path, then: str) -> tuple[Spawned, list[Process]]:
-    """A command that has started others in every way there is to get away."""
+    """A command that has started processes which try to escape in every known way."""
     spawned = await spawn(on, out, sys.executable, FAMILY, str(file), then)
     await asyncio.to_thread(eventually, file.exists)
     return spawned, members(file)
 
 
 def members(file: Path) -> list[Process]:
-    """Those that are still there, of those whose numbers are in the file."""
+    """The processes whose pids are in the file and that still exist."""
     return [process for process in map(process_tree.read, map(int, file.read_text().split())) if process is not None]
 
 
-async def test_exit_codes_and_signals_are_told(on: Spawner, nowhere: int) -> None:
+async def test_exit_codes_and_signals_are_reported(on: Spawner, nowhere: int) -> None:
     assert (await end_of(on, nowhere, "sh", "-c", "exit 0")).exit_code == 0
     assert (await end_of(on, nowhere, "sh", "-c", "exit 7")).exit_code == 7
     ended = await end_of(on, nowhere, "sh", "-c", "kill -SEGV $$")
     assert (ended.exit_code, ended.signal, ended.error) == (None, signal.SIGSEGV, None)
 
 
-async def test_what_a_command_costs_is_told(on: Spawner, nowhere: int) -> None:
+async def test_processor_time_and_memory_of_a_command_are_reported(on: Spawner, nowhere: int) -> None:
     ended = await end_of(on, nowhere, sys.executable, "-c", "held = b'x' * 60_000_000; sum(range(3_000_000))")
     assert 0 < ended.cpu_s < 60
     assert 60_000_000 < ended.peak_bytes < 200_000_000
 
 
-async def test_what_the_left_behind_cost_is_counted(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_processor_time_of_orphans_is_counted(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     busy = f"sum(range(10_000_000)); open({str(tmp_path / 'done')!r}, 'w').close(); import signal; signal.pause()"
     script = '"$0" -c "$1" & while ! [ -e "$2" ]; do /bin/sleep 0.02; done'
     ended = await end_of(on, nowhere, "sh", "-c", script, sys.executable, busy, str(tmp_path / "done"))
@@ -126,7 +126,7 @@ async def test_a_command_starts_with_the_usual_signals_in_a_session_of_its_own(o
     assert int(stat.split()[5]) == spawned.pid
 
 
-async def test_a_very_long_command_line_arrives_whole(on: Spawner) -> None:
+async def test_a_very_long_command_line_is_passed_unchanged(on: Spawner) -> None:
     read, write = os.pipe()
     with os.fdopen(read) as output:
         try:
@@ -139,13 +139,13 @@ async def test_a_very_long_command_line_arrives_whole(on: Spawner) -> None:
         assert output.read() == "10 100000\n"
 
 
-async def test_nothing_is_left_after_a_normal_end(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_no_process_is_left_after_a_normal_end(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     spawned, _ = await family(on, nowhere, tmp_path / "pids", "leave")
     assert (await spawned.wait()).exit_code == 0
     assert members(tmp_path / "pids") == []
 
 
-async def test_nothing_is_left_after_a_stop_that_is_ignored(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_no_process_is_left_after_an_ignored_stop(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     spawned, started = await family(on, nowhere, tmp_path / "pids", "stay")
     assert len(started) == 5
     spawned.stop(0.2)
@@ -153,14 +153,14 @@ async def test_nothing_is_left_after_a_stop_that_is_ignored(on: Spawner, nowhere
     assert members(tmp_path / "pids") == []
 
 
-async def test_nothing_is_left_after_a_kill(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_no_process_is_left_after_a_kill(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     spawned, _ = await family(on, nowhere, tmp_path / "pids", "stay")
     spawned.kill()
     assert (await spawned.wait()).signal == signal.SIGKILL
     assert members(tmp_path / "pids") == []
 
 
-async def test_nothing_is_left_of_one_command_while_others_go_on(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_no_process_of_one_command_is_left_while_others_run(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     others = [await spawn(on, nowhere, "sleep", "1000") for _ in range(3)]
     spawned, _ = await family(on, nowhere, tmp_path / "pids", "leave")
     others.append(await spawn(on, nowhere, "sleep", "1000"))
@@ -169,9 +169,7 @@ async def test_nothing_is_left_of_one_command_while_others_go_on(on: Spawner, no
     assert all(process_tree.read(other.pid) is not None for other in others)
 
 
-async def test_a_daemon_that_takes_off_its_mark_ends_with_the_spawner(
-    on: Spawner, nowhere: int, tmp_path: Path
-) -> None:
+async def test_a_daemon_that_removes_its_mark_ends_with_the_spawner(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     argv = ("prlimit", "--rttime=unlimited:", sys.executable, FAMILY, str(tmp_path / "pids"), "leave")
     assert (await end_of(on, nowhere, *argv)).exit_code == 0
     assert members(tmp_path / "pids")
@@ -189,7 +187,7 @@ async def test_a_spawner_that_was_stopped_can_be_closed(on: Spawner, nowhere: in
     assert not any(is_there(process) for process in started)
 
 
-async def test_a_stop_gives_the_whole_tree_its_time(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_a_stop_gives_the_whole_process_tree_its_grace(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     said, ready = tmp_path / "said", tmp_path / "ready"
     polite = f"trap '/bin/sleep 0.1; echo bye > {said}; exit' TERM; : > {ready}; while :; do /bin/sleep 0.02; done"
     spawned = await spawn(on, nowhere, "sh", "-c", f'sh -c "{polite}" & wait')
@@ -199,7 +197,7 @@ async def test_a_stop_gives_the_whole_tree_its_time(on: Spawner, nowhere: int, t
     assert said.read_text() == "bye\n"
 
 
-async def test_above_its_memory_limit_the_whole_tree_is_killed(on: Spawner, nowhere: int) -> None:
+async def test_the_whole_process_tree_is_killed_above_its_memory_limit(on: Spawner, nowhere: int) -> None:
     program = "import signal; held = b'x' * 60_000_000; signal.pause()"
     script = '"$0" -c "$1" & "$0" -c "$1" & wait'
     argv = ("sh", "-c", script, sys.executable, program)
@@ -219,7 +217,7 @@ async def test_above_its_memory_limit_the_whole_tree_is_killed(on: Spawner, nowh
         (["true", "x" * 3_000_000], None, "program", errno.E2BIG),
     ],
 )
-async def test_what_cannot_be_started_is_refused_for_good(
+async def test_a_program_that_cannot_be_started_is_refused_for_good(
     on: Spawner, nowhere: int, argv: list[str], cwd: str | None, step: str, code: int
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -260,7 +258,7 @@ async def test_a_fork_that_fails_is_refused_for_now(on: Spawner, nowhere: int) -
 
 
 @pytest.mark.parametrize("spare", range(2))
-async def test_without_descriptors_in_the_spawner_a_command_is_refused_for_now(
+async def test_a_command_is_refused_for_now_if_the_spawner_has_no_free_descriptor(
     on: Spawner, nowhere: int, spare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROTA_DUMPABLE", "1")  # Or only root could list the descriptors of the spawner.
@@ -283,7 +281,7 @@ async def test_many_commands_at_once_all_end(on: Spawner, nowhere: int) -> None:
     assert process_tree.children(on.pid) == []
 
 
-async def test_a_spawn_that_is_cancelled_leaves_nothing(on: Spawner, nowhere: int) -> None:
+async def test_a_cancelled_spawn_leaves_no_process(on: Spawner, nowhere: int) -> None:
     on.start()
     assert on.pid is not None
     for turns in range(8):
@@ -315,7 +313,7 @@ async def test_when_the_spawner_is_killed_its_commands_end_and_the_next_has_a_ne
     assert on.pid != first
 
 
-async def test_a_signal_to_end_does_not_end_the_spawner(on: Spawner, nowhere: int) -> None:
+async def test_sigterm_does_not_end_the_spawner(on: Spawner, nowhere: int) -> None:
     on.start()
     assert (await end_of(on, nowhere, "true")).exit_code == 0
     assert on.pid is not None
@@ -326,7 +324,7 @@ async def test_a_signal_to_end_does_not_end_the_spawner(on: Spawner, nowhere: in
     assert on.pid == first
 
 
-async def test_closing_ends_everything_at_once(on: Spawner, nowhere: int, tmp_path: Path) -> None:
+async def test_closing_the_spawner_kills_its_processes_at_once(on: Spawner, nowhere: int, tmp_path: Path) -> None:
     spawned, _ = await family(on, nowhere, tmp_path / "pids", "stay")
     on.close()
     assert (await spawned.wait()).signal == signal.SIGKILL
@@ -358,7 +356,7 @@ def test_when_the_worker_is_killed_its_commands_end(tmp_path: Path, company: str
                 os.kill(fork, signal.SIGKILL)
 
 
-def test_what_a_spawner_leaves_that_was_killed_with_its_worker_is_found_by_its_mark(tmp_path: Path) -> None:
+def test_orphans_of_a_spawner_that_was_killed_with_its_worker_are_found_by_their_mark(tmp_path: Path) -> None:
     file = tmp_path / "pids"
     argv = [sys.executable, str(PROGRAMS / "worker.py"), FAMILY, str(file), "alone"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as worker:
@@ -392,7 +390,7 @@ async def test_an_event_loop_has_one_spawner_until_it_is_closed() -> None:
     assert spawner.shared() is not first
 
 
-async def test_no_descriptor_is_left_when_the_spawner_is_closed(nowhere: int) -> None:
+async def test_no_descriptor_is_left_open_when_the_spawner_is_closed(nowhere: int) -> None:
     before = os.listdir("/proc/self/fd")
     on = Spawner()
     assert (await end_of(on, nowhere, "true")).exit_code == 0
@@ -418,7 +416,7 @@ def served(on: Spawner, worker: subprocess.Popen[bytes]) -> Spawner:
     return Spawner((there.detach(), on.pid))
 
 
-async def test_rubbish_from_a_worker_process_ends_its_own_commands_only(
+async def test_malformed_data_from_a_worker_process_ends_only_its_own_commands(
     on: Spawner, nowhere: int, worker: subprocess.Popen[bytes]
 ) -> None:
     kept, rude = await spawn(on, nowhere, "sleep", "1000"), served(on, worker)
@@ -432,7 +430,7 @@ async def test_rubbish_from_a_worker_process_ends_its_own_commands_only(
     rude.close()
 
 
-async def test_what_a_worker_process_has_asked_for_ends_with_it(
+async def test_commands_of_a_worker_process_end_with_it(
     on: Spawner, nowhere: int, tmp_path: Path, worker: subprocess.Popen[bytes]
 ) -> None:
     spawns = served(on, worker)

@@ -1,4 +1,4 @@
-"""What a worker does that cannot start processes: it rests, tries one, and goes on as soon as that works."""
+"""A worker that cannot start processes: it backs off, tries one, and resumes as soon as one starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rota.domain.outcome import GivenBack, Outcome, Succeeded
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.domain.status import Reason
 from rota.engine.capacity import ProcessCapacity
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Processes
 from rota.executors.process.command import Command, CommandExecutor
 from rota.executors.process.pool import Pool, ProcessExecutor
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("closed")
 
 
 class Machine:
-    """Programs that cannot be started while it is sick."""
+    """A machine on which no program can be started while `sick` is set."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         script = f'test -e {path}/sick && exit 3; exec "$0" "$@"'
         self.pool = Pool(["sh", "-c", script, *ARGV], most=2)
-        # On a clock that stands still, a rest ends when the test says so.
+        # The clock stands still: a back-off ends when the test moves it.
         self.clock = ManualClock()
         self.pool.starts = StartBackoff("isolated jobs", self.clock.monotonic)
 
@@ -50,7 +50,7 @@ class Machine:
         claim = job(name, **arguments)
         executor = ProcessExecutor(self.pool, Rules(), memory_bytes=memory_bytes)
         async with asyncio.timeout(PATIENCE_S):
-            return await executor.run(claim, Context(claim, None))
+            return await executor.run(claim, AttemptState(claim, None))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def starts() -> tuple[StartBackoff, ManualClock]:
     return StartBackoff("tests", clock.monotonic), clock
 
 
-def test_each_rest_is_longer_up_to_a_limit_and_ends_with_one_try() -> None:
+def test_each_backoff_is_longer_up_to_a_limit_and_ends_with_one_try() -> None:
     known, clock = starts()
     assert known.room is None
     rest_s = FIRST_PAUSE_S
@@ -85,10 +85,10 @@ def test_each_rest_is_longer_up_to_a_limit_and_ends_with_one_try() -> None:
     known.begin()
     known.failed("again")
     clock.advance(FIRST_PAUSE_S)
-    assert known.room == 1, "it begins anew"
+    assert known.room == 1, "the back-off starts over"
 
 
-def test_what_fails_together_is_one_failure() -> None:
+def test_concurrent_failures_count_as_one() -> None:
     known, clock = starts()
     for _ in range(5):
         known.begin()
@@ -108,20 +108,20 @@ def given_back(outcome: Outcome) -> GivenBack:
     return outcome
 
 
-async def test_a_pool_that_cannot_start_processes_turns_away_what_comes_until_one_starts(machine: Machine) -> None:
+async def test_a_pool_that_cannot_start_processes_refuses_calls_until_one_starts(machine: Machine) -> None:
     machine.fall_sick()
     assert given_back(await machine.run()).delay_s > 0
     machine.recover()
     turned_away = given_back(await machine.run())
-    assert turned_away.delay_s == 0, "nothing was tried: somebody else may have it at once"
+    assert turned_away.delay_s == 0, "no start was tried: another worker may claim it at once"
     assert turned_away.error is not None
-    assert "exit code 3" in turned_away.error.message, "it says what the last try has met"
+    assert "exit code 3" in turned_away.error.message, "the error is that of the last try"
     machine.clock.advance(FIRST_PAUSE_S)
     assert isinstance(await machine.run(), Succeeded)
     assert machine.pool.starts.room is None
 
 
-async def test_what_waits_for_a_process_is_turned_away_with_the_first_that_gets_none(machine: Machine) -> None:
+async def test_waiting_calls_are_refused_together_with_the_first_that_gets_no_process(machine: Machine) -> None:
     machine.fall_sick()
     outcomes = [given_back(one) for one in await asyncio.gather(*(machine.run() for _ in range(20)))]
     assert sum(one.delay_s > 0 for one in outcomes) <= machine.pool.most
@@ -131,7 +131,7 @@ async def test_what_waits_for_a_process_is_turned_away_with_the_first_that_gets_
     assert all(isinstance(one, Succeeded) for one in await asyncio.gather(*(machine.run() for _ in range(4))))
 
 
-async def test_processes_that_there_are_go_on_while_no_other_can_be_started(machine: Machine, tmp_path: Path) -> None:
+async def test_existing_processes_are_used_while_no_other_can_be_started(machine: Machine, tmp_path: Path) -> None:
     capacity = ProcessCapacity({"pid": ProcessExecutor(machine.pool, Rules())}, SystemClock())
     assert isinstance(await machine.run(), Succeeded)
     machine.fall_sick()
@@ -146,7 +146,7 @@ async def test_processes_that_there_are_go_on_while_no_other_can_be_started(mach
     assert isinstance(await machine.run(), Succeeded)
     assert capacity.room().isolated == 1
     assert given_back(await machine.run(memory_bytes=2**30)).delay_s == 0
-    assert capacity.room().isolated == 0, "what comes needs another: to claim it would be a waste"
+    assert capacity.room().isolated == 0, "a further execution would need another process, so it is not claimed"
     machine.clock.advance(FIRST_PAUSE_S)
     assert capacity.room().isolated == 1
     machine.recover()
@@ -154,7 +154,7 @@ async def test_processes_that_there_are_go_on_while_no_other_can_be_started(mach
     assert capacity.room().isolated == machine.pool.most
 
 
-async def test_a_suspect_is_always_tried_for_its_claims_are_not_bounded(machine: Machine) -> None:
+async def test_a_suspect_is_always_tried_because_its_claims_are_not_bounded(machine: Machine) -> None:
     machine.pool.is_for_suspects = True
     machine.fall_sick()
     for _ in range(2):
@@ -164,10 +164,10 @@ async def test_a_suspect_is_always_tried_for_its_claims_are_not_bounded(machine:
 async def run_command(executor: CommandExecutor) -> Outcome:
     claim: Claim = msgspec.structs.replace(claim_of({}), job="print")
     async with asyncio.timeout(PATIENCE_S):
-        return await executor.run(claim, Context(claim, None))
+        return await executor.run(claim, AttemptState(claim, None))
 
 
-async def test_commands_of_a_worker_rest_together_and_go_on_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commands_of_a_worker_share_one_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(flags: int) -> tuple[int, int]:
         raise OSError(24, "Too many open files")
 
@@ -191,7 +191,7 @@ async def test_commands_of_a_worker_rest_together_and_go_on_together(monkeypatch
     assert capacity.room() == UNBOUNDED
 
 
-async def test_commands_go_on_as_soon_as_one_has_started_not_when_it_has_ended(tmp_path: Path) -> None:
+async def test_the_backoff_ends_when_a_command_has_started_not_when_it_has_ended(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     script = f"while ! test -e {gate}; do sleep 0.02; done"
     clock = ManualClock()
@@ -203,6 +203,6 @@ async def test_commands_go_on_as_soon_as_one_has_started_not_when_it_has_ended(t
     running = asyncio.ensure_future(run_command(executor))
     async with asyncio.timeout(PATIENCE_S):
         while capacity.room() != UNBOUNDED:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: between two looks
+            await asyncio.sleep(0.01)  # sleep: between two checks
     gate.touch()
     assert isinstance(await running, Succeeded)

@@ -1,4 +1,4 @@
-"""Executors of others: what they return, however odd, becomes an outcome that can be stored."""
+"""Third-party executors: whatever they return becomes an outcome that can be stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.domain.outcome import Failed, GivenBack, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage, encode
 from rota.executors import kinds, third_party
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.third_party import ThirdParty
 from tests.executors.test_command import claim_of
 
@@ -37,7 +37,7 @@ RUBBISH: list[Any] = [
 
 
 @pytest.mark.parametrize("returned", RUBBISH)
-def test_rubbish_is_a_failure_for_good(returned: Any) -> None:
+def test_an_invalid_outcome_is_a_permanent_failure(returned: Any) -> None:
     outcome = third_party.outcome(returned)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
@@ -45,16 +45,16 @@ def test_rubbish_is_a_failure_for_good(returned: Any) -> None:
 
 
 @pytest.mark.parametrize("returned", [Succeeded("[1]"), Snoozed(2.5), GivenBack(Reason.DRAINED)])
-def test_an_outcome_is_left_as_it_is(returned: Any) -> None:
+def test_a_valid_outcome_is_unchanged(returned: Any) -> None:
     assert third_party.outcome(returned) == returned
 
 
 @pytest.mark.parametrize("told", ["much", object(), Usage("much"), Usage(math.nan)])  # type: ignore[arg-type]
-def test_a_cost_that_cannot_be_stored_is_left_out(told: Any) -> None:
+def test_usage_that_cannot_be_stored_is_left_out(told: Any) -> None:
     assert third_party.usage(told) is None
 
 
-def test_a_cost_is_left_as_it_is() -> None:
+def test_valid_usage_is_unchanged() -> None:
     usage = third_party.usage(Usage(1.5, 2, 0))
     assert usage is not None
     assert json.loads(encode(usage)) == {"cpu_s": 1.5, "peak_bytes": 2, "exit_code": 0}
@@ -67,19 +67,19 @@ class Clumsy:
     grace_s: Any = math.nan
     missing: Any = None
 
-    async def run(self, claim: Claim, context: Context) -> Any:
-        context.usage = "much"  # type: ignore[assignment]
+    async def run(self, claim: Claim, state: AttemptState) -> Any:
+        state.usage = "much"  # type: ignore[assignment]
         return "done"
 
     def abandon(self) -> None:
         raise RuntimeError("cannot")
 
 
-async def test_what_it_returns_and_costs_is_checked() -> None:
+async def test_outcome_and_usage_of_an_executor_are_checked() -> None:
     claim = claim_of({})
-    context = Context(claim, None)
-    assert isinstance(await ThirdParty(Clumsy(), "clumsy").run(claim, context), Failed)
-    assert context.usage is None
+    state = AttemptState(claim, None)
+    assert isinstance(await ThirdParty(Clumsy(), "clumsy").run(claim, state), Failed)
+    assert state.usage is None
 
 
 @pytest.mark.parametrize("grace", [math.nan, math.inf, -5])
@@ -97,24 +97,24 @@ def test_a_grace_that_is_no_number_is_refused_when_its_job_is_declared(grace: An
         ThirdParty(clumsy, "clumsy")
 
 
-def test_one_that_cannot_be_abandoned_does_not_keep_others_from_it() -> None:
+def test_an_executor_that_cannot_abandon_does_not_block_others() -> None:
     ThirdParty(Clumsy(), "clumsy").abandon()
 
 
-def test_an_executor_that_lacks_something_is_refused_when_its_job_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_executor_is_refused_when_its_job_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "_added", lambda kind: lambda data, rules: SimpleNamespace(completions=None))
     with pytest.raises(DefinitionError, match="has no 'rules'"):
         kinds.executor({"kind": "clumsy"}, Rules())
 
 
 @pytest.mark.parametrize(("says", "missing"), [(None, ""), (7, "7"), ("a driver", "a driver")])
-def test_what_an_executor_lacks_is_told_as_text_whatever_it_says(says: Any, missing: str) -> None:
+def test_any_value_of_missing_is_reported_as_text(says: Any, missing: str) -> None:
     clumsy = Clumsy()
     clumsy.missing = says
     assert ThirdParty(clumsy, "clumsy").missing == missing
 
 
-def test_an_executor_that_cannot_say_what_it_lacks_runs_nothing_here() -> None:
+def test_an_executor_whose_missing_raises_runs_no_job() -> None:
     class Broken(Clumsy):
         @property
         def missing(self) -> str:

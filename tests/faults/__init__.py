@@ -1,1 +1,1 @@
-"""Faults of the database, each with a real server: what was accepted is neither lost nor doubled."""
+"""Faults, each with real servers and processes: accepted executions are neither lost nor doubled."""

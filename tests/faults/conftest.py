@@ -17,7 +17,7 @@ from tests.support.proxy import Proxy
 
 @pytest.fixture(scope="session")
 def durable_server() -> Iterator[PostgresServer]:
-    """To make a server takes longer than most faults last, so the tests of a process have it one after the other."""
+    """Starting a server takes longer than most tests, so the tests of a test process share one, one after the other."""
     if reason := postgres.missing():
         pytest.skip(reason)
     # Recovery begins by flushing every file of the cluster, which may take longer here than the whole fault.
@@ -55,6 +55,6 @@ on_both = pytest.mark.parametrize("trial", ["sqlite", "postgres"], indirect=True
 
 @pytest.fixture(params=["sqlite", proof("postgres")])
 def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
-    """A fault with real processes and three witnesses; on PostgreSQL only in `make prove`, unless it is `on_both`."""
+    """A fault with real processes and three records; on PostgreSQL only in `make prove`, unless it is `on_both`."""
     with Trial(tmp_path, fresh_database() if request.param == "postgres" else "") as trial:
         yield trial

@@ -1,4 +1,4 @@
-"""Callers that enqueue one ticket after the other and write down what they were told, as threads or as a process."""
+"""Callers that enqueue one ticket after the other and record the answers, as threads or as a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.journal import Answer, Journal
 
 
 class Callers:
-    """Threads with one app, hence one store, between them."""
+    """Threads that share one app, and so one store."""
 
     def __init__(
         self, app: App, path: Path, threads: int, *, body_s: float = 0.0, pause_s: float = 0.03, keyed: bool = False

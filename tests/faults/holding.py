@@ -1,4 +1,4 @@
-"""Holding a database at a point: whoever wants to write waits, and can be seen waiting."""
+"""Holding a database at a point: processes that want to write wait, and can be seen waiting."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from psycopg import sql
 
 
 class Hold(Protocol):
-    """A lock that is held until it is let go."""
+    """A lock that is held until it is released."""
 
     def waiting(self) -> int:
-        """How many wait for it."""
+        """How many processes or sessions wait for it."""
 
     def drop_the_waiting(self) -> None:
-        """Ends what the dead asked for: a server may still carry out the statement of a client that is gone."""
+        """Ends statements of dead clients: a server may still run the statement of a client that is gone."""
 
     def release(self) -> None: ...
 
@@ -34,7 +34,7 @@ def hold(url: str, tables: Sequence[str]) -> Iterator[Hold]:
 
 
 class _File:
-    """A file that a program holds which does not take turns: the first who writes waits for it, with the turn."""
+    """A file locked by a program without the turn lock: the first writer waits for it, holding the turn lock."""
 
     def __init__(self, url: str) -> None:
         path = url.removeprefix("sqlite:///")
@@ -43,7 +43,7 @@ class _File:
         self._inode = str(Path(f"{path}-turn").stat().st_ino)
 
     def waiting(self) -> int:
-        """Who has the turn and who waits for it, as the kernel tells."""
+        """The number of processes that hold the turn lock or wait for it, according to the kernel."""
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         return sum("FLOCK" in words and words[-3].rpartition(":")[2] == self._inode for words in lines)
 

@@ -16,7 +16,7 @@ def declare(app: App) -> App:
 
     @app.job(retry=None)
     def work(ctx: Context, ticket: str, seconds: float = 0.0) -> str:
-        """Notes that it ran. No retries: whatever burns an attempt by no fault of the job would end it as failed."""
+        """Records that it ran. No retries: an attempt that is counted by mistake would end it as failed."""
         _note(ctx.id, ctx.fence, "started")
         time.sleep(seconds)  # sleep: stands for the job's own work
         _note(ctx.id, ctx.fence, "ended")

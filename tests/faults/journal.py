@@ -1,4 +1,4 @@
-"""What the enqueuers asked for and what they were told: the witness that does not depend on the database."""
+"""The requests of the enqueuers and the answers that they got: the record that does not depend on the database."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Journal:
 
 
 class Told(NamedTuple):
-    """What all the callers were told, by ticket."""
+    """The answers that all callers got, by ticket."""
 
     accepted: dict[str, str]
     """The ids that stand for what was accepted."""
     refused: set[str]
     unknown: set[str]
-    """Callers who were told that nobody knows, or who were killed before they were told anything."""
+    """Tickets whose callers got `CommitUnknown`, or were killed before they got an answer."""
     doubled: set[str]
 
 

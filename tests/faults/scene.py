@@ -16,6 +16,7 @@ from unittest import mock
 import psycopg
 
 from rota import App
+from rota.sdk.app import registry_of
 from tests.faults import jobs, journal
 from tests.faults.enqueuer import Callers
 from tests.kill.processes import children_of
@@ -29,7 +30,7 @@ _LINE = re.compile(r"^\S+ \S+ (?:WARNING|ERROR|CRITICAL) ")
 
 
 class Scene:
-    """`url` is the way of the clients to the database, `direct` that of the checker, which sees no fault."""
+    """`url` is the database as clients reach it, `direct` as the checker does, without faults."""
 
     def __init__(self, folder: Path, url: str, direct: str | None = None, **settings: object) -> None:
         self.folder = folder
@@ -37,7 +38,7 @@ class Scene:
         self.direct = direct or url
         self.settings = {"lease_s": 5, "poll_s": 0.2, "grace_s": 5, "busy_s": 20, **settings}
         self.app = self.new_app()
-        self.app.connection.store()  # Makes the tables.
+        registry_of(self.app).connection.store()  # Makes the tables.
         self._callers: list[Callers] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self._workers: list[Worker] = []
@@ -56,7 +57,7 @@ class Scene:
     # --- Those who take part ---
 
     def fill(self, count: int, body_s: float = BODY_S) -> None:
-        """A backlog, so that there is something to claim at every moment."""
+        """A backlog, so that there are executions to claim at every moment."""
         path = self._new_journal("backlog")
         kept = journal.Journal(path)
         tickets = [f"{path.stem}-{number}" for number in range(count)]
@@ -163,7 +164,7 @@ class Scene:
     # --- What must be so ---
 
     def check(self, *, crashes: bool = False) -> None:
-        """Ends the calling, lets everything finish, and compares the witnesses."""
+        """Stops the callers, lets everything finish, and compares the records."""
         self.stop_calling()
         self.wait_until_all_ended()
         told = self.told()
@@ -172,7 +173,7 @@ class Scene:
         assert not problems, "\n".join(map(str, problems[:20]))
 
     def stored_problems(self) -> Iterator[str]:
-        """What was accepted is stored, once, under the id that was told; what was refused is not."""
+        """An accepted execution is stored once, under the id that the caller got; a refused one is not stored."""
         told = self.told()
         stored = self.rows("SELECT (arguments::jsonb)->>'ticket', id::text FROM execution WHERE job = 'work'")
         by_ticket = dict(stored)
@@ -185,7 +186,7 @@ class Scene:
         for ticket in by_ticket.keys() & told.refused:
             yield f"{ticket} was refused and is stored"
         for ticket in by_ticket.keys() - told.accepted.keys() - told.unknown:
-            yield f"{ticket} is stored and nobody was told so"
+            yield f"{ticket} is stored, and no caller got its id"
 
     def _ended(self, told: journal.Told, crashes: bool) -> Iterator[str]:
         """Every execution ended once, in success, and no crash was charged to it."""
@@ -245,7 +246,7 @@ class Worker:
         return [line for line in lines if _LINE.match(line) or not re.match(r"^\d{4}-\d\d-\d\d ", line)]
 
     def check(self) -> bool:
-        """True as long as it runs; otherwise fails with what it said last."""
+        """True as long as it runs; otherwise fails with its last output."""
         assert self._process.poll() is None, self.log()
         return True
 

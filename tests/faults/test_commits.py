@@ -1,4 +1,4 @@
-"""Commits whose answer is lost: the caller cannot tell, so the store finds out. Nothing lost, nothing doubled."""
+"""Commits whose answer is lost: the store looks up their outcome, and no execution is lost or doubled."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ from tests.support.waiting import eventually
 
 
 @pytest.mark.parametrize("threads", [1, 16])
-def test_commits_that_are_cut_before_or_after_are_neither_lost_nor_doubled(
-    url: str, proxy: Proxy, tmp_path: Path, threads: int
-) -> None:
-    """With one thread each call is a transaction, with sixteen they share some. Claims and outcomes are cut as well."""
+def test_broken_commits_are_neither_lost_nor_doubled(url: str, proxy: Proxy, tmp_path: Path, threads: int) -> None:
+    """With one thread each call is a transaction, with sixteen they share some. Claims and outcomes break as well."""
     with Scene(tmp_path, proxy.through(url), direct=url) as scene:
         worker = scene.worker("--concurrency", "4")
         callers = scene.callers(threads, pause_s=0.01)
@@ -43,7 +41,7 @@ def test_commits_that_are_cut_before_or_after_are_neither_lost_nor_doubled(
         assert worker.complaints() == []
 
 
-def test_keys_survive_commits_that_are_cut(url: str, proxy: Proxy, tmp_path: Path) -> None:
+def test_keys_survive_broken_commits(url: str, proxy: Proxy, tmp_path: Path) -> None:
     with Scene(tmp_path, proxy.through(url), direct=url) as scene:
         scene.callers(4, pause_s=0.002, keyed=True)
         proxy.drop_commits("before", probability=0.2)
@@ -56,7 +54,7 @@ def test_keys_survive_commits_that_are_cut(url: str, proxy: Proxy, tmp_path: Pat
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_if_nobody_can_be_asked_the_caller_hears_that_nobody_knows(
+def test_a_caller_gets_commit_unknown_if_the_outcome_cannot_be_looked_up(
     url: str, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: When
 ) -> None:
     monkeypatch.setattr(postgres_writer, "LAST_LOOK_S", 1)
@@ -70,8 +68,8 @@ def test_if_nobody_can_be_asked_the_caller_hears_that_nobody_knows(
         assert scene.value("SELECT count(*) FROM execution") == (1 if when == "before" else 2)
 
 
-def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: PostgresServer, tmp_path: Path) -> None:
-    """The server forgets the transaction and gives its number to another, which is committed: that one is not ours."""
+def test_a_transaction_id_that_a_crashed_server_reuses_is_not_trusted(server: PostgresServer, tmp_path: Path) -> None:
+    """The server forgets the transaction and gives its id to another one, which is committed."""
     url = server.create_database()
     # What was not committed must not reach the disk before the crash.
     server.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
@@ -93,8 +91,10 @@ def test_a_number_that_a_crashed_server_gives_out_anew_is_not_trusted(server: Po
         assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
 
 
-def test_a_repeat_that_meets_itself_is_the_one_that_was_accepted(server: PostgresServer, tmp_path: Path) -> None:
-    """The first try had landed and holds the unique key; after the crash nobody can be asked, so it is repeated."""
+def test_a_repeated_call_that_finds_its_own_key_returns_its_own_execution(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The first try was committed and holds the unique key; after the crash this is unknown, so it is repeated."""
     url = server.create_database()
     with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
         job = scene.app.jobs["work"].options(unique=Unique(key="one", on_conflict="reject"))
@@ -110,10 +110,10 @@ def test_a_repeat_that_meets_itself_is_the_one_that_was_accepted(server: Postgre
         assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
 
 
-def test_a_repeat_that_is_refused_because_of_itself_is_not_called_refused(
+def test_a_repeated_call_that_its_own_execution_blocks_is_not_reported_as_refused(
     server: PostgresServer, tmp_path: Path
 ) -> None:
-    """The first try had landed and took the last place in the queue: whether it did, the repeat cannot tell."""
+    """The first try may have been committed and have filled the queue; the repeated call cannot know."""
     url = server.create_database()
     with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
         scene.app.queue("small", max_depth=1)
@@ -130,8 +130,8 @@ def test_a_repeat_that_is_refused_because_of_itself_is_not_called_refused(
         assert scene.value("SELECT count(*) FROM execution") == 2
 
 
-def test_the_crash_of_one_process_is_the_end_of_a_life_of_the_server(server: PostgresServer) -> None:
-    """The server itself goes on, starts its processes again, and may give out numbers again."""
+def test_the_crash_of_a_backend_counts_as_a_crash_of_the_server(server: PostgresServer) -> None:
+    """The server keeps running, restarts its processes, and may reuse transaction ids."""
     address = postgres_url.parse(server.create_database())
     before, again, victim = (Link(address, "test") for _ in range(3))
     assert before.life == again.life
@@ -160,8 +160,8 @@ def _link(address: Address) -> Link | None:
         return None
 
 
-def test_a_commit_that_takes_long_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:
-    """The server waits for a standby that does not exist: commits hang, and those who wait are not told a lie."""
+def test_a_slow_commit_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:
+    """The server waits for a standby that does not exist: commits hang, and callers get no wrong answer."""
     with Scene(tmp_path, server.create_database()) as scene:
         worker = scene.worker("--concurrency", "4")
         scene.callers(4)
@@ -172,11 +172,13 @@ def test_a_commit_that_takes_long_is_waited_for(server: PostgresServer, tmp_path
         assert worker.complaints() == []
 
 
-def test_a_commit_that_takes_too_long_is_ended_and_its_end_is_known(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_commit_that_takes_too_long_is_cancelled_and_its_outcome_is_known(
+    server: PostgresServer, tmp_path: Path
+) -> None:
     with Scene(tmp_path, server.create_database(), busy_s=1.5) as scene:
         scene.app.jobs["work"].enqueue("first")
         with _commits_hang(server):
-            # It is on the disk of the only server there is: the caller is told so, once the wait has been ended.
+            # It is on the disk of the only server: the caller gets that answer when the wait is cancelled.
             handle = _in_a_transaction(scene).enqueue("second")
         assert scene.value("SELECT count(*) FROM execution WHERE id = %s", handle.id) == 1
 
@@ -211,7 +213,7 @@ class _Call:
 
 @contextlib.contextmanager
 def _commits_hang(server: PostgresServer) -> Iterator[None]:
-    _wait_for_standby(server, "nobody")
+    _wait_for_standby(server, "missing")
     try:
         yield
     finally:

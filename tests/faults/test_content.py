@@ -1,4 +1,4 @@
-"""Content that cannot be: refused at the door if that is possible, otherwise the end of one execution and no other."""
+"""Invalid content: refused at enqueue if possible; otherwise it ends one execution and affects no other."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_bad_json_of_every_kind(served: Trial) -> None:
 
 def _enqueue(served: Trial, text: bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "rota", "enqueue", "stepped", "--json", "-"],
+        [sys.executable, "-m", "rota", "enqueue", "stepped", "--args", "-"],
         cwd=served.folder,
         env=served.fleet.environment,
         input=text,
@@ -129,7 +129,7 @@ def test_unknown_job(served: Trial) -> None:
 
 
 def test_changed_signature(served: Trial) -> None:
-    """It was enqueued by older code. Nobody can run it any more, so it says so and is a dead letter."""
+    """It was enqueued by older code. No worker can run it any more, so it fails as a dead letter with a clear error."""
     older = App("trial", url=served.url)
 
     @older.job(retry=PATIENT)
@@ -153,7 +153,7 @@ def _by(app: App, served: Trial, job: str) -> Handle[Any]:
 
 
 def test_job_that_kills_its_worker_every_time(served: Trial) -> None:
-    """Three times; then it is a dead letter. Who ran beside it the first time is not charged."""
+    """Three times; then it is a dead letter. Executions that ran beside it the first time are not charged."""
     innocent = served.enqueue("stepped", before="go")
     served.wait_for(innocent, "start")
     x = served.enqueue("deadly")

@@ -1,4 +1,4 @@
-"""A disk without room: what cannot be written is refused, what was accepted waits and goes on when there is room."""
+"""A full disk: calls are refused, and accepted executions wait and resume when there is space."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_full_disk_loses_nothing(server: PostgresServer, disk: Path, tmp_path:
     server.execute("DROP TABLESPACE small")
 
 
-def test_a_disk_that_is_full_for_longer_than_the_lease_is_no_crash(disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_for_longer_than_the_lease_charges_no_crash(disk: Path, tmp_path: Path) -> None:
     """The worker process and its supervisor both notice that the lease has ended; either may be first."""
     with Site(tmp_path, f"sqlite:///{disk}/rota.db") as site:
         worker = site.worker(lease_s=1, busy_s=1)
@@ -79,11 +79,11 @@ def test_a_disk_that_is_full_for_longer_than_the_lease_is_no_crash(disk: Path, t
         assert x.result(PATIENCE_S) == "done"
         assert (x.info().crashes, x.attempts()[0].status, x.attempts()[0].reason) == (0, "given_back", "lease_lost")
         lost = [line for line in worker.log().splitlines() if " lease " in line and "ERROR" in line]
-        assert lost
-        assert all("no space left" in line for line in lost), lost
+        # The worker process may notice before its supervisor could tell it why.
+        assert any("no space left" in line for line in lost), lost
 
 
-def test_a_worker_that_cannot_join_for_want_of_room_can_be_stopped(disk: Path, tmp_path: Path) -> None:
+def test_a_worker_that_cannot_join_because_the_disk_is_full_can_be_stopped(disk: Path, tmp_path: Path) -> None:
     site = Site(disk)
     _fill(disk / "filler")
     with contextlib.suppress(StoreUnavailable):

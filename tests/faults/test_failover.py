@@ -26,10 +26,10 @@ def pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
             yield primary, standby
 
 
-def test_nothing_is_lost_when_a_standby_takes_over_in_order(
+def test_nothing_is_lost_in_a_planned_switch_to_a_standby(
     pair: tuple[PostgresServer, PostgresServer], tmp_path: Path
 ) -> None:
-    """As operators do it: the old one takes no more writes, the new one has everything, then it is promoted."""
+    """As operators do it: the old server takes no more writes, the standby catches up, then it is promoted."""
     primary, standby = pair
     with Scene(tmp_path, _both(primary, standby), direct=primary.url("shop")) as scene:
         scene.fill(100)
@@ -47,10 +47,10 @@ def test_nothing_is_lost_when_a_standby_takes_over_in_order(
         assert len(worker.complaints()) <= 12, worker.log()
 
 
-def test_nothing_is_lost_when_the_primary_dies_and_a_standby_that_has_it_all_is_promoted(
+def test_nothing_is_lost_when_the_primary_dies_and_a_synchronous_standby_is_promoted(
     pair: tuple[PostgresServer, PostgresServer], tmp_path: Path
 ) -> None:
-    """Commits are on both before they are told. Those under way when the primary dies may be there or not: we look."""
+    """A commit is on both before it is acknowledged. A commit under way when the primary dies may be there or not."""
     primary, standby = pair
     primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     primary.execute("SELECT pg_reload_conf()")

@@ -1,4 +1,4 @@
-"""Others in the database: they hold locks, snapshots, connections or the last free page, or get in each other's way."""
+"""Other sessions hold locks, snapshots or connections, or cause deadlocks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.support.postgres import PostgresServer
 from tests.support.waiting import eventually
 
 
-def test_a_queue_of_locks_behind_an_alter_loses_nothing(
+def test_nothing_is_lost_while_locks_queue_behind_an_alter_table(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Callers here give up the lock soon and try again, those in the worker wait for it; both get there."""
+    """Callers here time out soon and try again, those in the worker wait; both succeed."""
     monkeypatch.setitem(postgres_link.SETTINGS, "lock_timeout", "300ms")
     with Scene(tmp_path, url, lease_s=2) as scene:
         scene.fill(100)
@@ -35,7 +35,9 @@ def test_a_queue_of_locks_behind_an_alter_loses_nothing(
         threading.Event().wait(0.3)
         with postgres.shared().connect(url.rpartition("/")[2]) as other:
             other.autocommit = False
-            other.execute("SET deadlock_timeout = '60s'")  # A worker that claims meanwhile loses the deadlock, not we.
+            other.execute(
+                "SET deadlock_timeout = '60s'"
+            )  # In a deadlock with a worker that claims meanwhile, the worker's transaction is ended.
             other.execute("LOCK TABLE rota.execution, rota.ready IN ACCESS EXCLUSIVE MODE")
             other.execute("ALTER TABLE rota.ready SET (fillfactor = 90)")
             threading.Event().wait(3)  # Longer than the lease: heartbeats do not queue with the others.
@@ -46,7 +48,9 @@ def test_a_queue_of_locks_behind_an_alter_loses_nothing(
         assert worker.complaints() == []
 
 
-def test_a_call_that_cannot_get_its_lock_is_refused_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_cannot_get_its_lock_is_refused_after_its_timeout(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(postgres_link.SETTINGS, "lock_timeout", "200ms")
     store = PostgresStore(url, busy_s=1)
     with psycopg.connect(url) as other:
@@ -58,7 +62,7 @@ def test_a_call_that_cannot_get_its_lock_is_refused_in_time(url: str, monkeypatc
     store.close()
 
 
-def test_a_snapshot_that_is_held_changes_nothing_but_the_speed(url: str, tmp_path: Path) -> None:
+def test_an_old_snapshot_only_slows_claims(url: str, tmp_path: Path) -> None:
     with Scene(tmp_path, url) as scene, psycopg.connect(url) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         other.execute("SELECT count(*) FROM rota.execution")
@@ -71,7 +75,7 @@ def test_a_snapshot_that_is_held_changes_nothing_but_the_speed(url: str, tmp_pat
         assert other.execute("SELECT count(*) FROM rota.execution").fetchone() == (0,)
 
 
-def test_whoever_loses_a_deadlock_tries_again(url: str) -> None:
+def test_a_transaction_that_a_deadlock_ended_is_repeated(url: str) -> None:
     """The other side would wait for long, so PostgreSQL ends our transaction."""
     store = PostgresStore(url)
     first, second = (store.transact(_add_worker) for _ in range(2))
@@ -104,7 +108,7 @@ def test_whoever_loses_a_deadlock_tries_again(url: str) -> None:
     store.close()
 
 
-def test_connections_that_are_all_taken_are_waited_for(tmp_path: Path) -> None:
+def test_rota_waits_while_the_server_has_no_free_connection(tmp_path: Path) -> None:
     if reason := postgres.missing():
         pytest.skip(reason)
     settings = {"max_connections": 22, "superuser_reserved_connections": 3}
@@ -129,10 +133,10 @@ def test_connections_that_are_all_taken_are_waited_for(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
-    """Cuts everybody off until we have all the connections that there are for ordinary users."""
+    """Terminates other sessions until this test has all the connections for ordinary users."""
     with contextlib.ExitStack() as stack:
         quiet_rounds = 0
-        while quiet_rounds < 3:  # One that was just ended gives its place back a little later.
+        while quiet_rounds < 3:  # A session that was just ended frees its connection a little later.
             taken = 0
             with contextlib.suppress(psycopg.OperationalError):
                 while True:
@@ -140,7 +144,7 @@ def _all_taken(server: PostgresServer, url: str) -> Iterator[None]:
                     taken += 1
             is_quiet = not server.terminate_backends(url.rpartition("/")[2]) and not taken
             quiet_rounds = quiet_rounds + 1 if is_quiet else 0
-            time.sleep(0.05)  # sleep: between two looks
+            time.sleep(0.05)  # sleep: between two checks
         yield
 
 

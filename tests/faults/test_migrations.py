@@ -1,4 +1,4 @@
-"""Migrations on PostgreSQL: once, all or nothing, and the same whichever way a database came to them."""
+"""Migrations on PostgreSQL: once, all or nothing, and with the same result for old and new databases."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def test_ten_nodes_that_start_at_once_migrate_an_empty_database_once(url: str) -
     assert _applied(url) == [migration.number for migration in migrate.known("postgres")]
 
 
-def test_a_node_that_waited_for_another_to_migrate_sees_what_that_one_made(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_waited_for_a_migration_sees_its_tables(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server remembers for its session that there was no schema, and a lock alone does not make it look again.
 
     A whole migration makes it look again by chance, so this one is small.
@@ -56,8 +54,8 @@ def test_a_node_that_waited_for_another_to_migrate_sees_what_that_one_made(
     second.close()
 
 
-def test_a_node_that_is_killed_in_the_middle_leaves_nothing(url: str) -> None:
-    """Somebody else is about to make what the migration makes late: it waits for how that ends, half-way done."""
+def test_a_migration_whose_process_is_killed_is_rolled_back(url: str) -> None:
+    """Another session creates one of the last objects of the migration: the migration waits for it, half-way done."""
     _execute(url, "CREATE SCHEMA rota")
     with psycopg.connect(url) as other:
         other.execute("CREATE TABLE rota.state ()")
@@ -72,7 +70,7 @@ def test_a_node_that_is_killed_in_the_middle_leaves_nothing(url: str) -> None:
     assert _applied(url) == [migration.number for migration in migrate.known("postgres")]
 
 
-def test_an_upgrade_step_by_step_ends_where_a_fresh_database_begins(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgraded_schema_equals_a_fresh_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrate.known("postgres")
     with postgres.shared().database() as other:
         PostgresStore(other).close()

@@ -21,7 +21,7 @@ CONNECT_S = 2
 
 
 @pytest.mark.parametrize("ways", [(), ("to_client",)])
-def test_silence_for_longer_than_the_lease_loses_nothing(
+def test_a_silent_network_for_longer_than_the_lease_loses_nothing(
     url: str, proxy: Proxy, tmp_path: Path, ways: Sequence[Way]
 ) -> None:
     with Scene(tmp_path, proxy.through(url), direct=url, lease_s=1, busy_s=8) as scene:
@@ -37,7 +37,7 @@ def test_silence_for_longer_than_the_lease_loses_nothing(
         assert len(worker.complaints()) <= 12, worker.log()
 
 
-def test_a_network_that_goes_up_and_down_loses_nothing(url: str, proxy: Proxy, tmp_path: Path) -> None:
+def test_a_flapping_network_loses_nothing(url: str, proxy: Proxy, tmp_path: Path) -> None:
     with Scene(tmp_path, proxy.through(url), direct=url) as scene:
         scene.fill(100)
         worker = scene.worker("--concurrency", "4")
@@ -51,7 +51,9 @@ def test_a_network_that_goes_up_and_down_loses_nothing(url: str, proxy: Proxy, t
         assert len(worker.complaints()) <= 12, worker.log()
 
 
-def test_a_byte_every_100_ms_is_as_good_as_none_and_loses_nothing(url: str, proxy: Proxy, tmp_path: Path) -> None:
+def test_a_network_with_a_byte_every_100_ms_counts_as_silent_and_loses_nothing(
+    url: str, proxy: Proxy, tmp_path: Path
+) -> None:
     with Scene(tmp_path, proxy.through(url), direct=url, lease_s=2, busy_s=3) as scene:
         worker = scene.worker("--concurrency", "4")
         callers = scene.callers(2)
@@ -66,7 +68,7 @@ def test_a_byte_every_100_ms_is_as_good_as_none_and_loses_nothing(url: str, prox
         assert len(worker.complaints()) <= 16, worker.log()
 
 
-def test_calls_into_silence_end_when_their_time_is_over(url: str, proxy: Proxy) -> None:
+def test_calls_on_a_silent_network_end_after_their_timeout(url: str, proxy: Proxy) -> None:
     """On connections that exist: writes and reads. Nothing of TCP would end them."""
     store = PostgresStore(_impatient(proxy.through(url)), busy_s=1)
     try:
@@ -83,7 +85,7 @@ def test_calls_into_silence_end_when_their_time_is_over(url: str, proxy: Proxy) 
         store.close()
 
 
-def test_connecting_into_silence_ends_as_well(url: str, proxy: Proxy) -> None:
+def test_connecting_on_a_silent_network_ends_after_its_timeout(url: str, proxy: Proxy) -> None:
     proxy.black_hole()
     before = time.monotonic()
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
@@ -91,8 +93,8 @@ def test_connecting_into_silence_ends_as_well(url: str, proxy: Proxy) -> None:
     assert time.monotonic() - before < 1 + CONNECT_S + 3
 
 
-def test_silence_that_begins_while_a_connection_is_set_up_ends_as_well(url: str, proxy: Proxy) -> None:
-    """The password is checked, the server says welcome, and then nothing more comes."""
+def test_a_network_that_becomes_silent_during_a_connect_ends_after_its_timeout(url: str, proxy: Proxy) -> None:
+    """The server checks the password, sends its welcome, and then nothing more arrives."""
     PostgresStore(url).close()
     proxy.slow(8)  # The welcome has some hundred bytes, our first question more.
     before = time.monotonic()

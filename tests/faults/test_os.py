@@ -1,4 +1,4 @@
-"""A machine that gives no more: room, descriptors, processes. And processes that will not end when they are told to."""
+"""A machine without disk space, descriptors or processes; and processes that ignore SIGTERM."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _is_refused(trial: Trial) -> bool:
 
 
 def test_no_file_descriptors_in_the_supervisor(trial: Trial) -> None:
-    """It cannot start the next process: it stays, says so, and tries again."""
+    """It cannot start the next process: it keeps running, logs that, and tries again."""
     worker, x = _at_work(trial)
     with contextlib.suppress(ProcessLookupError), _no_more_descriptors(worker.pid):
         _lose_the_child(trial, worker)
@@ -141,7 +141,7 @@ def test_fork_fails_in_the_supervisor(trial: Trial) -> None:
 
 
 def test_fork_fails_in_the_spawner(trial: Trial) -> None:
-    """A command for which there is no process is made later, and no attempt is burned."""
+    """A command for which no process can be started runs later, and no attempt is counted."""
     worker, x = _at_work(trial)
     (spawner,) = trial.spawners(worker)
     with no_more_processes(spawner.pid):

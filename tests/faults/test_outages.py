@@ -61,7 +61,7 @@ def test_an_outage_longer_than_the_lease_costs_no_attempt_and_no_crash(server: P
         assert len(during) <= 2 * LOOPS, worker.log()
 
 
-def test_an_outage_shorter_than_the_lease_costs_nothing(server: PostgresServer, tmp_path: Path) -> None:
+def test_an_outage_shorter_than_the_lease_interrupts_no_execution(server: PostgresServer, tmp_path: Path) -> None:
     with Scene(tmp_path, server.create_database(), lease_s=20) as scene:
         worker = scene.worker("--concurrency", "4")
         scene.fill(3, body_s=1.5)
@@ -79,7 +79,7 @@ def test_an_outage_shorter_than_the_lease_costs_nothing(server: PostgresServer, 
         assert worker.complaints() == []
 
 
-def test_connections_that_are_cut_all_the_time_lose_nothing(url: str, tmp_path: Path) -> None:
+def test_connections_that_break_all_the_time_lose_nothing(url: str, tmp_path: Path) -> None:
     server, database = postgres.shared(), url.rpartition("/")[2]
     with Scene(tmp_path, url) as scene:
         worker = scene.worker("--concurrency", "4")

@@ -1,4 +1,4 @@
-"""Somebody stops and goes on, or goes on and on: who lost a lease is fenced out, who works keeps it."""
+"""Processes that are stopped, continued or busy: a worker that lost its lease is fenced out, a busy one keeps it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.sdk.app import registry_of
 from rota.store import notes
 from tests.faults.conftest import on_both
 from tests.faults.trial import LEASE_S, PATIENCE_S, Trial, eventually, every_tick_is_known_once
@@ -24,8 +25,8 @@ LONG_S = 600.0
 
 
 @on_both
-def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
-    """It comes back while the next holder is at work, and lets go by itself. If it still acts, it is refused."""
+def test_worker_is_stopped_for_three_leases_and_continued(trial: Trial) -> None:
+    """It is continued while the next holder runs, and stops by itself. If it still acts, it is refused."""
     x = trial.enqueue("stepped", before="before-{}", after="after-{}")
     old = trial.worker()
     fence = trial.wait_for(x, "start")
@@ -54,7 +55,7 @@ def test_worker_is_stopped_for_three_leases_and_goes_on(trial: Trial) -> None:
 
 
 def test_supervisor_alone_is_stopped_for_longer_than_its_lease(trial: Trial) -> None:
-    """Nobody renews the lease of its child, which must not go on beside the next holder, nor what it has started."""
+    """The lease of its child is not renewed. Neither the child nor its processes may run beside the next holder."""
     x = trial.enqueue("remaining")
     old = trial.worker()
     left, child = trial.left(), trial.child(old)
@@ -67,8 +68,8 @@ def test_supervisor_alone_is_stopped_for_longer_than_its_lease(trial: Trial) -> 
     trial.check()
 
 
-def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
-    """One is stopped until the other has taken over all that it led, and then goes on as if nothing had happened."""
+def test_two_supervisors_fire_the_same_ticks(trial: Trial) -> None:
+    """One is stopped until the other has taken over its schedules, and is then continued."""
     rates = [trial.schedule(name=f"rate-{number}", every="1s") for number in range(6)]
     first, _ = trial.worker(), trial.worker()
     trial.joined(2)
@@ -91,7 +92,7 @@ def test_two_nodes_both_believe_that_they_lead(trial: Trial) -> None:
 
 
 def test_async_job_uses_the_processor_for_several_leases(trial: Trial) -> None:
-    """Another worker stands by to take over, were the lease ever to run out."""
+    """Another worker would take over if the lease expired."""
     x = trial.enqueue("computing", seconds=3 * COMPUTING_LEASE_S)
     trial.worker(lease_s=COMPUTING_LEASE_S)
     trial.wait_for(x, "start")
@@ -111,7 +112,7 @@ def test_child_writes_a_hundred_megabytes_to_its_output(trial: Trial) -> None:
     after = _peaks(trial, worker)
     print(f"peaks of supervisor and child in MB: {before} before, {after} after")
     assert max(one - other for one, other in zip(after, before, strict=True)) < 60
-    lines = trial.app.connection.store().read(notes.lines, "default", x.id, most=1_000_000)
+    lines = registry_of(trial.app).connection.store().read(notes.lines, "default", x.id, most=1_000_000)
     kept = sum(len(line.text) for line in lines)
     assert 100_000 < kept < 2_000_000
     trial.check()

@@ -28,7 +28,7 @@ def pooler() -> Iterator[PgBouncer]:
         yield pooler
 
 
-def test_a_pooler_gives_itself_away(url: str, pooler: PgBouncer) -> None:
+def test_a_pooler_is_recognised(url: str, pooler: PgBouncer) -> None:
     for way, is_pooled in ((url, False), (pooler.through(url), True)):
         link = Link(postgres_url.parse(way), "test")
         assert link.is_pooled is is_pooled
@@ -36,7 +36,7 @@ def test_a_pooler_gives_itself_away(url: str, pooler: PgBouncer) -> None:
 
 
 def test_the_engine_works_through_a_pooler_alone(url: str, pooler: PgBouncer, tmp_path: Path) -> None:
-    """Without a single hint: nobody can listen, and everybody polls."""
+    """Without a single hint: no process can LISTEN, and all of them poll."""
     with Scene(tmp_path, pooler.through(url), direct=url) as scene:
         worker = scene.worker("--concurrency", "4")
         scene.callers(8, pause_s=0.01)
@@ -55,11 +55,11 @@ def test_the_engine_works_through_a_pooler_alone(url: str, pooler: PgBouncer, tm
         assert worker.complaints() == []
 
 
-def test_with_a_direct_way_for_listening_hints_arrive(url: str, pooler: PgBouncer, tmp_path: Path) -> None:
-    """Whoever polls only every half minute would be late without them."""
+def test_hints_arrive_over_a_direct_listen_url(url: str, pooler: PgBouncer, tmp_path: Path) -> None:
+    """A worker that polls only every half minute would be late without them."""
     with Scene(tmp_path, pooler.through(url), direct=url, listen_url=url, poll_s=30) as scene:
         scene.worker("--concurrency", "4")
-        eventually(lambda: scene.value(_LISTENERS) >= 1, what="somebody who listens")
+        eventually(lambda: scene.value(_LISTENERS) >= 1, what="a session that listens")
         scene.app.jobs["work"].enqueue("first").result(20)
         before = time.monotonic()
         for number in range(5):
@@ -68,7 +68,7 @@ def test_with_a_direct_way_for_listening_hints_arrive(url: str, pooler: PgBounce
         assert scene.value(_LISTENERS) <= 2, "one for the node, one for this process"
 
 
-def test_nothing_of_ours_is_left_in_the_pool(url: str, pooler: PgBouncer, tmp_path: Path) -> None:
+def test_no_setting_or_statement_is_left_in_pooled_connections(url: str, pooler: PgBouncer, tmp_path: Path) -> None:
     """Others share the connections: our settings and statements end with our transactions."""
     with PgBouncer(postgres.shared(), pool_size=1) as narrow:
         with psycopg.connect(narrow.through(url), autocommit=True, prepare_threshold=None) as other:
@@ -103,7 +103,7 @@ def _seen(connection: psycopg.Connection[tuple[object, ...]]) -> list[tuple[obje
     return connection.execute(query, ([*SETTINGS, "search_path"],)).fetchall()
 
 
-def test_a_direct_way_that_leads_nowhere_is_told_once(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_listen_url_is_logged_once(url: str, caplog: pytest.LogCaptureFixture) -> None:
     store = PostgresStore(url, listen_url="postgresql://rota:hunter2@127.0.0.1:1/none")
     try:
         store.bus.listen(Ready)

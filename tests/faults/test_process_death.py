@@ -1,4 +1,4 @@
-"""Somebody dies at an exact point: what was accepted ends once, what was not leaves nothing, and nobody waits."""
+"""A process dies at an exact point: an accepted execution ends once, and a refused call leaves nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_client_dies_before_the_commit(trial: Trial) -> None:
     ticket = trial.asked(keyed=True)
     with trial.hold("ready") as held:
         client = trial.client(ticket)
-        eventually(held.waiting, what="somebody who waits for the database")
+        eventually(held.waiting, what="a process that waits for the database")
         client.kill()
         client.communicate()
         held.drop_the_waiting()
@@ -48,7 +48,7 @@ def test_client_dies_before_the_commit(trial: Trial) -> None:
 
 
 @on_both
-def test_client_dies_after_the_commit_and_before_it_has_heard_of_it(trial: Trial) -> None:
+def test_client_dies_after_the_commit_and_before_the_answer(trial: Trial) -> None:
     """Its output goes to a pipe that is full, so that it commits and then gets no further."""
     ticket = trial.asked(keyed=True)
     reading, writing = os.pipe()
@@ -86,25 +86,25 @@ def test_scheduler_dies_between_two_ticks(trial: Trial) -> None:
     trial.worker()
     eventually(lambda: len(rate.ticks()) >= len(before) + 2, what="more ticks")
     rate.pause()
-    assert {(tick.at, tick.execution) for tick in before} <= {(tick.at, tick.execution) for tick in rate.ticks()}
+    assert {(tick.at, tick.execution_id) for tick in before} <= {(tick.at, tick.execution_id) for tick in rate.ticks()}
     every_tick_is_known_once(rate)
     trial.check()
 
 
 @on_both
 def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
-    """Nobody has run what the tick started, as this worker serves another queue: the next must not start it anew."""
+    """The execution of the tick has not run, because this worker serves another queue: it must not be started twice."""
     first = trial.worker("--queues", "elsewhere")
     rate = trial.schedule(name="rate", every="1s")
     eventually(rate.ticks, what="a tick")
     _kill(first)
     (*_, tick) = rate.ticks()
-    assert tick.execution is not None
-    assert trial.history(trial.app.handle(tick.execution)) == []
+    assert tick.execution_id is not None
+    assert trial.history(trial.app.handle(tick.execution_id)) == []
     trial.worker()
     eventually(lambda: len(rate.ticks()) >= 2, what="another tick")
     rate.pause()
-    assert trial.result(trial.app.handle(tick.execution))
+    assert trial.result(trial.app.handle(tick.execution_id))
     every_tick_is_known_once(rate)
     trial.check()
 
@@ -114,7 +114,7 @@ def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
 
 @on_both
 def test_worker_dies_after_the_claim(trial: Trial) -> None:
-    """Two are claimed at once, and the first keeps the event loop from beginning the second."""
+    """Two executions are claimed at once, and the first blocks the event loop so that the second does not start."""
     blocking, x = trial.enqueue_all(2, "blocking", gate="go")
     first = trial.worker()
     trial.wait_for(blocking, "start")
@@ -129,7 +129,7 @@ def test_worker_dies_after_the_claim(trial: Trial) -> None:
     trial.check()
 
 
-def test_worker_dies_in_the_body(trial: Trial) -> None:
+def test_worker_dies_in_the_function(trial: Trial) -> None:
     x = trial.enqueue("stepped", before="go")
     first = trial.worker()
     trial.wait_for(x, "start")
@@ -143,7 +143,7 @@ def test_worker_dies_in_the_body(trial: Trial) -> None:
 
 
 @on_both
-def test_worker_dies_after_the_effect_and_before_the_acknowledgement(trial: Trial) -> None:
+def test_worker_dies_after_the_effect_and_before_the_outcome_is_stored(trial: Trial) -> None:
     """The function has returned, and what it returned waits for the database."""
     x = trial.enqueue("stepped", after="go")
     first = trial.worker()
@@ -151,7 +151,7 @@ def test_worker_dies_after_the_effect_and_before_the_acknowledgement(trial: Tria
     with trial.hold("finished", "running") as held:
         trial.open("go")
         trial.wait_for(x, "end")
-        eventually(held.waiting, what="somebody who waits for the database")
+        eventually(held.waiting, what="a process that waits for the database")
         _kill(first)
         held.drop_the_waiting()
     assert trial.is_running(x)
@@ -162,7 +162,7 @@ def test_worker_dies_after_the_effect_and_before_the_acknowledgement(trial: Tria
     trial.check()
 
 
-def test_worker_dies_after_the_acknowledgement(trial: Trial) -> None:
+def test_worker_dies_after_the_outcome_is_stored(trial: Trial) -> None:
     first = trial.worker()
     x = trial.enqueue("stepped")
     trial.result(x)
@@ -182,7 +182,7 @@ def test_worker_dies_in_a_heartbeat(trial: Trial) -> None:
     first = trial.worker()
     trial.wait_for(x, "start")
     with trial.hold("worker") as held:
-        eventually(held.waiting, what="somebody who waits for the database")
+        eventually(held.waiting, what="a process that waits for the database")
         _kill(first)
         held.drop_the_waiting()
     trial.worker()
@@ -207,8 +207,8 @@ def _ran_again(trial: Trial, x: Handle[Any]) -> None:
 # --- Supervisors and children ---
 
 
-def test_supervisor_dies_and_its_child_would_live(trial: Trial) -> None:
-    """The kernel has been told not to kill the child, which is in the middle of something: it must go by itself."""
+def test_supervisor_dies_and_its_child_could_survive(trial: Trial) -> None:
+    """Without the parent-death signal, and in the middle of an execution: the child must exit by itself."""
     x = trial.enqueue("unleashed", gate="go")
     first = trial.worker()
     trial.wait_for(x, "start")
@@ -256,7 +256,7 @@ def test_all_processes_die_at_once(trial: Trial) -> None:
 
 
 def test_child_dies_twice_within_a_second(trial: Trial) -> None:
-    """The second one dies as soon as it is there, with nothing in its hands."""
+    """The second child dies as soon as it has started, without an execution."""
     x = trial.enqueue("stepped", before="go")
     worker = trial.worker(lease_s=LONG_S)
     trial.wait_for(x, "start")
@@ -274,9 +274,9 @@ def test_child_dies_twice_within_a_second(trial: Trial) -> None:
     trial.check()
 
 
-@pytest.mark.parametrize("survivor", ["supervisor", "nobody"])
+@pytest.mark.parametrize("survivor", ["supervisor", "none"])
 def test_worker_dies_together_with_its_spawner(trial: Trial, survivor: str) -> None:
-    """As after `pkill -9 -f rota`: what its command has started in a session of its own would live."""
+    """As after `pkill -9 -f rota`: a process of its command with its own session could survive."""
     worker = trial.worker()
     x = trial.enqueue("remaining")
     left = trial.left()
@@ -285,7 +285,7 @@ def test_worker_dies_together_with_its_spawner(trial: Trial, survivor: str) -> N
     child.signal(signal.SIGSTOP)  # So that it has no time to notice.
     for victim in (spawner, child) if survivor == "supervisor" else (worker.process, spawner, child):
         victim.signal(signal.SIGKILL)
-    if survivor == "nobody":
+    if survivor == "none":
         worker.wait(PATIENCE_S)
         trial.worker()
     eventually(lambda: not is_alive(left), what="the end of what was left behind")
@@ -293,7 +293,7 @@ def test_worker_dies_together_with_its_spawner(trial: Trial, survivor: str) -> N
     trial.check()
 
 
-def test_supervisor_dies_and_a_daemon_of_a_command_would_live(trial: Trial) -> None:
+def test_supervisor_dies_and_a_daemon_of_a_command_could_survive(trial: Trial) -> None:
     """What a command has started in a session of its own ends with the supervisor, before another one comes."""
     first = trial.worker()
     x = trial.enqueue("remaining")
@@ -305,7 +305,7 @@ def test_supervisor_dies_and_a_daemon_of_a_command_would_live(trial: Trial) -> N
     trial.check()
 
 
-def test_supervisor_dies_and_the_program_of_a_thread_would_live(trial: Trial) -> None:
+def test_supervisor_dies_and_the_program_of_a_thread_could_survive(trial: Trial) -> None:
     """The kernel ends the worker process, and the spawner what its jobs have started."""
     first = trial.worker()
     x = trial.enqueue("starting", gate="go")
@@ -323,7 +323,7 @@ def test_supervisor_dies_and_the_program_of_a_thread_would_live(trial: Trial) ->
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_rota_dies_half_way_through_a_migration(tmp_path: Path, database: str) -> None:
-    """On a server it waits for somebody who is about to make what it makes late; on a file it dies there."""
+    """On a server the migration waits for a session that creates one of its last objects; on a file it dies there."""
     late = "CREATE VIEW state"
     assert any(late in migration.text for migration in migrate.known("sqlite"))
     if database == "sqlite":

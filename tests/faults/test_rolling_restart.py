@@ -1,4 +1,4 @@
-"""A fleet is replaced worker by worker while work comes in: nothing is lost, doubled, or charged for it."""
+"""All workers are replaced one by one while executions arrive: none is lost, doubled or charged with a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting against a database that is not there yet, or will never have us."""
+"""Starting against a database that is down, or that refuses the connection."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.support.workers import Site
 SECRET = "open-sesame"
 
 
-def test_a_worker_waits_for_a_server_that_is_down_and_says_so_once(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_worker_waits_for_a_server_that_is_down_and_logs_it_once(server: PostgresServer, tmp_path: Path) -> None:
     with Scene(tmp_path, server.create_database(), busy_s=1) as scene:
         scene.fill(3)
         server.stop()
         worker = scene.worker("--concurrency", "4", wait=False)
         eventually(lambda: "waiting for the database" in worker.log(), what="a word about it")
-        threading.Event().wait(1.5)  # Longer than a call waits: a worker has nothing better to do.
+        threading.Event().wait(1.5)  # Longer than a call waits: a worker waits for as long as it takes.
         worker.check()
         server.start()
         scene.wait_until_all_ended()
@@ -66,7 +66,7 @@ def test_a_program_does_not_wait_for_ever(server: PostgresServer) -> None:
         PostgresStore(url, busy_s=0.5)
 
 
-def test_a_server_that_will_not_have_us_is_not_asked_again(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_start_that_the_server_refuses_is_not_retried(server: PostgresServer, tmp_path: Path) -> None:
     """Wrong password, no such database, no right to make the schema, a schema from the future: said at once."""
     url = server.create_database("shop")
     server.execute(sql.SQL("CREATE ROLE stranger LOGIN PASSWORD {}").format(sql.Literal(SECRET)))
@@ -75,7 +75,7 @@ def test_a_server_that_will_not_have_us_is_not_asked_again(server: PostgresServe
     place = url.partition("@")[2]
     _refused(tmp_path, f"postgresql://stranger:not-{SECRET}@{place}", "password authentication failed")
     _refused(tmp_path, url.replace("/shop", "/nowhere"), 'database "nowhere" does not exist')
-    _refused(tmp_path, url.replace("rota@", "nobody@"), 'role "nobody" does not exist')
+    _refused(tmp_path, url.replace("rota@", "missing@"), 'role "missing" does not exist')
     _refused(tmp_path, f"postgresql://stranger:{SECRET}@{place}", "may not create the schema rota")
     server.execute("ALTER DATABASE shop OWNER TO rota")
     PostgresStore(url).close()
@@ -84,7 +84,7 @@ def test_a_server_that_will_not_have_us_is_not_asked_again(server: PostgresServe
 
 
 def _refused(folder: Path, url: str, reason: str) -> None:
-    """A worker and a program say why, on one line, at once; nobody sees a password."""
+    """A worker and a program print the reason at once, on one line, without the password."""
     scene = Scene.__new__(Scene)
     scene.folder, scene.url, scene.settings = folder, url, {"busy_s": 60}
     worker = Worker(folder, (), scene.environment())

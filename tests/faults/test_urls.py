@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rota import App, config
 from rota.clock import SystemClock
 from rota.domain.errors import DefinitionError, RotaError
+from rota.sdk.app import registry_of
 from rota.store.opening import open_reader, open_store
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.store import PostgresStore
@@ -40,7 +41,7 @@ ENCODED = "s3cr%2Ft%3A%40%20%25%26"
         ("postgresql://u@h/d%20e?connect_timeout=9", {"dbname": "d e", "connect_timeout": "9"}),
     ],
 )
-def test_a_url_means_what_libpq_says_it_means(url: str, expected: dict[str, str]) -> None:
+def test_a_url_is_read_as_libpq_reads_it(url: str, expected: dict[str, str]) -> None:
     address = postgres_url.parse(url)
     assert conninfo_to_dict(address.conninfo).items() >= expected.items()
     assert SECRET not in address.shown
@@ -49,11 +50,11 @@ def test_a_url_means_what_libpq_says_it_means(url: str, expected: dict[str, str]
 
 def test_all_hosts_are_tried_until_one_is_the_server(url: str) -> None:
     user, _, place = url.partition("@")
-    nobody = f"127.0.0.1:{daemons.free_port()}"
-    PostgresStore(f"{user}@{nobody},{place}").close()
+    unused = f"127.0.0.1:{daemons.free_port()}"
+    PostgresStore(f"{user}@{unused},{place}").close()
 
 
-def test_a_socket_is_a_way_as_well(url: str) -> None:
+def test_a_url_may_name_a_socket(url: str) -> None:
     server = postgres.shared()
     name = url.rpartition("/")[2]
     PostgresStore(f"postgresql://{postgres.USER}@/{name}?host={server.sockets}&port={server.port}").close()
@@ -93,7 +94,9 @@ def test_no_message_contains_a_password(url: str, caplog: pytest.LogCaptureFixtu
     with pytest.raises(RotaError) as also:
         open_reader(url, SystemClock())
     app = App("shown", url=url)
-    shown = f"{app!r} {app.settings!r} {app.settings} {config.load({}, url='', listen_url=url)!r}"
+    shown = (
+        f"{app!r} {registry_of(app).settings!r} {registry_of(app).settings} {config.load({}, url='', listen_url=url)!r}"
+    )
     assert "s3cr" not in f"{caught.value} {also.value} {shown} {caplog.text}"
 
 
@@ -143,13 +146,13 @@ def test_no_command_shows_the_password_of_a_url_in_the_wrong_form_or_place(words
     assert "s3cr" not in done.stdout + done.stderr
 
 
-def test_a_server_without_ssl_says_so_itself(url: str) -> None:
+def test_the_error_of_a_server_without_ssl_is_shown(url: str) -> None:
     with pytest.raises(RotaError, match=r"refuses: .*server does not support SSL.*Check sslmode") as caught:
         PostgresStore(f"{url}?sslmode=require", busy_s=20)
     assert "cannot be reached" not in str(caught.value)
 
 
-def test_a_server_that_asks_for_a_password_gets_it_unharmed(server: postgres.PostgresServer) -> None:
+def test_a_password_is_sent_unchanged(server: postgres.PostgresServer) -> None:
     url = server.create_database("guarded")
     server.execute(sql.SQL("CREATE ROLE guest LOGIN PASSWORD {}").format(sql.Literal(SECRET)))
     server.execute("GRANT CREATE ON DATABASE guarded TO guest")

@@ -1,4 +1,4 @@
-"""One fault, real processes, and three witnesses: what the clients were told, what was done outside, the database.
+"""One fault, real processes, and three records: the answers that clients got, the effects outside, the database.
 
 A trial starts the programs that a user would start, lets a test bring about its fault at an exact point, and ends with
 `check`: everything comes to rest, workers are drained, and the checker of the kill test compares the witnesses.
@@ -13,15 +13,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
 
-from rota import Handle
+from rota import Handle, ScheduleHandle
 from rota.clock import SystemClock
 from rota.domain.status import TERMINAL
-from rota.sdk.schedule import Schedule
+from rota.sdk.app import registry_of
 from rota.store.opening import open_store
 from tests.faults import trial_jobs
 from tests.faults.holding import Hold, hold
@@ -41,7 +42,6 @@ from tests.support import waiting
 LEASE_S = 1.0
 PATIENCE_S = 100.0
 """Only a bound for hangs: most of these tests start several interpreters, which takes long where others do too."""
-SECOND = 1_000_000
 APP = "tests.faults.trial_jobs:app"
 End = tuple[str, str]
 """Status and reason."""
@@ -62,7 +62,7 @@ class Trial:
         self.app = trial_jobs.app
         self.workers: list[Program] = []
         self._journal: list[Entry] = []
-        self._schedules: list[Schedule] = []
+        self._schedules: list[ScheduleHandle] = []
         self._other_ends: dict[str, End] = {}
         self._ends = contextlib.ExitStack()
 
@@ -70,7 +70,7 @@ class Trial:
         self._ends.enter_context(self.fleet)
         self._ends.enter_context(receiving(self.folder, self.fleet.environment[effects.ADDRESS]))
         self._connected = self._ends.enter_context(contextlib.ExitStack())
-        self._connected.enter_context(self.app.connection.borrowed(open_store(self.url), SystemClock()))
+        self._connected.enter_context(registry_of(self.app).connection.borrowed(open_store(self.url), SystemClock()))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -92,7 +92,7 @@ class Trial:
         return handles
 
     def asked(self, *, keyed: bool = False) -> str:
-        """A new ticket, in the journal before anybody is asked."""
+        """A new ticket, in the journal before the call."""
         ticket = f"ticket-{len(self._journal)}"
         self._journal.append(Entry(ticket, keyed))
         return ticket
@@ -112,8 +112,8 @@ class Trial:
             text=True,
         )
 
-    def schedule(self, **when: Any) -> Schedule:
-        """A schedule whose ticks are asked for by nobody else."""
+    def schedule(self, **when: Any) -> ScheduleHandle:
+        """A schedule, whose ticks are in no other journal."""
         made = self.app.schedule("stepped", arguments={"ticket": "tick"}, overlap="allow", **when)
         self._schedules.append(made)
         return made
@@ -166,7 +166,7 @@ class Trial:
         return eventually(lambda: self.fences(x, kind), what=f"{kind} of {x.id}")[-1]
 
     def hold(self, *tables: str) -> contextlib.AbstractContextManager[Hold]:
-        """Lets nobody write to these tables; in a file, to any. Whoever tries waits, and can be seen waiting."""
+        """Blocks writes to these tables; in a file, to all. Processes that try wait, and can be seen waiting."""
         return hold(self.url, tables)
 
     # --- What can be seen ---
@@ -240,20 +240,20 @@ class Trial:
         return all(counts) and evidence.is_quiet(self.url, sum(counts))
 
     def _ticks(self) -> Ticks:
-        return Ticks([(made.name, tick.at, tick.execution) for made in self._schedules for tick in made.ticks()])
+        return Ticks([(made.name, tick.at, tick.execution_id) for made in self._schedules for tick in made.ticks()])
 
 
 class Ticks(msgspec.Struct, frozen=True):
     """The ledger as the one who asked for what schedules started: each tick is a ticket of its own."""
 
-    fired: list[tuple[str, int, str | None]]
+    fired: list[tuple[str, datetime, str | None]]
 
     def journals(self) -> list[list[Entry]]:
         entries = [(f"{name} at {at}", id) for name, at, id in self.fired if id is not None]
         return [[Entry(ticket, keyed=False), Entry(ticket, keyed=False, id=id)] for ticket, id in entries]
 
     def named(self, found: evidence.Evidence) -> evidence.Evidence:
-        """Two executions of one tick would have one name, and one without a tick keeps a name that nobody asked for."""
+        """Two executions of one tick would have the same name; one without a tick has a name that is in no journal."""
         names = {id: f"{name} at {at}" for name, at, id in self.fired}
         executions = [
             msgspec.structs.replace(execution, ticket=names.get(execution.id, execution.ticket), schedule=None)
@@ -262,17 +262,21 @@ class Ticks(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(found, executions=executions)
 
 
-def every_tick_is_known_once(schedule: Schedule) -> None:
+def every_tick_is_known_once(schedule: ScheduleHandle) -> None:
     """A second after the other, each fired or missed, whichever schedulers were there."""
     ledger = schedule.ticks()
-    known = sorted(at for tick in ledger for at in range(tick.at, tick.until + 1, SECOND))
-    assert known == list(range(known[0], known[-1] + 1, SECOND)), ledger
-    assert {tick.outcome for tick in ledger if tick.execution is not None} == {"fired"}
+    known = sorted(at for tick in ledger for at in range(_second(tick.at), _second(tick.until) + 1))
+    assert known == list(range(known[0], known[-1] + 1)), ledger
+    assert {tick.outcome for tick in ledger if tick.execution_id is not None} == {"fired"}
+
+
+def _second(at: datetime) -> int:
+    return int(at.timestamp())
 
 
 @contextlib.contextmanager
 def receiving(folder: Path, name: str) -> Iterator[None]:
-    """The receiver of the kill test, in this process: nobody kills it, and it need not be started every time."""
+    """The receiver of the kill test, in this process: it is not killed, and need not be started every time."""
     loop = asyncio.new_event_loop()
     task = loop.create_task(Receiver(folder / effects.FILE).serve(name))
 

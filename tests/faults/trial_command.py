@@ -1,4 +1,4 @@
-"""The commands of the trials: programs that shout, ignore signals, or leave somebody behind."""
+"""The commands of the trials: programs that write much output, ignore signals, or leave orphans."""
 
 from __future__ import annotations
 

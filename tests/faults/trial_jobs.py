@@ -79,7 +79,7 @@ async def computing(ctx: Context, ticket: str, seconds: float) -> int:
 
 @app.job(retry=PATIENT)
 async def patient(ctx: Context, ticket: str, gate: str) -> int:
-    """Waits at its gate for as long as it takes, and holds up nobody."""
+    """Waits at its gate for as long as it takes, without blocking other jobs."""
     tell(ctx, "start")
     await pass_through(gate)
     tell(ctx, CHARGE)
@@ -117,7 +117,7 @@ def deadly(ctx: Context, ticket: str) -> int:
 
 @app.job(retry=PATIENT)
 def awkward(ctx: Context, ticket: str, kind: str) -> Any:
-    """Does its work, and returns what nobody can store."""
+    """Does its work, and returns a value that cannot be stored."""
     tell(ctx, "start")
     return BAD_RESULTS[kind]
 
@@ -167,11 +167,11 @@ def tell(ctx: Context, kind: str) -> None:
 
 
 async def pass_through(gate: str) -> None:
-    """`wait_at`, for a job that holds up nobody."""
+    """`wait_at`, for a job that does not block the event loop."""
     while not Path(gate).exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
 
 
 def wait_at(gate: str) -> None:
     while gate and not Path(gate).exists():
-        time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        time.sleep(0.01)  # sleep: a gate is a file, which sends no signal.

@@ -46,7 +46,7 @@ def found(witnesses: W, rules: Sequence[Callable[[W], Iterator[str]]]) -> list[s
 
 
 def accepted(seen: Witnesses) -> Iterator[str]:
-    """What was accepted is stored, under the id that the caller was told."""
+    """An accepted execution is stored, under the id that the caller got."""
     stored = {execution.id: execution.ticket for execution in seen.database.executions}
     for entry in entries(seen):
         if entry.id is not None and stored.get(entry.id) != entry.ticket:
@@ -65,7 +65,7 @@ def stored(seen: Witnesses) -> Iterator[str]:
         if times > 1:
             yield f"{ticket} is stored {times} times"
         if ticket not in asked:
-            yield f"{ticket} is stored and nobody asked for it"
+            yield f"{ticket} is stored and is in no journal"
 
 
 def at_rest(seen: Witnesses) -> Iterator[str]:

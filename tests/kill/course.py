@@ -35,7 +35,7 @@ class Course:
         rest_s: float = REST_S,
         forbidden: Sequence[str] = FORBIDDEN,
     ) -> None:
-        """`tend` looks after the crew; after `stall_s` without an effect nobody waits for one any more."""
+        """`tend` looks after the crew; after `stall_s` without an effect the run stops waiting for one."""
         self._folder = folder
         self._crew = crew
         self._tend = tend
@@ -60,7 +60,7 @@ class Course:
         while time.monotonic() < until or (self._progress() == before and time.monotonic() - since < self._stall_s):
             self._tend()
             self._tell()
-            time.sleep(POLL_S)  # sleep: between two looks at other processes
+            time.sleep(POLL_S)  # sleep: between two checks of other processes
 
     def _tell(self) -> None:
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""The programs of a run and their deaths: who lives, who was killed or stopped by us, and who takes their place."""
+"""The programs of a run: which of them live, which the run has killed or stopped, and their replacements."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Stopped(msgspec.Struct):
 
 
 class Crew:
-    """Kills, stops and lets go on as it is told, and keeps the fleet at its size."""
+    """Kills, stops and continues processes on request, and keeps the fleet at its size."""
 
     def __init__(self, fleet: Fleet, chance: random.Random, lease_s: float, supervisors: int, enqueuers: int) -> None:
         self._fleet = fleet
@@ -72,7 +72,7 @@ class Crew:
         self.enqueuers = [fleet.enqueuer(f"enqueuer-{number}") for number in range(enqueuers)]
 
     def tend(self) -> None:
-        """Lets go on what was stopped long enough, replaces the dead, and looks for children that outlived them."""
+        """Continues processes that were stopped long enough, replaces dead ones, and looks for surviving children."""
         for stopped in [stopped for stopped in self._stopped if time.monotonic() >= stopped.due_at]:
             self._continue(stopped)
         self.supervisors = [self._alive(program) or self._next_supervisor() for program in self.supervisors]
@@ -80,7 +80,7 @@ class Crew:
         self._watch_the_doomed()
 
     def rest(self) -> None:
-        """No more deaths: everybody goes on, and what had to die is dead."""
+        """Ends the kills: continues all processes, and waits until those that had to die are dead."""
         for stopped in list(self._stopped):
             self._continue(stopped)
         self.tend()
@@ -149,7 +149,7 @@ class Crew:
             process.close()
 
     def stopped(self, program: Program, processes: list[Process], kind: StrEnum) -> None:
-        """Takes note of processes that were sent a SIGSTOP; they go on by themselves after three leases."""
+        """Records processes that were sent a SIGSTOP; `tend` continues them after three leases."""
         if processes:
             program.is_stopped = True
             self.stops[kind] += 1
@@ -194,7 +194,7 @@ class Crew:
                 program.process.signal(signal.SIGKILL)
                 self._killed.add(program.process)
             return program
-        # One that is told to stop before it listens ends by the signal, and holds nothing yet.
+        # A supervisor that gets the signal before it has installed a handler dies by it, and holds no executions yet.
         if code != -signal.SIGKILL and not (code in (0, -signal.SIGTERM) and program in self._draining):
             self.problems.append(f"{program.name} ended by itself with exit code {code}: {_last_line(program)}")
         program.close()

@@ -31,7 +31,7 @@ def database(kind: str, folder: Path) -> Iterator[str]:
 
 
 def leftovers(url: str) -> list[str]:
-    """What the killed left behind and nobody cleared away."""
+    """Files that killed processes left and no process has removed."""
     path = _file(url)
     if path is not None:
         return _sockets(path)
@@ -45,7 +45,7 @@ def leftovers(url: str) -> list[str]:
 
 
 def stop(processes: Sequence[Process], url: str) -> None:
-    """Stops them all. In SQLite, one that is stopped while it writes would stop everybody: that is not meant here."""
+    """Stops them all, but on SQLite never during a write, which would block all other processes."""
     path = _file(url)
 
     def is_stopped() -> bool:

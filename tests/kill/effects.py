@@ -14,7 +14,7 @@ FILE = "effects.jsonl"
 ADDRESS = "KILL_RECEIVER"
 LARGEST = 4096
 PATIENCE_S = 120.0
-"""Longer than any process is stopped: its clock goes on meanwhile."""
+"""Longer than any process is stopped: its clock runs meanwhile."""
 
 
 class Answer(StrEnum):

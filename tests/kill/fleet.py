@@ -55,7 +55,7 @@ class Program:
         return self._pinned(children_of(self.pid))
 
     def spawners(self) -> list[Process]:
-        """What ends its children if it stands still itself: whoever is to come back must not be ended meanwhile."""
+        """The spawners, which would kill the children of a stopped supervisor before these are continued."""
         return self._pinned(spawners_of(self.pid))
 
     def _pinned(self, pids: list[int]) -> list[Process]:

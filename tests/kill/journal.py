@@ -1,4 +1,4 @@
-"""What an enqueuer tried and what it was told: the clients' history, one line at a time."""
+"""The calls of an enqueuer and the answers that it got: the clients' history, one line at a time."""
 
 from __future__ import annotations
 

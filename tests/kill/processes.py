@@ -97,7 +97,7 @@ def marked(mark: str) -> list[int]:
 
 
 def described(pid: int) -> str:
-    """What is known of a process, for somebody who wonders why it is there."""
+    """What is known of a process, to find out why it still runs."""
     known = [str(pid)]
     with contextlib.suppress(OSError):
         words = (PROC / f"{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -117,4 +117,4 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> No
     while not condition():
         if time.monotonic() >= give_up_at:
             raise TimeoutError(f"after {timeout_s:g} s still waiting for {what}")
-        time.sleep(POLL_S)  # sleep: between two looks at other processes
+        time.sleep(POLL_S)  # sleep: between two checks of other processes

@@ -48,7 +48,7 @@ class Receiver:
 
     async def serve(self, name: str) -> None:
         server = await asyncio.start_unix_server(self._answer, address(name), backlog=BACKLOG)
-        # Whoever sees the file may send: nothing is answered before this coroutine waits.
+        # A process that sees the file may send: no request is answered before this coroutine waits.
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         async with server:
             await server.serve_forever()

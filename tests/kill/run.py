@@ -36,7 +36,7 @@ class Run:
             database(plan.database, self._folder) as url,
             Fleet(self._folder, url, processes=plan.children, lease_s=plan.lease_s, poll_s=0.2, grace_s=10.0) as fleet,
         ):
-            # Everybody at once, on a database that is empty or not even there: the first to come makes it.
+            # All programs at once, on a database that is empty or does not exist: the first one creates it.
             chance = random.Random(plan.seed)
             crew = Crew(fleet, chance, plan.lease_s, plan.supervisors, plan.enqueuers)
             killer = Killer(crew, chance)

@@ -1,4 +1,4 @@
-"""The checker finds what it is there to find: a healthy story, told wrongly in one point at a time."""
+"""The checker finds violations: a correct history, changed in one point at a time."""
 
 from __future__ import annotations
 

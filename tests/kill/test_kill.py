@@ -1,4 +1,4 @@
-"""Workers die and are stopped; what was accepted ends exactly once. ROTA_KILLS and ROTA_KILL_SEED make other runs."""
+"""Workers are killed and stopped; accepted executions end once. ROTA_KILLS and ROTA_KILL_SEED change the run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from rota import Handle
 from rota.clock import SystemClock
+from rota.sdk.app import registry_of
 from rota.store.opening import open_store
 from tests.kill import check, effects, evidence, jobs
 from tests.kill.check import Witnesses
@@ -61,7 +62,7 @@ def test_executions_survive_the_deaths_of_their_workers(tmp_path: Path, database
 
 
 def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: str) -> None:
-    """It comes back while the next holder is still at work, and is gone by itself before its supervisor wakes up."""
+    """It is continued while the next holder still runs, and exits by itself before its supervisor is continued."""
     with (
         Fleet(tmp_path, url, lease_s=LEASE_S, poll_s=0.2) as fleet,
         enqueued(fleet, 2 * LEASE_S, 5 * LEASE_S) as handle,
@@ -88,7 +89,7 @@ def test_a_worker_stopped_for_three_leases_is_fenced_out(tmp_path: Path, url: st
     assert problems(fleet, handle) == []
 
 
-def test_the_work_of_a_killed_supervisor_goes_on_within_15_seconds(tmp_path: Path, url: str) -> None:
+def test_executions_of_a_killed_supervisor_restart_within_15_seconds(tmp_path: Path, url: str) -> None:
     with Fleet(tmp_path, url) as fleet, enqueued(fleet, LONG_S) as handle:
         victim, (child,) = worker_that_runs(fleet, handle)
         other = fleet.supervisor("other")
@@ -122,10 +123,10 @@ def test_a_childs_death_is_noticed_long_before_its_lease_ends(tmp_path: Path, ur
 
 @contextmanager
 def enqueued(fleet: Fleet, first_s: float, next_s: float = 0.0) -> Iterator[Handle[int]]:
-    """One execution, before anybody is there to run it."""
+    """One execution, before a worker has started."""
     fleet.receiver()
     store = open_store(fleet.url)
-    with jobs.app.connection.borrowed(store, SystemClock()):
+    with registry_of(jobs.app).connection.borrowed(store, SystemClock()):
         yield jobs.late.enqueue(TICKET, first_s, next_s)
 
 

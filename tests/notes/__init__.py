@@ -1,1 +1,1 @@
-"""What attempts tell while they run."""
+"""Log lines, progress and checkpoints of attempts."""

@@ -1,4 +1,4 @@
-"""Short words for what attempts tell, and for reading it."""
+"""Helpers to write and read log lines and states of attempts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(world: World, lines: Sequence[Line] = (), states: Sequence[State] = ()
 
 
 def write_apart(world: World, lines: Sequence[Line]) -> None:
-    """Each line as a piece of its own."""
+    """Each line as a chunk of its own."""
     world.store.transact(writing.write, [piece for line in lines for piece in cut([line])], [])
 
 

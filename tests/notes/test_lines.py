@@ -15,7 +15,7 @@ from tests.support.world import NAMESPACE, World
 ODD = ["", " ", 'a "quoted" \\ word', "{1,2}", "NULL", "Grüße 🎉", "\x1b[31mred\x1b[0m", "tab\there", "x" * 100_000]
 
 
-def test_lines_come_back_as_they_were_written_in_their_order(world: World) -> None:
+def test_lines_are_read_back_unchanged_and_in_order(world: World) -> None:
     _, attempt = world.start()
     written = some_lines(attempt, 5)
     assert write(world, written[3:]) == []
@@ -23,14 +23,14 @@ def test_lines_come_back_as_they_were_written_in_their_order(world: World) -> No
     assert lines(world, attempt.id) == written
 
 
-def test_every_text_survives(world: World) -> None:
+def test_every_text_is_stored_unchanged(world: World) -> None:
     _, attempt = world.start()
     written = [Line(attempt.id, attempt.fence, n, n, "log", text) for n, text in enumerate(ODD, start=1)]
     write(world, written)
     assert lines(world, attempt.id) == written
 
 
-def test_a_line_that_is_written_again_is_left_as_it_is(world: World) -> None:
+def test_a_line_that_is_written_again_is_not_changed(world: World) -> None:
     _, attempt = world.start()
     written = some_lines(attempt, 4)
     write(world, written[:3])
@@ -38,7 +38,7 @@ def test_a_line_that_is_written_again_is_left_as_it_is(world: World) -> None:
     assert lines(world, attempt.id) == written
 
 
-def test_lines_of_many_executions_are_written_at_once_and_kept_apart(world: World) -> None:
+def test_lines_of_many_executions_in_one_write_are_not_mixed(world: World) -> None:
     ids = world.enqueue_many(10)
     claims = world.claim(world.join())
     written = {attempt.id: some_lines(attempt, 3) for attempt in claims}
@@ -46,7 +46,7 @@ def test_lines_of_many_executions_are_written_at_once_and_kept_apart(world: Worl
     assert {id: lines(world, id) for id in ids} == written
 
 
-def test_a_page_goes_on_behind_the_last_line_of_the_one_before(world: World) -> None:
+def test_a_page_starts_after_the_last_line_of_the_previous_one(world: World) -> None:
     _, attempt = world.start()
     written = some_lines(attempt, 7)
     write(world, written)
@@ -57,7 +57,7 @@ def test_a_page_goes_on_behind_the_last_line_of_the_one_before(world: World) -> 
     assert found == written
 
 
-def test_lines_of_a_later_attempt_come_behind_those_of_the_one_before(world: World) -> None:
+def test_lines_of_a_later_attempt_follow_those_of_the_earlier_one(world: World) -> None:
     worker, first = world.start()
     old = some_lines(first, 12)
     world.finish(first, GivenBack(Reason.DRAINED))
@@ -72,7 +72,7 @@ def test_lines_of_a_later_attempt_come_behind_those_of_the_one_before(world: Wor
     assert lines(world, first.id, after=(first.fence, 11), most=2) == [old[11], new[0]]
 
 
-def test_the_last_lines_come_behind_a_place(world: World) -> None:
+def test_the_last_lines_after_a_position_are_read(world: World) -> None:
     _, attempt = world.start()
     write(world, some_lines(attempt, 5) + some_lines(attempt, 5, 6, "stderr"))
 

@@ -27,7 +27,7 @@ def store(url: str, clock: ManualClock) -> Iterator[PostgresStore]:
     store.close()
 
 
-def test_telling_waits_for_nobody_who_is_about_to_end_the_attempt(url: str, world: World) -> None:
+def test_writing_notes_does_not_wait_for_a_transaction_that_ends_the_attempt(url: str, world: World) -> None:
     _, attempt = world.start()
     with psycopg.connect(url) as other:
         other.execute("DELETE FROM rota.running")
@@ -37,7 +37,7 @@ def test_telling_waits_for_nobody_who_is_about_to_end_the_attempt(url: str, worl
     assert told(world, attempt.id) == (1, None, None, None)
 
 
-def test_what_a_later_attempt_wrote_at_the_same_moment_is_left_as_it_is(url: str, world: World) -> None:
+def test_a_note_does_not_overwrite_a_concurrent_note_of_a_later_attempt(url: str, world: World) -> None:
     _, attempt = world.start()
     tell(world, attempt, done=1)
     with psycopg.connect(url) as other:

@@ -1,4 +1,4 @@
-"""The scribe: what attempts say is written once, in order, whatever the database does meanwhile."""
+"""The scribe: lines of attempts are written once and in order, even if the database fails meanwhile."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def written(scribe: Scribe) -> int:
     return failed
 
 
-async def test_what_one_attempt_says_in_a_moment_is_one_piece(world: World, bridge: Fickle) -> None:
+async def test_lines_of_one_attempt_in_one_moment_are_one_chunk(world: World, bridge: Fickle) -> None:
     scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     world.enqueue_many(3)
     attempts = world.claim(world.join())
@@ -108,7 +108,7 @@ async def test_what_one_attempt_says_in_a_moment_is_one_piece(world: World, brid
 
 
 @pytest.mark.parametrize("lost", ["away", "unanswered"])
-async def test_after_an_outage_nothing_is_doubled_and_nothing_is_lost(world: World, bridge: Fickle, lost: str) -> None:
+async def test_no_line_is_lost_or_doubled_after_an_outage(world: World, bridge: Fickle, lost: str) -> None:
     scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     bridge.fate.extend([lost, "fine", lost, lost, "away", lost])
@@ -120,7 +120,7 @@ async def test_after_an_outage_nothing_is_doubled_and_nothing_is_lost(world: Wor
         try:
             await scribe.flush()
         except StoreUnavailable:
-            # What is said before it is tried again is another piece.
+            # Lines before the next try are another chunk.
             scribe.line(attempt.id, attempt.fence, "stdout", f"after {number}")
             expected.append(f"after {number}")
     scribe.ended(attempt.id, attempt.fence)
@@ -131,7 +131,7 @@ async def test_after_an_outage_nothing_is_doubled_and_nothing_is_lost(world: Wor
     assert told(world, attempt.id) == (40, None, None, None)
 
 
-async def test_a_write_that_is_tried_again_is_the_very_same(world: World, bridge: Fickle) -> None:
+async def test_a_repeated_write_is_identical(world: World, bridge: Fickle) -> None:
     scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     _, attempt = world.start()
     scribe.lines(attempt.id, attempt.fence, "stdout", [str(number) for number in range(2500)])
@@ -142,7 +142,7 @@ async def test_a_write_that_is_tried_again_is_the_very_same(world: World, bridge
     assert [line.text for line in lines(world, attempt.id, most=9999)] == [str(number) for number in range(2501)]
 
 
-async def test_what_can_never_be_written_is_in_nobodys_way(world: World, bridge: Fickle) -> None:
+async def test_a_line_that_can_never_be_written_does_not_block_others(world: World, bridge: Fickle) -> None:
     scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
     world.enqueue_many(2)
     one, two = world.claim(world.join())
@@ -152,13 +152,13 @@ async def test_what_can_never_be_written_is_in_nobodys_way(world: World, bridge:
     scribe.line(one.id, one.fence, object(), "no such stream")  # type: ignore[arg-type]
     scribe.line(two.id, two.fence, "stdout", "kept")
     assert await written(scribe) == 0
-    scribe.line(one.id, one.fence, "stdout", "goes on")
+    scribe.line(one.id, one.fence, "stdout", "continues")
     assert await written(scribe) == 0
-    assert [line.text for line in lines(world, one.id)] == ["goes on"]
+    assert [line.text for line in lines(world, one.id)] == ["continues"]
     assert [line.text for line in lines(world, two.id)] == ["kept"]
 
 
-async def test_what_comes_after_the_end_takes_nobodys_place(
+async def test_lines_after_the_end_of_an_attempt_use_no_room_of_others(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_ENDED", 2)
@@ -177,7 +177,7 @@ async def test_what_comes_after_the_end_takes_nobodys_place(
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_head_and_tail_of_a_long_log_are_kept_to_the_line(
+async def test_the_first_and_the_last_lines_of_a_long_log_are_kept(
     world: World, bridge: Fickle, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
@@ -202,7 +202,7 @@ async def test_head_and_tail_of_a_long_log_are_kept_to_the_line(
     assert said(lines(world, attempt.id, most=100_000)) == plain.kept()
 
 
-async def test_the_end_is_as_long_as_there_is_room(
+async def test_the_tail_of_a_log_uses_all_the_room_that_is_left(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "HEAD_BYTES", 100)
@@ -218,7 +218,7 @@ async def test_the_end_is_as_long_as_there_is_room(
     assert numbers == [*range(1, 11), *range(800, 1001)]
 
 
-async def test_lines_of_the_end_have_the_times_at_which_they_were_said(
+async def test_lines_of_the_tail_keep_their_times(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "HEAD_BYTES", 10)
@@ -234,7 +234,7 @@ async def test_lines_of_the_end_have_the_times_at_which_they_were_said(
     assert [line.at - began for line in lines(world, attempt.id)] == [number * 1_000_000 for number in range(10)]
 
 
-async def test_while_the_database_is_away_only_so_much_is_kept(
+async def test_a_limited_amount_is_kept_while_the_database_is_unavailable(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_WAITING_BYTES", 5000)

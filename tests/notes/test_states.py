@@ -1,4 +1,4 @@
-"""How attempts stand: the last word counts, and only of the attempt that runs."""
+"""Progress and checkpoints: the last report counts, and only that of the running attempt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def checkpoints(store: Store, *ids: str) -> dict[str, str]:
     return {id: kept.checkpoint for id, kept in store.read(writing.kept, ids).items() if kept.checkpoint}
 
 
-def test_what_is_told_can_be_read(world: World) -> None:
+def test_a_reported_state_can_be_read(world: World) -> None:
     _, attempt = world.start()
     assert told(world, attempt.id) is None
     state = State(attempt.id, attempt.fence, 5, 1.5, 10.0, "half-way “there”", '{"row":3}')
@@ -28,7 +28,7 @@ def test_what_is_told_can_be_read(world: World) -> None:
     assert world.store.read(notes.state, NAMESPACE, attempt.id) == state
 
 
-def test_what_is_not_told_stays_as_it_was(world: World) -> None:
+def test_fields_that_are_not_reported_are_kept(world: World) -> None:
     _, attempt = world.start()
     tell(world, attempt, done=1, total=10, note="begun")
     tell(world, attempt, done=2)
@@ -41,14 +41,14 @@ def test_what_is_not_told_stays_as_it_was(world: World) -> None:
     assert state == State(attempt.id, attempt.fence, world.clock.now(), 2, 10, "begun", "[1]")
 
 
-def test_nothing_counts_as_something(world: World) -> None:
+def test_zero_empty_and_null_values_are_stored(world: World) -> None:
     _, attempt = world.start()
     tell(world, attempt, done=5, note="five", checkpoint="1")
     tell(world, attempt, done=0, note="", checkpoint="null")
     assert told(world, attempt.id) == (0, None, "", "null")
 
 
-def test_states_of_one_attempt_in_one_batch_are_taken_in_their_order(world: World) -> None:
+def test_states_of_one_attempt_in_a_batch_are_applied_in_order(world: World) -> None:
     _, attempt = world.start()
     states = [
         State(attempt.id, attempt.fence, 1, done=1, total=3, checkpoint="1"),
@@ -59,7 +59,7 @@ def test_states_of_one_attempt_in_one_batch_are_taken_in_their_order(world: Worl
     assert world.store.read(notes.state, NAMESPACE, attempt.id) == State(attempt.id, attempt.fence, 3, 3, 3, "two", "1")
 
 
-def test_a_later_attempt_starts_its_progress_anew_and_keeps_the_checkpoint(world: World) -> None:
+def test_a_later_attempt_resets_the_progress_and_keeps_the_checkpoint(world: World) -> None:
     worker, first = world.start()
     tell(world, first, done=7, total=10, note="far", checkpoint='{"row":7}')
     world.finish(first, GivenBack(Reason.DRAINED))
@@ -72,11 +72,11 @@ def test_a_later_attempt_starts_its_progress_anew_and_keeps_the_checkpoint(world
     assert told(world, first.id) == (None, 20, None, '{"row":8}')
 
 
-def test_a_stale_state_changes_nothing_and_is_told_so(world: World) -> None:
+def test_a_stale_state_changes_nothing_and_is_returned_as_stale(world: World) -> None:
     worker, old = world.start()
     tell(world, old, done=1, checkpoint="1")
     world.store.transact(fleet.declare_dead, worker, "gone")
-    assert tell(world, old, done=2, checkpoint="2") == [old.id], "before anybody has claimed it again"
+    assert tell(world, old, done=2, checkpoint="2") == [old.id], "before it is claimed again"
     (new,) = world.claim(world.join())
     assert tell(world, old, done=3) == [old.id]
     assert tell(world, msgspec.structs.replace(new, fence=new.fence + 1), done=4) == [old.id]
@@ -86,7 +86,7 @@ def test_a_stale_state_changes_nothing_and_is_told_so(world: World) -> None:
     assert told(world, old.id) == (1, None, None, "1")
 
 
-def test_in_a_batch_only_the_stale_ones_are_refused(world: World) -> None:
+def test_only_the_stale_states_of_a_batch_are_refused(world: World) -> None:
     world.enqueue_many(4)
     claims = world.claim(world.join())
     world.finish(claims[1])
@@ -114,7 +114,7 @@ def test_lines_and_states_are_written_together_or_not_at_all(world: World) -> No
     assert (len(lines(world, attempt.id)), told(world, attempt.id)) == (2, (1, None, None, None))
 
 
-def test_checkpoints_of_those_that_have_one(world: World) -> None:
+def test_only_executions_with_a_checkpoint_are_returned(world: World) -> None:
     world.enqueue_many(3)
     one, two, three = world.claim(world.join())
     tell(world, one, checkpoint='"a"')
@@ -124,14 +124,14 @@ def test_checkpoints_of_those_that_have_one(world: World) -> None:
     assert world.store.transact(writing.kept, [one.id])[one.id].checkpoint == '"a"'
 
 
-def test_an_execution_of_another_namespace_has_told_nothing(world: World) -> None:
+def test_the_state_of_an_execution_of_another_namespace_is_not_visible(world: World) -> None:
     _, attempt = world.start()
     tell(world, attempt, done=1)
     for namespace, id in (("other", attempt.id), (NAMESPACE, world.ids.new()), (NAMESPACE, "no id")):
         assert world.store.read(notes.state, namespace, id) is None
 
 
-def test_the_status_and_the_attempt_say_whether_more_can_come(world: World) -> None:
+def test_status_and_attempt_show_whether_more_lines_can_follow(world: World) -> None:
     id = world.enqueue()
     assert world.store.read(notes.progress, NAMESPACE, id) == (Status.QUEUED, 0)
     (attempt,) = world.claim(world.join())

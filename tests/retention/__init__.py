@@ -1,1 +1,1 @@
-"""History: partitions, retention, and what is left of what went."""
+"""History: partitions, retention, and statistics of deleted executions."""

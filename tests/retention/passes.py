@@ -36,7 +36,7 @@ def policy(store: Store, days: float = 30) -> Retention:
 
 
 def prune(store: Store, days: float = 30, batch: int = 7) -> int:
-    """Everything that may go, in one pass; returns how many executions went."""
+    """Deletes everything past its retention, in one pass; returns how many executions were deleted."""
     begun = begin(store)
     kept = policy(store, days)
     removed = 0

@@ -86,11 +86,11 @@ async def a_round(janitor: Janitor) -> float:
     return delay
 
 
-async def test_a_node_that_starts_looks_only_after_a_while(janitor: Janitor) -> None:
+async def test_a_janitor_makes_its_first_pass_a_while_after_the_start(janitor: Janitor) -> None:
     assert 30 <= await janitor.step() <= 90
 
 
-async def test_history_goes_when_it_was_kept_long_enough(
+async def test_history_is_pruned_after_its_retention(
     world: World, janitor: Janitor, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "rota.engine")
@@ -107,14 +107,18 @@ async def test_history_goes_when_it_was_kept_long_enough(
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
-async def test_shorter_namespaces_strays_keys_and_workers_go_too(world: World, janitor: Janitor) -> None:
+async def test_namespaces_with_a_shorter_retention_strays_keys_and_workers_are_pruned(
+    world: World, janitor: Janitor
+) -> None:
     await a_round(janitor)
     world.register("send", namespace="short")
     world.store.transact(retention.set_retention, "short", 5 * DAY_S, "test")
     world.enqueue(namespace="short", key="k")
     worker = world.join(namespace="short")
     world.finish(world.claim(worker, namespace="short")[0])
-    world.clock.advance(20 * DAY_S)  # Nobody made days meanwhile: on PostgreSQL the next ones are strays.
+    world.clock.advance(
+        20 * DAY_S
+    )  # No partitions were created meanwhile: on PostgreSQL the next executions go to the default partition.
     kept = world.enqueue_many(2)
     finish_all(world)
     await a_round(janitor)
@@ -125,7 +129,7 @@ async def test_shorter_namespaces_strays_keys_and_workers_go_too(world: World, j
     assert world.executions() == []
 
 
-async def test_only_one_node_works(world: World, fickle: Fickle, janitor: Janitor) -> None:
+async def test_only_one_janitor_prunes_at_a_time(world: World, fickle: Fickle, janitor: Janitor) -> None:
     await a_round(janitor)
     world.enqueue_many(3)
     finish_all(world)
@@ -139,7 +143,7 @@ async def test_only_one_node_works(world: World, fickle: Fickle, janitor: Janito
     assert world.executions() == []
 
 
-async def test_a_round_that_failed_is_taken_up_again(world: World, fickle: Fickle, janitor: Janitor) -> None:
+async def test_a_failed_pass_is_resumed(world: World, fickle: Fickle, janitor: Janitor) -> None:
     await a_round(janitor)
     dead = world.fail()
     world.enqueue_many(500)
@@ -155,7 +159,7 @@ async def test_a_round_that_failed_is_taken_up_again(world: World, fickle: Fickl
     assert sum(one.executions for one in summary(world.store, NAMESPACE)) == 500
 
 
-async def test_an_error_of_our_own_does_not_end_the_loop(
+async def test_an_unexpected_error_does_not_end_the_loop(
     world: World, janitor: Janitor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await a_round(janitor)

@@ -1,4 +1,4 @@
-"""Days as partitions of PostgreSQL: made ahead, dropped whole, and nothing lost on the way."""
+"""Partitions by day on PostgreSQL: created ahead, dropped whole, and no row that must be kept is lost."""
 
 from __future__ import annotations
 
@@ -66,19 +66,21 @@ def in_default(url: str) -> int:
 
 
 def move_on(world: World, keeper: PostgresKeeper, days: int) -> None:
-    """Time passes, and the janitor makes its rounds."""
+    """Moves the clock, and runs the janitor."""
     for _ in range(days):
         world.clock.advance(DAY_S)
         keeper.make_ahead()
 
 
-def test_a_new_database_has_its_days_at_once(url: str, clock: ManualClock, keeper: PostgresKeeper) -> None:
+def test_a_new_database_has_its_partitions_at_once(url: str, clock: ManualClock, keeper: PostgresKeeper) -> None:
     wanted = domain.days_wanted(clock.now())
     assert set(wanted) <= set(keeper.days())
     assert keeper.make_ahead() == Made()
 
 
-def test_days_are_made_ahead_and_hold_what_is_enqueued(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_partitions_are_created_ahead_and_contain_new_executions(
+    url: str, world: World, keeper: PostgresKeeper
+) -> None:
     world.clock.advance(20 * DAY_S)
     made = keeper.make_ahead()
     assert made.made == domain.days_wanted(world.clock.now())
@@ -89,13 +91,13 @@ def test_days_are_made_ahead_and_hold_what_is_enqueued(url: str, world: World, k
     assert world.executions() == sorted(ids, reverse=True)
 
 
-def test_a_store_that_is_opened_makes_the_days_that_are_missing(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_opening_a_store_creates_missing_partitions(url: str, world: World, keeper: PostgresKeeper) -> None:
     world.clock.advance(20 * DAY_S)
     PostgresStore(url, world.clock, inline=True).close()
     assert set(domain.days_wanted(world.clock.now())) <= set(keeper.days())
 
 
-def test_a_store_opens_although_no_day_can_be_made(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_a_store_opens_even_if_no_partition_can_be_created(url: str, world: World, keeper: PostgresKeeper) -> None:
     world.clock.advance(20 * DAY_S)
     with psycopg.connect(url) as other:
         other.execute("SELECT count(*) FROM rota.execution")
@@ -104,7 +106,9 @@ def test_a_store_opens_although_no_day_can_be_made(url: str, world: World, keepe
     assert len(keeper.make_ahead().made) == 9
 
 
-def test_a_day_with_rows_in_the_default_partition_stays_there(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_no_partition_is_created_for_a_day_with_rows_in_the_default_partition(
+    url: str, world: World, keeper: PostgresKeeper
+) -> None:
     world.clock.advance(20 * DAY_S)
     today = domain.day_of(world.clock.now())
     stray = world.enqueue()
@@ -121,7 +125,9 @@ def test_a_day_with_rows_in_the_default_partition_stays_there(url: str, world: W
     assert in_default(url) == 0
 
 
-def test_a_day_is_dropped_with_what_ended_in_it(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_the_partition_of_a_day_is_dropped_with_its_ended_executions(
+    url: str, world: World, keeper: PostgresKeeper
+) -> None:
     world.enqueue_many(50)
     finish_all(world, after_s=2)
     move_on(world, keeper, 31)
@@ -133,7 +139,7 @@ def test_a_day_is_dropped_with_what_ended_in_it(url: str, world: World, keeper: 
     assert domain.day_of(world.clock.now()) - 32 * DAY not in keeper.days()
 
 
-def test_the_ledger_of_a_schedule_keeps_how_its_ticks_ended(world: World, keeper: PostgresKeeper) -> None:
+def test_the_ledger_keeps_the_final_status_of_dropped_executions(world: World, keeper: PostgresKeeper) -> None:
     table = Timetable(world)
     table.put(every(DAY_S))
     table.go_to(DAY_S)
@@ -146,7 +152,7 @@ def test_the_ledger_of_a_schedule_keeps_how_its_ticks_ended(world: World, keeper
     assert [(row.outcome, row.status) for row in table.rows()] == [("fired", "success")]
 
 
-def test_survivors_move_to_the_default_partition(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_rows_that_must_be_kept_move_to_the_default_partition(url: str, world: World, keeper: PostgresKeeper) -> None:
     (dead,) = world.fail()
     later = world.enqueue(delay_s=60 * DAY_S, start_within_s=DAY_S)
     world.register("send", namespace="long")
@@ -185,7 +191,7 @@ def logged(url: str) -> dict[str, tuple[str, int]]:
         return {id: (table, count) for id, table, count in connection.execute(query).fetchall()}
 
 
-def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
+def test_logs_and_notes_are_dropped_with_their_day_except_those_of_kept_executions(
     url: str, world: World, keeper: PostgresKeeper
 ) -> None:
     ids = world.enqueue_many(3)
@@ -208,7 +214,7 @@ def test_logs_and_notes_go_with_their_day_and_survivors_keep_theirs(
     assert world.store.read(notes.kept, ids) == {}
 
 
-def test_a_survivor_with_a_very_long_log_keeps_its_day(
+def test_a_kept_execution_with_a_very_long_log_keeps_its_partition(
     url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVING_PIECES", 10)
@@ -231,7 +237,7 @@ def test_a_survivor_with_a_very_long_log_keeps_its_day(
     assert logged(url) == {ids[0]: ("rota.log_default", 11)}
 
 
-def test_a_day_with_too_many_survivors_is_pruned_by_rows(
+def test_a_day_with_too_many_rows_to_keep_is_pruned_by_rows(
     world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_partitions, "MOST_SURVIVORS", 5)
@@ -248,7 +254,7 @@ def test_a_day_with_too_many_survivors_is_pruned_by_rows(
     assert summary(world.store)[0].executions == 10
 
 
-def test_a_day_that_is_in_use_is_left_for_later(
+def test_a_partition_that_is_locked_is_dropped_later(
     url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_partitions, "PAUSE_S", 0.001)
@@ -264,7 +270,7 @@ def test_a_day_that_is_in_use_is_left_for_later(
     assert summary(world.store)[0].executions == 3
 
 
-def test_a_day_that_is_being_vacuumed_is_left_for_later_and_nobody_waits(
+def test_a_partition_that_is_being_vacuumed_is_dropped_later_and_blocks_no_call(
     url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_partitions, "PAUSE_S", 0.001)
@@ -278,7 +284,7 @@ def test_a_day_that_is_being_vacuumed_is_left_for_later_and_nobody_waits(
     assert [one.removed for one in drop(world, keeper)] == [1]
 
 
-def test_ten_nodes_at_once_count_everything_once(url: str, world: World, keeper: PostgresKeeper) -> None:
+def test_ten_concurrent_janitors_count_every_execution_once(url: str, world: World, keeper: PostgresKeeper) -> None:
     for _ in range(4):
         world.enqueue_many(25)
         finish_all(world)
@@ -301,7 +307,7 @@ def test_ten_nodes_at_once_count_everything_once(url: str, world: World, keeper:
     assert world.executions() == []
 
 
-def test_a_connection_that_breaks_leaves_the_day_whole(
+def test_a_broken_connection_leaves_the_partition_complete(
     url: str, world: World, keeper: PostgresKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.enqueue_many(5)
@@ -321,7 +327,7 @@ def test_a_connection_that_breaks_leaves_the_day_whole(
     assert sum(one.removed for one in drop(world, PostgresKeeper(url, world.clock))) == 5
 
 
-def test_a_role_that_may_not_make_tables_can_still_work(url: str, clock: ManualClock) -> None:
+def test_a_role_without_the_right_to_create_tables_can_still_work(url: str, clock: ManualClock) -> None:
     server, name = postgres.shared(), url.rpartition("/")[2]
     with server.connect(name) as connection:
         connection.execute("DROP ROLE IF EXISTS guest")

@@ -1,4 +1,4 @@
-"""Pruning by rows: what goes, what stays, and what is left of what went. The same on every store."""
+"""Pruning by rows: what is deleted, what is kept, and the statistics. The same on every store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lines_left(world: World, ids: list[str]) -> dict[str, int]:
     return {id: left[id] for id in ids if id in left}
 
 
-def test_what_ended_long_enough_ago_goes_and_its_statistics_stay(world: World) -> None:
+def test_old_executions_are_deleted_and_their_statistics_are_kept(world: World) -> None:
     old = world.enqueue_many(20)
     finish_all(world, after_s=2)
     world.clock.advance(29 * DAY_S)
@@ -42,7 +42,7 @@ def test_what_ended_long_enough_ago_goes_and_its_statistics_stay(world: World) -
     assert summary(world.store) == [Summed("send", "success", 20, 20 * 2_000_000, 2_000_000)]
 
 
-def test_dead_letters_and_what_has_not_ended_stay(world: World) -> None:
+def test_dead_letters_and_executions_that_have_not_ended_are_kept(world: World) -> None:
     (dead,) = world.fail()
     queued = world.enqueue()
     later = world.enqueue(delay_s=100 * DAY_S)
@@ -107,7 +107,7 @@ def test_a_namespace_has_a_retention_of_its_own(world: World) -> None:
     }
 
 
-def test_for_ever_means_for_ever(world: World) -> None:
+def test_a_retention_of_for_ever_deletes_nothing(world: World) -> None:
     world.enqueue()
     finish_all(world)
     world.clock.advance(10_000 * DAY_S)
@@ -115,14 +115,14 @@ def test_for_ever_means_for_ever(world: World) -> None:
     assert len(world.executions()) == 1
 
 
-def test_a_retention_is_checked(world: World) -> None:
+def test_an_invalid_retention_is_refused(world: World) -> None:
     with pytest.raises(DefinitionError, match="no namespace 'nowhere'"):
         world.store.transact(retention.set_retention, "nowhere", DAY_S, "test")
     with pytest.raises(DefinitionError, match="an hour at least, not 60 s"):
         world.store.transact(retention.set_retention, NAMESPACE, 60, "test")
 
 
-def test_logs_and_notes_go_with_their_executions(world: World) -> None:
+def test_logs_and_notes_are_deleted_with_their_executions(world: World) -> None:
     ids = world.enqueue_many(3)
     claims = world.claim(world.join())
     for attempt in claims:
@@ -137,7 +137,7 @@ def test_logs_and_notes_go_with_their_executions(world: World) -> None:
     assert telling.told(world, claims[2].id) == (1, None, None, "1")
 
 
-def test_keys_go_after_their_holders(world: World) -> None:
+def test_keys_are_deleted_with_their_holders(world: World) -> None:
     first = world.accept(key="order-1")
     assert world.accept(key="order-1").id == first.id
     world.enqueue(arguments={"n": 1}, unique=Unique(scope="forever", on_conflict="reject"))
@@ -153,7 +153,7 @@ def test_keys_go_after_their_holders(world: World) -> None:
         world.enqueue(arguments={"n": 1}, unique=Unique(scope="forever", on_conflict="reject"))
 
 
-def test_a_key_stays_with_a_dead_letter(world: World) -> None:
+def test_the_key_of_a_dead_letter_is_kept(world: World) -> None:
     (dead,) = world.fail(key="order-1")
     world.clock.advance(60 * DAY_S)
     assert prune(world.store) == 0
@@ -169,7 +169,7 @@ def test_many_keys_of_one_instant_are_all_pruned(world: World) -> None:
     assert world.accept(key="k29").created
 
 
-def test_workers_that_stopped_go_and_those_that_dead_letters_name_stay(world: World) -> None:
+def test_stopped_workers_are_deleted_except_those_that_dead_letters_name(world: World) -> None:
     world.fail()
     world.enqueue()
     finish_all(world)
@@ -194,7 +194,7 @@ def test_the_audit_trail_is_kept_for_a_year(world: World) -> None:
     assert len(table(world.store, "audit")) == 1
 
 
-def test_reminders_of_start_deadlines_go_with_their_executions(world: World) -> None:
+def test_start_deadlines_are_deleted_with_their_executions(world: World) -> None:
     world.enqueue(start_within_s=900 * DAY_S)
     finish_all(world)
     world.clock.advance(31 * DAY_S)
@@ -217,7 +217,7 @@ def test_a_step_that_fails_changes_nothing_and_counts_nothing(world: World) -> N
     assert summary(world.store)[0].executions == 10
 
 
-def test_one_node_at_a_time_and_another_goes_on_where_it_was_killed(world: World) -> None:
+def test_one_janitor_prunes_at_a_time_and_another_resumes_after_a_kill(world: World) -> None:
     world.enqueue_many(20)
     finish_all(world)
     world.clock.advance(31 * DAY_S)
@@ -226,7 +226,7 @@ def test_one_node_at_a_time_and_another_goes_on_where_it_was_killed(world: World
     sweep = retention.sweep_all(kept, begun.mark, begun.begun_at)
     assert sweep is not None
     step = world.store.transact(retention.prune, begun.begun_at, sweep, sweep.after, 5)
-    assert world.store.transact(retention.begin) is None, "the pass goes on"
+    assert world.store.transact(retention.begin) is None, "another janitor runs the pass"
     world.clock.advance(600)
     taken = begin(world.store)
     assert (taken.mark, taken.removed) == (step.after, 5)
@@ -276,7 +276,7 @@ def test_history_that_should_be_gone_is_counted(world: World) -> None:
     assert look().last.done_at == world.clock.now()
 
 
-def test_leaving_workers_are_not_pruned_while_they_hold_something(world: World) -> None:
+def test_leaving_workers_are_not_deleted_while_they_hold_executions(world: World) -> None:
     worker, _ = world.start()
     world.clock.advance(1)
     assert world.store.transact(fleet.declare_dead, worker, "test").executions == 1

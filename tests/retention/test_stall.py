@@ -1,4 +1,4 @@
-"""Nobody notices: work goes on while days with very many rows are dropped, and others are made.
+"""Calls are not delayed while partitions with very many rows are dropped, and others are created.
 
 ROTA_TEST_HISTORY_ROWS says how many executions `make prove` drops (200,000 otherwise); two million and more are worth
 a try by hand, with -s to see the figures.
@@ -128,7 +128,7 @@ def traffic(request: pytest.FixtureRequest) -> Iterator[tuple[str, Traffic, int]
 
 
 @pytest.mark.timeout(900)
-def test_work_goes_on_while_days_are_dropped_and_made(traffic: tuple[str, Traffic, int]) -> None:
+def test_executions_are_not_delayed_while_partitions_are_dropped_and_created(traffic: tuple[str, Traffic, int]) -> None:
     url, running, rows = traffic
     keeper = PostgresKeeper(url, SystemClock())
     eventually(lambda: len(running.calls) >= USUAL, what="calls while nothing else happens")

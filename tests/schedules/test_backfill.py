@@ -1,4 +1,4 @@
-"""Backfill: ticks of the past that somebody asks for. Each runs once, and has one outcome afterwards."""
+"""Backfill: past ticks run on request. Each runs once, and has one outcome afterwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_missed_ticks_run_once_and_the_range_is_split(table: Timetable) -> None:
     assert [(one.tick, one.catch_up) for one in claims] == [(instant(180), 1), (instant(240), 1)]
 
 
-def test_asked_twice_nothing_runs_twice(table: Timetable) -> None:
+def test_a_repeated_backfill_runs_no_tick_twice(table: Timetable) -> None:
     missed(table)
     table.backfill(120, 300)
     before = table.ledger()
@@ -54,7 +54,7 @@ def test_every_tick_has_one_outcome_afterwards(table: Timetable, spans: list[tup
     assert ticks_of(table.rows(), 60) == [instant(60 * n) for n in range(1, 11)]
 
 
-def test_a_backfill_goes_in_bounded_steps(table: Timetable) -> None:
+def test_a_backfill_runs_in_steps_of_limited_size(table: Timetable) -> None:
     missed(table)
     first = table.backfill(60, 600, most=4)
     assert first == Step(4, 0, 0, instant(240))
@@ -63,7 +63,7 @@ def test_a_backfill_goes_in_bounded_steps(table: Timetable) -> None:
     assert {entry.outcome for entry in table.ledger()} == {"backfilled"}
 
 
-def test_what_has_fired_is_not_fired_again(table: Timetable) -> None:
+def test_ticks_that_have_fired_are_not_backfilled(table: Timetable) -> None:
     table.put(every(60))
     table.visit(60, 120, 300)
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired"), Entry(180, "missed", 2), Entry(300, "fired")]
@@ -117,7 +117,7 @@ def test_a_pause_can_be_backfilled(table: Timetable) -> None:
     assert {entry.outcome for entry in table.ledger()} == {"backfilled"}
 
 
-def test_what_waits_for_the_run_before_is_not_backfilled_as_well(table: Timetable) -> None:
+def test_ticks_that_are_held_for_the_previous_run_are_not_backfilled(table: Timetable) -> None:
     table.put(every(60), overlap="queue_one")
     table.visit(60, 120, 180)
     assert table.backfill(60, 180) == Step(1, 2, 0, None)
@@ -130,7 +130,7 @@ def test_what_waits_for_the_run_before_is_not_backfilled_as_well(table: Timetabl
 
 
 def test_ranges_from_before_a_change_keep_their_number(table: Timetable) -> None:
-    """Nobody knows any more which ticks were in them; what is asked for runs all the same, once."""
+    """The ticks in them are no longer known; the requested ticks run all the same, once."""
     missed(table)
     table.put(every(180), catch_up="none")
     assert table.backfill(60, 600).started == 3
@@ -142,7 +142,7 @@ def test_ranges_from_before_a_change_keep_their_number(table: Timetable) -> None
     assert [(row.at, row.count) for row in table.rows() if row.outcome == "missed"] == [(instant(60) + 1, 9)]
 
 
-def test_what_ran_before_the_schedule_was_removed_and_made_again_does_not_run_again(table: Timetable) -> None:
+def test_ticks_that_ran_before_a_schedule_was_removed_and_recreated_do_not_run_again(table: Timetable) -> None:
     table.put(every(60), catch_up="none")
     table.visit(60, 120)
     table.go_to(300 + 45)
@@ -156,7 +156,7 @@ def test_what_ran_before_the_schedule_was_removed_and_made_again_does_not_run_ag
     assert ticks_of(table.rows(), 60) == [instant(60 * n) for n in range(1, 7)], "each has one outcome"
 
 
-def test_ranges_of_another_phase_are_not_taken_for_ours(table: Timetable) -> None:
+def test_ranges_of_another_phase_do_not_match(table: Timetable) -> None:
     missed(table)
     table.put(Every(60_000_000, 30_000_000), catch_up="none")
     assert table.backfill(60, 600).started == 9
@@ -179,12 +179,12 @@ def test_the_order_of_ordinary_ticks_does_not_change(table: Timetable) -> None:
     assert table.ledger()[-1] == Entry(660, "fired")
 
 
-def test_a_backfill_that_cannot_be_is_refused(table: Timetable) -> None:
+def test_an_impossible_backfill_is_refused(table: Timetable) -> None:
     table.put(after(60), "delay")
     with pytest.raises(DefinitionError, match="fixed delay"):
         table.backfill(0, 60, "delay")
-    table.put(every(60), "stranger", job="nobody_has_it")
-    with pytest.raises(UnknownJob, match="nobody_has_it"):
+    table.put(every(60), "stranger", job="unregistered")
+    with pytest.raises(UnknownJob, match="unregistered"):
         table.backfill(0, 60, "stranger")
     with pytest.raises(UnknownSchedule):
-        table.backfill(0, 60, "nobody")
+        table.backfill(0, 60, "missing")

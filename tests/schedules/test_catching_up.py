@@ -1,4 +1,4 @@
-"""Nobody was there: what is on time, what is caught up, and what is only written down."""
+"""No worker was running: which ticks are on time, which are caught up, and which are only recorded."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rota.domain.ticks import Gap
 from tests.schedules.timetable import DAY_S, Entry, Timetable, at, cron, every, instant, ticks_of
 
 
-def test_half_a_minute_is_on_time_whatever_the_policy(table: Timetable) -> None:
+def test_a_tick_up_to_half_a_minute_late_is_on_time_under_every_policy(table: Timetable) -> None:
     table.put(every(60), "none", catch_up="none")
     table.put(every(60), "last")
     table.go_to(90)
     assert table.ledger("none") == table.ledger("last") == [Entry(60, "fired")]
 
 
-def test_what_is_later_was_missed(table: Timetable) -> None:
+def test_a_tick_more_than_half_a_minute_late_is_missed(table: Timetable) -> None:
     table.put(every(60), "none", catch_up="none")
     table.put(every(60), "last")
     table.go_to(90.000001)
@@ -25,20 +25,20 @@ def test_what_is_later_was_missed(table: Timetable) -> None:
     assert table.info("last").last_late == 30_000_001
 
 
-def test_a_short_pause_of_the_nodes_costs_no_tick(table: Timetable) -> None:
+def test_a_short_standstill_of_all_nodes_misses_no_tick(table: Timetable) -> None:
     table.put(every(1), catch_up="none")
     table.visit(1, 21)
     assert table.ledger() == [Entry(second, "fired") for second in range(1, 22)]
 
 
-def test_none_catches_nothing_up(table: Timetable) -> None:
+def test_catch_up_none_runs_no_missed_tick(table: Timetable) -> None:
     table.put(every(60), catch_up="none")
     table.go_to(600 + 45)
     assert table.ledger() == [Entry(60, "missed", 10)]
     assert (table.world.executions(), table.next_at()) == ([], 660)
 
 
-def test_last_runs_the_last_missed_tick_once(table: Timetable) -> None:
+def test_catch_up_last_runs_the_last_missed_tick_once(table: Timetable) -> None:
     table.put(every(60))
     table.go_to(600 + 45)
     assert table.ledger() == [Entry(60, "missed", 9), Entry(600, "caught_up")]
@@ -46,20 +46,20 @@ def test_last_runs_the_last_missed_tick_once(table: Timetable) -> None:
     assert (claimed.tick, claimed.catch_up) == (instant(600), 1)
 
 
-def test_last_catches_nothing_up_if_a_tick_is_on_time(table: Timetable) -> None:
+def test_catch_up_last_runs_no_missed_tick_if_a_tick_is_on_time(table: Timetable) -> None:
     table.put(every(60))
     table.go_to(600)
     assert table.ledger() == [Entry(60, "missed", 9), Entry(600, "fired")]
 
 
-def test_all_runs_every_missed_tick(table: Timetable) -> None:
+def test_catch_up_all_runs_every_missed_tick(table: Timetable) -> None:
     table.put(every(60), catch_up="all")
     table.go_to(300)
     assert table.ledger() == [*(Entry(60 * n, "caught_up") for n in range(1, 5)), Entry(300, "fired")]
     assert len(set(table.started())) == 5
 
 
-def test_a_number_runs_so_many_of_the_latest(table: Timetable) -> None:
+def test_catch_up_with_a_number_runs_that_many_of_the_latest(table: Timetable) -> None:
     table.put(every(60), catch_up="all", catch_up_most=3)
     table.go_to(600 + 45)
     assert table.ledger() == [Entry(60, "missed", 7), *(Entry(60 * n, "caught_up") for n in range(8, 11))]
@@ -89,7 +89,7 @@ def test_a_window_shorter_than_the_grace_catches_nothing_up(table: Timetable) ->
     assert table.ledger() == [Entry(20, "outside_window", 3), Entry(80, "fired"), Entry(100, "fired")]
 
 
-def test_the_usual_window_is_a_day(table: Timetable) -> None:
+def test_the_default_window_is_a_day(table: Timetable) -> None:
     table.put(at(0.5), "in")
     table.put(at(0.4), "out")
     table.go_to(DAY_S + 0.5)
@@ -98,7 +98,7 @@ def test_the_usual_window_is_a_day(table: Timetable) -> None:
 
 @pytest.mark.parametrize("policy", list(CatchUp))
 @pytest.mark.parametrize("overlap", ["skip", "allow"])
-def test_a_day_without_anybody_costs_few_rows(table: Timetable, policy: CatchUp, overlap: str) -> None:
+def test_a_day_without_a_worker_adds_few_rows_to_the_ledger(table: Timetable, policy: CatchUp, overlap: str) -> None:
     """Of 86 400 ticks those of the last half minute are on time."""
     table.put(every(1), catch_up=policy, overlap=overlap)
     table.go_to(DAY_S)
@@ -135,7 +135,7 @@ def test_the_last_tick_before_days_that_are_left_out_is_caught_up(table: Timetab
     ]
 
 
-def test_a_time_that_did_not_exist_was_not_missed(table: Timetable) -> None:
+def test_a_time_that_did_not_exist_is_not_missed(table: Timetable) -> None:
     """28 March 2026 is the 87th day; the clocks of Berlin leave out 02:30 on the 29th."""
     table.world.clock.set(instant(86 * DAY_S))
     table.put(cron("30 2 * * *", "Europe/Berlin", Gap.SKIP), catch_up="none")

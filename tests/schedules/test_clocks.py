@@ -1,4 +1,4 @@
-"""The database's clock jumps, or the table of zones changes: no tick twice, and none lost without a word."""
+"""The database's clock jumps, or the time-zone database changes: no tick fires twice, and every tick is recorded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def expect_each_once(table: Timetable, until_s: int, period_s: int = 60) -> None
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_an_hour_forth_and_back(table: Timetable, policy: str) -> None:
+def test_a_clock_that_jumps_an_hour_forward_and_back(table: Timetable, policy: str) -> None:
     table.put(every(60), catch_up=policy)
     for now in (60, 120, HOUR_S + 150, 180, 240, 1800, HOUR_S + 120, HOUR_S + 180, HOUR_S + 240):
         table.go_to(now)
@@ -30,21 +30,21 @@ def test_an_hour_forth_and_back(table: Timetable, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_an_hour_back_and_forth(table: Timetable, policy: str) -> None:
+def test_a_clock_that_jumps_an_hour_back_and_forward(table: Timetable, policy: str) -> None:
     table.put(every(60), catch_up=policy)
     for now in (60, HOUR_S + 60, 60, 120, HOUR_S, HOUR_S + 60, 2 * HOUR_S):
         table.go_to(now)
     expect_each_once(table, 2 * HOUR_S)
 
 
-def test_one_shots_do_not_fire_again(table: Timetable) -> None:
+def test_instants_do_not_fire_again_after_a_jump_back(table: Timetable) -> None:
     table.put(at(100, 200))
     for now in (100, 0, 100, 199, 200, 50, 100, 200):
         table.go_to(now)
     assert table.ledger() == [Entry(100, "fired"), Entry(200, "fired")]
 
 
-def test_a_pause_across_a_jump(table: Timetable) -> None:
+def test_a_pause_during_a_jump_of_the_clock(table: Timetable) -> None:
     table.put(every(60))
     table.go_to(HOUR_S)
     table.world.clock.set(instant(60))
@@ -76,7 +76,7 @@ def test_a_backfill_after_a_jump_back_repeats_nothing(table: Timetable) -> None:
     expect_each_once(table, HOUR_S + 60)
 
 
-def test_what_waits_for_an_end_is_released_after_a_jump_back(table: Timetable) -> None:
+def test_a_held_tick_is_released_after_a_jump_back(table: Timetable) -> None:
     table.put(every(60), overlap="queue_one")
     table.visit(HOUR_S, HOUR_S + 60)
     attempt = table.claim()
@@ -88,7 +88,7 @@ def test_what_waits_for_an_end_is_released_after_a_jump_back(table: Timetable) -
     expect_each_once(table, HOUR_S + 60)
 
 
-def test_a_fixed_delay_goes_on_after_a_jump_back(table: Timetable) -> None:
+def test_a_fixed_delay_continues_after_a_jump_back(table: Timetable) -> None:
     table.world.clock.set(instant(HOUR_S))
     table.put(after(60))
     table.fire()
@@ -128,7 +128,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
     ("expression", "rules"),
     [("0 * * * *", "Asia/Kolkata"), ("30 9 * * *", "Europe/Helsinki"), ("*/20 3-5 * * *", "Europe/London")],
 )
-def test_another_table_of_zones_fires_nothing_twice(
+def test_a_changed_time_zone_database_fires_no_tick_twice(
     table: Timetable, tables: Tables, expression: str, rules: str
 ) -> None:
     table.put(cron(expression, "Europe/Berlin"), catch_up="all")

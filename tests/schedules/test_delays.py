@@ -1,4 +1,4 @@
-"""Fixed delays: the next run comes so long after the end of the one before, however that was."""
+"""Fixed delays: the next run starts a fixed time after the end of the previous one, whatever its outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.world import FAILED, NO_RETRY, THREE_TRIES
 
 
 def crash(table: Timetable, attempt: Claim) -> None:
-    """Its worker dies, and everybody who takes it over, until it is given up."""
+    """Its worker dies, and so does every worker that takes it over, until it is a crash loop."""
     table.store.transact(fleet.declare_dead, table.last_worker, "killed")
     while not table.world.ending(attempt.id):
         worker = table.world.join(lease_s=DAY_S)
@@ -30,7 +30,7 @@ ENDS: dict[str, Callable[[Timetable, Claim], object]] = {
 }
 
 
-def test_it_begins_at_once(table: Timetable) -> None:
+def test_a_fixed_delay_fires_at_once(table: Timetable) -> None:
     table.world.clock.set(instant(5))
     table.put(after(60))
     assert table.fire().started == 1
@@ -38,14 +38,16 @@ def test_it_begins_at_once(table: Timetable) -> None:
     assert table.info().waits_for == table.started()[0]
 
 
-def test_or_at_its_start(table: Timetable) -> None:
+def test_a_fixed_delay_with_a_start_fires_at_its_start(table: Timetable) -> None:
     table.put(after(60), start=instant(100))
     table.visit(0, 99, 100)
     assert table.ledger() == [Entry(100, "fired")]
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_it_waits_for_the_end(table: Timetable, end: Callable[[Timetable, Claim], object]) -> None:
+def test_a_fixed_delay_counts_from_every_kind_of_end(
+    table: Timetable, end: Callable[[Timetable, Claim], object]
+) -> None:
     table.put(after(60))
     table.fire()
     attempt = table.claim()
@@ -57,7 +59,7 @@ def test_it_waits_for_the_end(table: Timetable, end: Callable[[Timetable, Claim]
     assert table.ledger() == [Entry(0, "fired"), Entry(1060, "fired")]
 
 
-def test_a_cancel_before_it_began_is_an_end(table: Timetable) -> None:
+def test_a_cancel_before_the_start_is_an_end(table: Timetable) -> None:
     table.put(after(60))
     table.fire()
     table.world.clock.set(instant(10))
@@ -74,8 +76,8 @@ def test_a_retry_is_not_an_end(table: Timetable) -> None:
     assert table.next_at() is None
 
 
-def test_an_end_that_nobody_noticed_is_found(table: Timetable) -> None:
-    """A node that has just seen that nobody waits does not look again at once."""
+def test_an_end_whose_hint_was_lost_is_found(table: Timetable) -> None:
+    """A node that has just seen that no schedule waits does not check again at once."""
     before = table.world.enqueue()
     table.world.finish(table.claim())
     table.put(after(60))
@@ -89,7 +91,7 @@ def test_an_end_that_nobody_noticed_is_found(table: Timetable) -> None:
     assert table.follow() == 0
 
 
-def test_it_does_not_go_on_after_its_end(table: Timetable) -> None:
+def test_a_fixed_delay_stops_at_its_end(table: Timetable) -> None:
     table.put(after(60), end=instant(50))
     table.fire()
     table.world.finish(table.claim())
@@ -99,7 +101,7 @@ def test_it_does_not_go_on_after_its_end(table: Timetable) -> None:
     assert (table.next_at(), table.info().waits_for) == (None, None)
 
 
-def test_a_removed_one_is_not_woken(table: Timetable) -> None:
+def test_a_removed_fixed_delay_does_not_fire(table: Timetable) -> None:
     table.put(after(60))
     table.fire()
     attempt = table.claim()

@@ -9,12 +9,11 @@ import pytest
 from rota.domain.blocker import Kind
 from rota.domain.schedule import Overlap, Spec
 from rota.domain.status import Reason, Status
-from rota.ops import blockers, deploy, upkeep
+from rota.ops import blockers, upkeep
 from rota.store.port import Tx
 from tests.schedules.timetable import Entry, Timetable, every
-from tests.support.deploys import join
 from tests.support.rounds import BOTH, Rounds, depending
-from tests.support.world import APP, NAMESPACE, World
+from tests.support.world import World
 
 MINUTELY = every(60)
 
@@ -200,8 +199,5 @@ def test_a_deploy_that_adds_a_schedule_starts_nothing(rounds: Rounds) -> None:
 
 
 def deploy_with(rounds: Rounds, upstreams: dict[str, str], *, is_scheduled: bool) -> None:
-    store = rounds.world.store
-    definitions = [depending("extract", {}), depending("rates", {}), depending("load", upstreams)]
     schedules = {"load": Spec(job="load", trigger=MINUTELY)} if is_scheduled else {}
-    number = store.transact(deploy.declare, NAMESPACE, APP, definitions, [], schedules, takes_precedence=True)
-    store.transact(join, number)
+    rounds.deploy(depending("load", upstreams), schedules=schedules)

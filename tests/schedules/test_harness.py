@@ -10,10 +10,16 @@ import pytest
 
 from rota import App, Context, Fixed
 from rota.domain.errors import DefinitionError, UnknownSchedule
+from rota.domain.instant import moment
 from rota.testing import harness
-from tests.schedules.timetable import SECOND, START, since_start
+from tests.schedules import timetable
 
+START = moment(timetable.START)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def since_start(at: datetime) -> float:
+    return (at - START).total_seconds()
 
 
 @pytest.fixture
@@ -21,20 +27,20 @@ def app() -> App:
     return App("shop")
 
 
-def test_a_job_is_told_its_tick_and_how_late_it_is(app: App) -> None:
+def test_the_context_has_the_tick_and_how_late_it_is(app: App) -> None:
     seen: list[tuple[float, float, bool]] = []
 
     @app.job(every="1m", catch_up="last")
     def note(ctx: Context) -> None:
-        seen.append((since_start(ctx.scheduled_for), ctx.late_by, ctx.catch_up))
+        seen.append((since_start(ctx.scheduled_for), ctx.late_by.total_seconds(), ctx.catch_up))
 
     with harness(app) as rota:
         rota.advance("2m")
         assert seen == [(60, 0, False), (120, 0, False)]
-        rota.clock.set(START + 195 * SECOND)
+        rota.skip("75s")
         rota.run_until_idle()
         assert seen[2:] == [(180, 15, False)]
-        rota.clock.set(START + 400 * SECOND)
+        rota.skip("205s")
         rota.run_until_idle()
         assert seen[3:] == [(360, 40, True)]
 
@@ -44,7 +50,7 @@ def test_jitter_moves_the_run_and_not_the_tick(app: App) -> None:
 
     @app.job(every="1h", jitter="10m")
     def note(ctx: Context) -> None:
-        seen.append((since_start(ctx.scheduled_for), ctx.late_by))
+        seen.append((since_start(ctx.scheduled_for), ctx.late_by.total_seconds()))
 
     with harness(app) as rota:
         rota.advance("24h30m")
@@ -60,16 +66,16 @@ def test_a_fixed_delay_counts_from_the_end(app: App) -> None:
 
         @app.job
         def poll() -> None:
-            seen.append(since_start(rota.clock.now()))
-            rota.clock.advance(30)
+            seen.append(since_start(rota.now))
+            rota.skip(30)
 
         app.schedule(poll, after="1m")
         rota.advance("5m")
     assert seen == [0, 90, 180, 270]
 
 
-def test_queued_ticks_come_one_after_the_other(app: App) -> None:
-    """The retry of the first comes when the others are due already."""
+def test_queued_ticks_run_one_after_the_other(app: App) -> None:
+    """The retry of the first is due after the others."""
     seen: list[float] = []
 
     @app.job(every="1m", overlap="queue_all", end=NOON.replace(hour=0, minute=3), retry=Fixed(attempts=2, delay=150))
@@ -96,7 +102,9 @@ def test_a_schedule_at_run_time(app: App) -> None:
         assert seen == ["ann"]
         assert schedule.pause("lunch")
         rota.advance("20m")
-        assert schedule.info().paused_note == "lunch"
+        paused = schedule.info().paused
+        assert paused is not None
+        assert (paused.by, paused.note) == ("sdk", "lunch")
         assert schedule.resume()
         rota.advance("10m")
         assert seen == ["ann", "ann"]
@@ -122,7 +130,7 @@ def test_several_expressions_are_several_schedules(app: App) -> None:
     assert ran == [3600, 9000]
 
 
-def test_a_calendar_is_left_out(app: App, caplog: pytest.LogCaptureFixture) -> None:
+def test_ticks_on_dates_of_a_calendar_do_not_run(app: App, caplog: pytest.LogCaptureFixture) -> None:
     ran: list[float] = []
 
     @app.job(cron="0 0 * * *", calendars=["holidays"])
@@ -182,15 +190,17 @@ def test_a_calendar_is_left_out(app: App, caplog: pytest.LogCaptureFixture) -> N
         ({"every": "1m", "dst_gap": "skip"}, "^dst_gap: means something only with cron="),
     ],
 )
-def test_what_cannot_be_meant_is_refused_when_it_is_declared(app: App, options: dict[str, Any], words: str) -> None:
+def test_invalid_options_of_a_schedule_are_refused_when_it_is_declared(
+    app: App, options: dict[str, Any], words: str
+) -> None:
     def note() -> None: ...
 
     with pytest.raises(DefinitionError, match=words):
         app.job(**options)(note)
-    assert app.job(every="1h")(note) is app.jobs["note"], "what was refused has left nothing behind"
+    assert app.job(every="1h")(note) is app.jobs["note"], "a refused declaration leaves nothing"
 
 
-def test_an_end_may_be_as_late_as_a_calendar_goes(app: App) -> None:
+def test_an_end_may_be_in_the_year_9999(app: App) -> None:
     @app.job(cron="0 0 * * *", end=datetime.max.replace(tzinfo=UTC))
     def note() -> None: ...
 
@@ -233,7 +243,7 @@ def test_two_jobs_do_not_share_a_schedule(app: App) -> None:
         ({"every": "1h", "arguments": [1]}, "^arguments: must be a dict"),
     ],
 )
-def test_what_would_never_fire_again_is_not_made_at_run_time(app: App, options: dict[str, Any], words: str) -> None:
+def test_a_schedule_without_future_ticks_is_refused_at_run_time(app: App, options: dict[str, Any], words: str) -> None:
     @app.job
     def note() -> None: ...
 
@@ -243,7 +253,7 @@ def test_what_would_never_fire_again_is_not_made_at_run_time(app: App, options: 
         assert app.schedules() == []
 
 
-def test_what_is_over_may_stay_in_the_code_or_be_said_again(app: App) -> None:
+def test_a_schedule_without_future_ticks_may_stay_in_the_code(app: App) -> None:
     @app.job(at=NOON - timedelta(days=1))
     def note() -> None: ...
 
@@ -272,13 +282,14 @@ def test_a_calendar_is_a_list_of_dates(app: App, days: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("note", ["x" * 1_000_000, "a\0b", "\ud800"])
-def test_a_note_is_kept_as_far_as_it_can_be(app: App, note: str) -> None:
+def test_a_note_is_cleaned_and_shortened(app: App, note: str) -> None:
     @app.job(every="1h")
     def tidy() -> None: ...
 
     with harness(app):
         (schedule,) = app.schedules()
         assert schedule.pause(note)
-        kept = schedule.info().paused_note
-        assert kept
-        assert len(kept) <= 500
+        paused = schedule.info().paused
+        assert paused is not None
+        assert paused.note
+        assert len(paused.note) <= 500

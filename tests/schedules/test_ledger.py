@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.domain.instant import moment
 from rota.domain.outcome import Cancelled, Succeeded
 from rota.ops import retention
 from rota.store import schedule_reader
 from rota.views import tick
-from rota.views.shape import moment
 from tests.retention.passes import begin, finish_all, policy
 from tests.retention.passes import prune as prune_history
 from tests.schedules.timetable import DAY_S, Entry, Timetable, every, instant, since_start, spec
@@ -30,7 +30,7 @@ def prune(table: Timetable) -> int:
     return steps
 
 
-def test_old_ticks_go_and_young_ones_stay(table: Timetable) -> None:
+def test_old_ticks_are_pruned_and_recent_ones_are_kept(table: Timetable) -> None:
     table.put(every(DAY_S), catch_up="none")
     table.visit(DAY_S, 2 * DAY_S, 4 * DAY_S)
     table.world.clock.set(instant(2 * DAY_S + KEPT_S + 1))
@@ -50,7 +50,7 @@ def test_a_range_stays_until_its_last_tick_is_old(table: Timetable) -> None:
     assert table.ledger() == []
 
 
-def test_more_ticks_than_go_in_one_step(table: Timetable) -> None:
+def test_more_ticks_than_one_step_prunes(table: Timetable) -> None:
     table.put(every(1), end=instant(1050))
     table.put(every(1), "other", end=instant(20))
     table.visit(*range(30, 1060, 30))
@@ -60,7 +60,7 @@ def test_more_ticks_than_go_in_one_step(table: Timetable) -> None:
     assert (table.ledger(), table.ledger("other")) == ([], [])
 
 
-def test_a_removed_schedule_goes_with_the_last_of_its_ledger(table: Timetable) -> None:
+def test_a_removed_schedule_is_pruned_with_the_last_of_its_ledger(table: Timetable) -> None:
     table.declare(old=spec(every(DAY_S)), young=spec(every(DAY_S)), living=spec(every(DAY_S)))
     table.go_to(DAY_S)
     table.remove("old")
@@ -72,7 +72,7 @@ def test_a_removed_schedule_goes_with_the_last_of_its_ledger(table: Timetable) -
     assert table.ledger("young") == [Entry(2 * DAY_S, "fired")]
 
 
-def test_the_ledger_knows_how_a_tick_ended_after_its_execution_is_gone(table: Timetable) -> None:
+def test_the_ledger_keeps_the_final_status_of_pruned_executions(table: Timetable) -> None:
     table.put(every(DAY_S))
     table.put(every(DAY_S), "gone")
     table.go_to(DAY_S)
@@ -93,7 +93,7 @@ def read(table: Timetable, low: float, high: float, most: int = 100) -> list[Ent
     return [Entry(since_start(row.at), row.outcome, row.count) for row in rows]
 
 
-def test_what_reaches_into_a_time_is_of_that_time(table: Timetable) -> None:
+def test_a_range_that_overlaps_a_period_is_listed_for_it(table: Timetable) -> None:
     table.put(every(60), catch_up="none")
     table.go_to(60)
     table.go_to(300 + 45)
@@ -118,7 +118,7 @@ def test_schedules_of_one_name_have_one_ledger(table: Timetable) -> None:
     assert read(table, 0, 1000, most=1) == [Entry(360, "missed", 3)]
 
 
-def test_pages_of_the_ledger_leave_nothing_out(table: Timetable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_the_ledger_are_complete(table: Timetable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the clock was set back and a schedule made anew, so that two of its ticks are of one instant."""
     for _ in range(3):
         table.world.clock.set(instant(0))

@@ -1,4 +1,4 @@
-"""The run before has not ended: each policy, and what counts as the end."""
+"""The previous run has not ended: each policy, and what counts as the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.world import FAILED, NO_RETRY, THREE_TRIES
 MINUTELY = every(60)
 
 
-def test_skip_is_what_happens_if_nobody_says_otherwise() -> None:
+def test_skip_is_the_default_overlap_policy() -> None:
     assert Spec(job="send", trigger=MINUTELY).overlap is Overlap.SKIP
 
 
@@ -46,7 +46,7 @@ def test_a_retry_counts_as_not_finished(table: Timetable) -> None:
     assert [entry.outcome for entry in table.ledger()] == ["fired", "overlap", "overlap", "fired"]
 
 
-def test_what_waits_for_its_jitter_counts_as_not_finished(table: Timetable) -> None:
+def test_an_execution_that_waits_for_its_jitter_counts_as_not_finished(table: Timetable) -> None:
     table.put(MINUTELY, overlap="skip", jitter_s=100_000.0)
     table.visit(60, 120)
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "overlap")]
@@ -58,14 +58,14 @@ def test_allow_starts_another(table: Timetable) -> None:
     assert len(table.world.claim(table.world.join(lease_s=100))) == 3
 
 
-def test_cancel_previous_ends_what_has_not_begun(table: Timetable) -> None:
+def test_cancel_previous_ends_an_execution_that_has_not_started(table: Timetable) -> None:
     table.put(MINUTELY, overlap="cancel_previous")
     table.visit(60, 120)
     old, new = (table.world.execution(id) for id in table.started())
     assert (old.status, old.reason, new.status) == (Status.CANCELLED, Reason.REPLACED, Status.QUEUED)
 
 
-def test_cancel_previous_asks_what_runs_to_stop(table: Timetable) -> None:
+def test_cancel_previous_asks_a_running_execution_to_stop(table: Timetable) -> None:
     table.put(MINUTELY, overlap="cancel_previous")
     table.go_to(60)
     attempt = table.claim()
@@ -77,14 +77,14 @@ def test_cancel_previous_asks_what_runs_to_stop(table: Timetable) -> None:
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired")]
 
 
-def test_of_many_that_come_together_cancel_previous_leaves_one(table: Timetable) -> None:
+def test_cancel_previous_leaves_one_of_many_ticks_that_come_together(table: Timetable) -> None:
     table.put(MINUTELY, overlap="cancel_previous", catch_up="all")
     table.go_to(300)
     assert len(table.started()) == 5
     assert [table.world.status(id) for id in table.started()] == [*[Status.CANCELLED] * 4, Status.QUEUED]
 
 
-def test_cancel_previous_leaves_alone_what_has_ended(table: Timetable) -> None:
+def test_cancel_previous_does_not_change_an_ended_execution(table: Timetable) -> None:
     table.put(MINUTELY, overlap="cancel_previous")
     table.go_to(60)
     table.world.finish(table.claim())
@@ -92,7 +92,7 @@ def test_cancel_previous_leaves_alone_what_has_ended(table: Timetable) -> None:
     assert [table.world.status(id) for id in table.started()] == [Status.SUCCESS, Status.QUEUED]
 
 
-def test_queue_one_lets_one_wait(table: Timetable) -> None:
+def test_queue_one_holds_one_tick(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.visit(60, 120, 180)
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "queued"), Entry(180, "overlap")]
@@ -107,7 +107,7 @@ def test_queue_one_lets_one_wait(table: Timetable) -> None:
     assert table.ledger()[-1] == Entry(240, "queued")
 
 
-def test_queue_all_lets_all_wait_and_runs_them_one_by_one(table: Timetable) -> None:
+def test_queue_all_holds_all_ticks_and_runs_them_one_by_one(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_all", end=instant(240))
     table.visit(60, 120, 180, 240)
     ran = []
@@ -124,7 +124,7 @@ def test_queue_all_lets_all_wait_and_runs_them_one_by_one(table: Timetable) -> N
     assert (table.info().waits_for, table.next_at()) == (None, None)
 
 
-def test_what_was_caught_up_and_waited_is_still_told_so(table: Timetable) -> None:
+def test_a_held_tick_that_was_caught_up_is_still_marked_as_caught_up(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_all", catch_up="all", end=instant(240))
     table.go_to(260)
     told = []
@@ -140,8 +140,8 @@ def test_what_was_caught_up_and_waited_is_still_told_so(table: Timetable) -> Non
 
 
 @pytest.mark.parametrize("outcome", [Succeeded("1"), FAILED], ids=["success", "failure"])
-def test_the_end_wakes_what_waits_for_it(table: Timetable, outcome: Outcome) -> None:
-    """Without the help of anybody who looks for what was forgotten."""
+def test_the_end_of_a_run_releases_the_held_tick(table: Timetable, outcome: Outcome) -> None:
+    """Without the upkeep that finds forgotten ticks."""
     table.put(MINUTELY, overlap="queue_one")
     table.visit(60, 120)
     table.world.clock.set(instant(150))
@@ -150,7 +150,7 @@ def test_the_end_wakes_what_waits_for_it(table: Timetable, outcome: Outcome) -> 
     assert table.fire().started == 1
 
 
-def test_a_cancel_wakes_what_waits_for_it(table: Timetable) -> None:
+def test_a_cancel_releases_the_held_tick(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.visit(60, 120)
     table.world.clock.set(instant(150))
@@ -158,7 +158,7 @@ def test_a_cancel_wakes_what_waits_for_it(table: Timetable) -> None:
     assert table.go_to(150).started == 1
 
 
-def test_a_crash_for_good_wakes_what_waits_for_it(table: Timetable) -> None:
+def test_a_crash_loop_releases_the_held_tick(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.visit(60, 120)
     table.world.clock.set(instant(150))
@@ -171,7 +171,7 @@ def test_a_crash_for_good_wakes_what_waits_for_it(table: Timetable) -> None:
     assert table.fire().started == 1
 
 
-def test_what_waits_and_what_is_due_come_in_order(table: Timetable) -> None:
+def test_held_ticks_and_due_ticks_run_in_order(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_all")
     table.visit(60, 120)
     table.world.clock.set(instant(180))

@@ -15,7 +15,7 @@ MINUTELY = every(60)
 # Declared.
 
 
-def test_what_the_code_has_is_added_changed_and_removed(table: Timetable) -> None:
+def test_declared_schedules_are_added_changed_and_removed(table: Timetable) -> None:
     minutely, hourly = spec(every(60)), spec(every(3600))
     assert table.declare(a=minutely, b=minutely, c=minutely) == ["added a", "added b", "added c"]
     assert table.declare(a=minutely, b=hourly) == ["removed c", "changed b"]
@@ -25,7 +25,7 @@ def test_what_the_code_has_is_added_changed_and_removed(table: Timetable) -> Non
     assert table.info("a").origin == schedule.CODE
 
 
-def test_what_is_unchanged_is_not_touched(table: Timetable) -> None:
+def test_an_unchanged_schedule_is_not_written(table: Timetable) -> None:
     table.declare(a=spec(MINUTELY), b=spec(MINUTELY))
     table.world.clock.set(instant(50))
     before = table.info("a")
@@ -35,7 +35,7 @@ def test_what_is_unchanged_is_not_touched(table: Timetable) -> None:
     assert table.ledger("a") == [Entry(60, "fired")]
 
 
-def test_what_was_made_at_run_time_is_left_alone(table: Timetable) -> None:
+def test_a_declaration_does_not_change_schedules_made_at_run_time(table: Timetable) -> None:
     table.put(MINUTELY, "mine")
     table.declare(a=spec(MINUTELY))
     assert table.declare() == ["removed a"]
@@ -43,7 +43,7 @@ def test_what_was_made_at_run_time_is_left_alone(table: Timetable) -> None:
     assert table.info("mine").origin == schedule.RUN_TIME
 
 
-def test_the_code_takes_a_name_over(table: Timetable) -> None:
+def test_a_declared_schedule_replaces_one_of_the_same_name_made_at_run_time(table: Timetable) -> None:
     table.put(MINUTELY, "a")
     id = table.info("a").id
     assert table.declare(a=spec(every(3600))) == ["added a"]
@@ -53,14 +53,14 @@ def test_the_code_takes_a_name_over(table: Timetable) -> None:
     assert table.names() == []
 
 
-def test_other_apps_are_left_alone(table: Timetable) -> None:
+def test_a_declaration_does_not_change_schedules_of_other_apps(table: Timetable) -> None:
     table.declare(a=spec(MINUTELY))
     table.store.transact(schedule.declare, NAMESPACE, "other", [("a", spec(MINUTELY))])
     assert table.store.transact(schedule.declare, NAMESPACE, "other", []) == ["removed a"]
     assert table.names() == ["a"]
 
 
-def test_declared_again_after_it_was_removed_it_starts_from_then(table: Timetable) -> None:
+def test_a_removed_schedule_that_is_declared_again_starts_from_then(table: Timetable) -> None:
     table.declare(a=spec(MINUTELY))
     table.go_to(60)
     table.declare()
@@ -73,14 +73,14 @@ def test_declared_again_after_it_was_removed_it_starts_from_then(table: Timetabl
 # Made at run time.
 
 
-def test_put_says_whether_it_changed_anything(table: Timetable) -> None:
+def test_put_returns_whether_it_changed_anything(table: Timetable) -> None:
     assert table.put(MINUTELY)
     assert not table.put(MINUTELY)
     assert table.put(every(30))
     assert table.next_at() == 30
 
 
-def test_put_does_not_change_what_the_code_declares(table: Timetable) -> None:
+def test_put_does_not_change_a_declared_schedule(table: Timetable) -> None:
     table.declare(s=spec(MINUTELY))
     with pytest.raises(DefinitionError, match="declared in the code"):
         table.put(every(30))
@@ -96,7 +96,7 @@ def test_a_new_schedule_never_fires_for_the_time_before(table: Timetable) -> Non
     assert (table.next_at(), table.next_at("once")) == (1020, 2000)
 
 
-def test_a_changed_schedule_starts_from_now_and_says_what_it_left(table: Timetable) -> None:
+def test_a_changed_schedule_starts_from_now_and_records_the_undecided_ticks(table: Timetable) -> None:
     table.put(MINUTELY, catch_up="all")
     table.go_to(60)
     table.world.clock.set(instant(600))
@@ -106,7 +106,7 @@ def test_a_changed_schedule_starts_from_now_and_says_what_it_left(table: Timetab
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "missed", 9), Entry(3600, "fired")]
 
 
-def test_a_removed_schedule_keeps_its_ledger_and_what_it_has_started(table: Timetable) -> None:
+def test_a_removed_schedule_keeps_its_ledger_and_its_executions(table: Timetable) -> None:
     table.put(MINUTELY)
     table.go_to(60)
     table.world.clock.set(instant(185))
@@ -129,7 +129,7 @@ def test_a_name_is_free_again_after_the_removal(table: Timetable) -> None:
 # Paused.
 
 
-def test_nothing_fires_for_the_time_of_a_pause(table: Timetable) -> None:
+def test_no_tick_fires_for_the_time_of_a_pause(table: Timetable) -> None:
     table.put(MINUTELY, catch_up="all")
     table.go_to(60)
     assert table.pause(note="the mail server is down")
@@ -157,7 +157,7 @@ def test_pausing_and_resuming_twice_changes_nothing(table: Timetable) -> None:
     assert not table.resume()
 
 
-def test_what_was_due_and_not_decided_when_it_was_paused_is_in_the_ledger(table: Timetable) -> None:
+def test_undecided_ticks_are_in_the_ledger_when_a_schedule_is_paused(table: Timetable) -> None:
     table.put(MINUTELY)
     table.world.clock.set(instant(60))
     table.pause()
@@ -167,7 +167,7 @@ def test_what_was_due_and_not_decided_when_it_was_paused_is_in_the_ledger(table:
     assert table.ledger() == [Entry(60, "missed"), Entry(120, "paused", 2)]
 
 
-def test_what_waited_when_it_was_paused_will_not_run(table: Timetable) -> None:
+def test_held_ticks_do_not_run_after_a_pause(table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.visit(60, 120)
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "queued")]
@@ -180,7 +180,7 @@ def test_what_waited_when_it_was_paused_will_not_run(table: Timetable) -> None:
 
 
 @pytest.mark.parametrize("how", ["change", "remove"])
-def test_what_waited_when_it_was_changed_or_removed_will_not_run(table: Timetable, how: str) -> None:
+def test_held_ticks_do_not_run_after_a_change_or_a_removal(table: Timetable, how: str) -> None:
     table.put(MINUTELY, overlap="queue_all")
     table.visit(60, 120, 180)
     if how == "change":
@@ -193,7 +193,7 @@ def test_what_waited_when_it_was_changed_or_removed_will_not_run(table: Timetabl
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "overlap"), Entry(180, "overlap")]
 
 
-def test_what_is_changed_while_it_is_paused_stays_paused(table: Timetable) -> None:
+def test_a_schedule_that_is_changed_during_a_pause_stays_paused(table: Timetable) -> None:
     table.put(MINUTELY)
     table.pause()
     table.world.clock.set(instant(300))
@@ -215,12 +215,12 @@ def test_a_removal_ends_a_pause(table: Timetable) -> None:
         table.resume()
 
 
-def test_a_pause_of_a_schedule_that_is_not_there_is_refused(table: Timetable) -> None:
-    with pytest.raises(UnknownSchedule, match=f"{APP!r} has no schedule 'nobody'"):
-        table.pause("nobody")
+def test_pausing_an_unknown_schedule_is_refused(table: Timetable) -> None:
+    with pytest.raises(UnknownSchedule, match=f"{APP!r} has no schedule 'missing'"):
+        table.pause("missing")
 
 
-def test_a_pause_beyond_the_end_counts_only_ticks_that_there_are(table: Timetable) -> None:
+def test_a_pause_beyond_the_end_counts_only_ticks_before_the_end(table: Timetable) -> None:
     table.put(MINUTELY, start=instant(120), end=instant(300))
     table.pause()
     table.world.clock.set(instant(1000))
@@ -229,7 +229,7 @@ def test_a_pause_beyond_the_end_counts_only_ticks_that_there_are(table: Timetabl
     assert table.next_at() is None
 
 
-def test_a_fixed_delay_that_is_resumed_waits_for_what_still_runs(table: Timetable) -> None:
+def test_a_resumed_fixed_delay_waits_for_its_running_execution(table: Timetable) -> None:
     table.put(after(60))
     table.fire()
     attempt = table.claim()
@@ -243,7 +243,7 @@ def test_a_fixed_delay_that_is_resumed_waits_for_what_still_runs(table: Timetabl
     assert table.ledger() == [Entry(0, "fired"), Entry(70, "fired")]
 
 
-def test_a_fixed_delay_that_is_changed_waits_for_what_still_runs(table: Timetable) -> None:
+def test_a_changed_fixed_delay_waits_for_its_running_execution(table: Timetable) -> None:
     table.put(after(60))
     table.fire()
     attempt = table.claim()

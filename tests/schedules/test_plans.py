@@ -73,7 +73,7 @@ def sqlite() -> Iterator[SqliteStore]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_sqlite_has_an_index_for_it(sqlite: SqliteStore, name: str) -> None:
+def test_sqlite_uses_an_index_for_the_statement(sqlite: SqliteStore, name: str) -> None:
     for text in statements.load("sqlite")[name]:
         parameters = set(re.findall(r"(?<!:):([a-z_]\w*)", text))
         lists = set(re.findall(r"json_each\(:(\w+)\)", text))
@@ -137,11 +137,11 @@ def large() -> Iterator[Large]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_postgres_reads_little_for_it(large: Large, name: str) -> None:
+def test_postgres_reads_few_pages_for_the_statement(large: Large, name: str) -> None:
     assert large.pages(name) < FEW_PAGES
 
 
-def test_a_scan_would_be_noticed(large: Large, sqlite: SqliteStore) -> None:
+def test_a_sequential_scan_is_detected(large: Large, sqlite: SqliteStore) -> None:
     (name,) = WHOLE
     whole = Text(b"", b"SELECT count(*) FROM rota.hand WHERE last_outcome = 'fired'", ())
     assert large._pages("", whole, {}) > FEW_PAGES

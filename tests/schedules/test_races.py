@@ -1,4 +1,4 @@
-"""What can happen to schedules at the same time on PostgreSQL, each in the order that hurts most, or all at once."""
+"""Concurrent operations on schedules on PostgreSQL, each pair in its most dangerous order, or all at once."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def expect_one_execution_each(table: Timetable, schedules: list[str]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [2, 10])
-def test_all_nodes_fire_everything_at_once(arena: Arena, table: Timetable, nodes: int) -> None:
+def test_all_nodes_fire_all_schedules_at_once(arena: Arena, table: Timetable, nodes: int) -> None:
     schedules = declare_many(table, 60, spec(MINUTELY))
     stores = [arena.store() for _ in range(nodes)]
 
@@ -87,7 +87,7 @@ def test_all_nodes_fire_everything_at_once(arena: Arena, table: Timetable, nodes
     expect_one_execution_each(table, schedules)
 
 
-def test_a_schedule_that_another_has_is_passed_over(arena: Arena, table: Timetable) -> None:
+def test_a_schedule_that_another_node_has_locked_is_skipped(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY)
     arena.clock.set(instant(60))
     with arena.held_open(fire, table) as first:
@@ -129,7 +129,7 @@ def test_a_pause_waits_for_the_tick(arena: Arena, table: Timetable) -> None:
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "paused")]
 
 
-def test_what_is_being_paused_does_not_fire(arena: Arena, table: Timetable) -> None:
+def test_a_schedule_that_is_being_paused_does_not_fire(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY)
     arena.clock.set(instant(60))
     with arena.held_open(schedule.pause, NAMESPACE, APP, "s", "test"):
@@ -158,7 +158,9 @@ def test_a_change_waits_for_the_tick(arena: Arena, table: Timetable, how: str) -
 
 
 @pytest.mark.parametrize("undo", [False, True])
-def test_what_is_being_changed_fires_as_it_then_is(arena: Arena, table: Timetable, undo: bool) -> None:
+def test_a_schedule_that_is_being_changed_fires_by_its_new_definition(
+    arena: Arena, table: Timetable, undo: bool
+) -> None:
     table.put(MINUTELY)
     arena.clock.set(instant(60))
     with arena.held_open(put, "s", spec(every(90)), undo=undo):
@@ -168,7 +170,7 @@ def test_what_is_being_changed_fires_as_it_then_is(arena: Arena, table: Timetabl
     assert table.ledger() == wanted
 
 
-def test_owners_and_nodes_do_everything_at_once(arena: Arena, table: Timetable) -> None:
+def test_nodes_fire_while_owners_change_schedules(arena: Arena, table: Timetable) -> None:
     """Whatever the order was: each tick of the minute has one outcome, and each execution one tick."""
     schedules = names(24)
     wanted = [(name, spec(MINUTELY)) for name in schedules]
@@ -209,7 +211,7 @@ def test_owners_and_nodes_do_everything_at_once(arena: Arena, table: Timetable) 
     expect_one_execution_each(table, [*schedules, *own])
 
 
-def test_a_removal_and_a_new_one_of_that_name_while_all_fire(arena: Arena, table: Timetable) -> None:
+def test_a_schedule_is_removed_and_recreated_while_all_nodes_fire(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY)
     stores = [arena.store() for _ in range(4)]
 
@@ -244,7 +246,7 @@ def test_ten_nodes_declare_at_once(arena: Arena, table: Timetable) -> None:
     assert all(table.ledger(name) == [Entry(60, "fired")] for name in names(30))
 
 
-def test_of_two_codes_that_are_declared_at_once_one_is_whole(arena: Arena, table: Timetable) -> None:
+def test_one_of_two_concurrent_declarations_is_in_force_as_a_whole(arena: Arena, table: Timetable) -> None:
     table.declare(**dict.fromkeys(names(10), spec(every(30))))
     codes = [{name: spec(every(period)) for name in names(10)} for period in (60, 90)]
     for _ in range(5):
@@ -258,8 +260,8 @@ def test_of_two_codes_that_are_declared_at_once_one_is_whole(arena: Arena, table
 # Fire, and the end of an execution.
 
 
-def test_an_end_during_the_tick_that_begins_to_wait_for_it_is_found_later(arena: Arena, table: Timetable) -> None:
-    """The end looks for who waits for it, and the tick that does so has not been committed yet."""
+def test_an_end_during_the_commit_of_the_tick_that_waits_for_it_is_found_later(arena: Arena, table: Timetable) -> None:
+    """The end looks for held ticks, and the tick that waits for it has not been committed yet."""
     table.put(MINUTELY, overlap="queue_one")
     table.go_to(60)
     attempt = table.claim()
@@ -272,7 +274,7 @@ def test_an_end_during_the_tick_that_begins_to_wait_for_it_is_found_later(arena:
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired")]
 
 
-def test_a_tick_during_the_end_that_it_would_wait_for_is_found_later(arena: Arena, table: Timetable) -> None:
+def test_a_tick_during_the_commit_of_the_end_that_it_waits_for_is_found_later(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.go_to(60)
     attempt = table.claim()
@@ -286,7 +288,9 @@ def test_a_tick_during_the_end_that_it_would_wait_for_is_found_later(arena: Aren
 
 
 @pytest.mark.parametrize("trigger", [after(1), every(1)], ids=["after", "queue_one"])
-def test_ticks_and_ends_at_once_never_stop_for_ever(arena: Arena, table: Timetable, trigger: object) -> None:
+def test_concurrent_ticks_and_ends_never_block_a_schedule_for_ever(
+    arena: Arena, table: Timetable, trigger: object
+) -> None:
     schedules = names(10)
     table.declare(**dict.fromkeys(schedules, spec(trigger, overlap="queue_one")))  # type: ignore[arg-type]
     ticker, ender = arena.store(), arena.store()
@@ -313,7 +317,7 @@ def test_ticks_and_ends_at_once_never_stop_for_ever(arena: Arena, table: Timetab
     expect_one_execution_each(table, schedules)
 
 
-def test_two_who_look_for_what_was_forgotten_wake_it_once(arena: Arena, table: Timetable) -> None:
+def test_two_supervisors_release_a_forgotten_tick_once(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY, overlap="queue_one")
     table.go_to(60)
     attempt = table.claim()
@@ -330,7 +334,7 @@ def test_two_who_look_for_what_was_forgotten_wake_it_once(arena: Arena, table: T
 # Backfills.
 
 
-def test_two_backfills_of_one_time_run_each_tick_once(arena: Arena, table: Timetable) -> None:
+def test_two_backfills_of_one_period_run_each_tick_once(arena: Arena, table: Timetable) -> None:
     table.put(MINUTELY, catch_up="none")
     table.go_to(3600 + 45)
     stores = [arena.store() for _ in range(4)]

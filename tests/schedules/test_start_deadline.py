@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rota import App
 from rota.domain.status import Reason, Status
@@ -13,7 +13,7 @@ from tests.schedules.timetable import Timetable, every, instant
 MINUTELY = every(60)
 
 
-def test_a_tick_that_has_not_started_in_time_is_skipped(table: Timetable) -> None:
+def test_the_execution_of_a_tick_that_has_not_started_in_time_is_skipped(table: Timetable) -> None:
     table.put(MINUTELY, start_within_s=20.0, end=instant(60))
     table.go_to(60)
     (id,) = table.started()
@@ -25,7 +25,7 @@ def test_a_tick_that_has_not_started_in_time_is_skipped(table: Timetable) -> Non
     assert table.rows()[0].status == "skipped"
 
 
-def test_it_counts_from_the_tick_and_its_jitter(table: Timetable) -> None:
+def test_the_start_deadline_counts_from_the_tick_and_its_jitter(table: Timetable) -> None:
     table.put(MINUTELY, start_within_s=20.0, jitter_s=1000.0)
     table.go_to(65)
     row = table.world.execution(table.started()[0])
@@ -33,7 +33,7 @@ def test_it_counts_from_the_tick_and_its_jitter(table: Timetable) -> None:
     assert row.deadline == row.run_at + 20_000_000
 
 
-def test_what_is_caught_up_or_backfilled_has_its_time_from_then_on(table: Timetable) -> None:
+def test_the_start_deadline_of_a_caught_up_or_backfilled_tick_counts_from_the_enqueue(table: Timetable) -> None:
     table.put(MINUTELY, start_within_s=20.0)
     table.go_to(300 + 45)
     table.backfill(60, 60)
@@ -44,7 +44,7 @@ def test_what_is_caught_up_or_backfilled_has_its_time_from_then_on(table: Timeta
     assert {table.world.execution(id).deadline for id in table.started()} == {instant(345 + 20)}
 
 
-def test_what_has_waited_for_the_run_before_has_its_time_from_then_on(table: Timetable) -> None:
+def test_the_start_deadline_of_a_held_tick_counts_from_the_enqueue(table: Timetable) -> None:
     table.put(MINUTELY, start_within_s=20.0, overlap="queue_one")
     table.go_to(60)
     claimed = table.claim()
@@ -56,7 +56,7 @@ def test_what_has_waited_for_the_run_before_has_its_time_from_then_on(table: Tim
     assert table.world.execution(table.started()[1]).deadline == instant(170)
 
 
-def test_a_job_says_it_and_its_schedule_knows() -> None:
+def test_a_schedule_has_the_start_deadline_of_its_job() -> None:
     app = App("shop")
 
     @app.job(every="1h", start_within="10m")
@@ -67,4 +67,4 @@ def test_a_job_says_it_and_its_schedule_knows() -> None:
 
     with harness(app):
         app.schedule(other, at=datetime(2026, 2, 1, tzinfo=UTC))
-        assert [one.info().spec.start_within_s for one in app.schedules()] == [600.0, 300.0]
+        assert [one.info().start_within for one in app.schedules()] == [timedelta(minutes=10), timedelta(minutes=5)]

@@ -37,23 +37,23 @@ def test_a_tick_fires_on_time_and_never_early(table: Timetable) -> None:
     assert (info.last_at, info.last_late, info.last_outcome, info.last_execution) == (instant(60), 0, "fired", id)
 
 
-def test_a_look_says_when_the_first_tick_comes(table: Timetable) -> None:
+def test_upkeep_knows_when_the_first_tick_is_due(table: Timetable) -> None:
     table.put(every(60))
     table.put(every(45), "sooner")
     assert table.store.read(upkeep.look, LEASE_S).next_tick_at == instant(45)
 
 
-def test_ticks_of_others_are_left_to_them_for_a_moment(table: Timetable) -> None:
+def test_ticks_of_other_owners_are_left_to_them_for_a_moment(table: Timetable) -> None:
     table.put(every(60))
-    nobodys = schedules.share(0, ())
-    assert table.store.read(upkeep.look, LEASE_S, None, nobodys).next_tick_at == instant(60) + schedules.PATIENCE
+    unowned = schedules.share(0, ())
+    assert table.store.read(upkeep.look, LEASE_S, None, unowned).next_tick_at == instant(60) + schedules.PATIENCE
     table.world.clock.set(instant(60) + schedules.PATIENCE - 1)
-    assert table.store.transact(firing.fire, nobodys, table.world.ids.many).started == 0
+    assert table.store.transact(firing.fire, unowned, table.world.ids.many).started == 0
     table.world.clock.set(instant(60) + schedules.PATIENCE)
-    assert table.store.transact(firing.fire, nobodys, table.world.ids.many).started == 1
+    assert table.store.transact(firing.fire, unowned, table.world.ids.many).started == 1
 
 
-def test_hints_say_what_is_ready_and_what_comes(table: Timetable) -> None:
+def test_firing_sends_hints_for_ready_lanes_and_the_next_tick(table: Timetable) -> None:
     before, bus = table.store.bus, RecordingBus()
     table.store.bus = bus
     try:
@@ -66,7 +66,7 @@ def test_hints_say_what_is_ready_and_what_comes(table: Timetable) -> None:
         table.store.bus = before
 
 
-def test_arguments_priority_and_queue_go_with_the_execution(table: Timetable) -> None:
+def test_an_execution_has_the_arguments_priority_and_queue_of_its_schedule(table: Timetable) -> None:
     table.put(every(60), arguments='{"n": 7}', priority=3, queue="mail")
     table.go_to(60)
     row = table.world.execution(table.started()[0])
@@ -75,21 +75,21 @@ def test_arguments_priority_and_queue_go_with_the_execution(table: Timetable) ->
     assert (claimed.id, claimed.arguments) == (row.id, '{"n": 7}')
 
 
-def test_the_limit_of_a_queue_is_not_for_ticks(table: Timetable) -> None:
+def test_the_depth_limit_of_a_queue_does_not_apply_to_ticks(table: Timetable) -> None:
     table.world.register(queues=[Queue(name="small", max_depth=1)])
     table.put(every(60), queue="small")
     table.visit(60, 120, 180)
     assert table.ledger() == [Entry(60, "fired"), Entry(120, "fired"), Entry(180, "fired")]
 
 
-def test_an_execution_carries_its_tick(table: Timetable) -> None:
+def test_an_execution_has_its_tick(table: Timetable) -> None:
     table.put(every(60))
     table.go_to(75)
     claimed = table.claim()
     assert (claimed.id, claimed.tick, claimed.catch_up) == (table.started()[0], instant(60), 0)
 
 
-def test_a_failure_is_seen_in_the_ledger(table: Timetable) -> None:
+def test_the_ledger_shows_a_failed_execution(table: Timetable) -> None:
     table.put(every(60))
     table.visit(60)
     table.world.finish(table.claim(), FAILED, NO_RETRY)
@@ -156,25 +156,25 @@ def test_a_schedule_fires_between_its_start_and_its_end_both_included(table: Tim
     assert table.next_at() is None
 
 
-def test_what_was_missed_between_start_and_end_is_decided_after_the_end(table: Timetable) -> None:
+def test_missed_ticks_between_start_and_end_are_decided_after_the_end(table: Timetable) -> None:
     table.put(every(60), start=instant(120), end=instant(240))
     table.go_to(5000)
     assert table.ledger() == [Entry(120, "missed", 2), Entry(240, "caught_up")]
     assert table.next_at() is None
 
 
-def test_an_unknown_job_is_said_and_the_schedule_goes_on(table: Timetable) -> None:
-    table.put(every(60), job="nobody_has_it")
+def test_a_tick_of_an_unknown_job_is_recorded_and_the_schedule_continues(table: Timetable) -> None:
+    table.put(every(60), job="unregistered")
     assert table.go_to(60).started == 0
-    table.world.register("nobody_has_it")
+    table.world.register("unregistered")
     table.go_to(120)
     assert table.ledger() == [Entry(60, "unknown_job"), Entry(120, "fired")]
 
 
 def test_a_fixed_delay_of_an_unknown_job_tries_again(table: Timetable) -> None:
-    table.put(after(60), job="nobody_has_it")
+    table.put(after(60), job="unregistered")
     table.fire()
-    table.world.register("nobody_has_it")
+    table.world.register("unregistered")
     table.visit(59, 60)
     assert table.ledger() == [Entry(0, "unknown_job"), Entry(60, "fired")]
 
@@ -201,7 +201,7 @@ def test_excluded_dates_are_those_of_the_schedules_zone(table: Timetable) -> Non
     assert [entry.outcome for entry in table.ledger()] == ["excluded", "excluded", "fired"]
 
 
-def test_a_calendar_applies_and_so_does_its_change(table: Timetable) -> None:
+def test_a_calendar_and_its_changes_apply(table: Timetable) -> None:
     table.calendar("holidays", "2026-01-02", "2026-01-03")
     table.put(every(DAY_S), calendars=("holidays",))
     table.go_to(DAY_S)
@@ -210,7 +210,7 @@ def test_a_calendar_applies_and_so_does_its_change(table: Timetable) -> None:
     assert [entry.outcome for entry in table.ledger()] == ["excluded", "fired", "excluded"]
 
 
-def test_a_calendar_that_nobody_has_set_is_refused_at_run_time_and_leaves_nothing_out_of_what_is_declared(
+def test_a_calendar_that_is_not_set_is_refused_at_run_time_and_ignored_in_a_declaration(
     table: Timetable,
 ) -> None:
     with pytest.raises(DefinitionError, match=r"no calendar 'holidays'.*app\.calendar"):
@@ -222,7 +222,7 @@ def test_a_calendar_that_nobody_has_set_is_refused_at_run_time_and_leaves_nothin
     assert [entry.outcome for entry in table.ledger()] == ["fired", "excluded"]
 
 
-def test_missed_ticks_on_excluded_dates_are_told_apart(table: Timetable) -> None:
+def test_missed_ticks_on_excluded_dates_have_their_own_outcome(table: Timetable) -> None:
     table.put(every(3600), excluded=("2026-01-02",))
     table.go_to(3 * DAY_S + 1800)
     assert table.ledger() == [
@@ -244,7 +244,7 @@ def test_the_last_missed_tick_that_may_run_is_caught_up(table: Timetable) -> Non
     ]
 
 
-def test_a_fixed_delay_rests_on_excluded_dates(table: Timetable) -> None:
+def test_a_fixed_delay_does_not_fire_on_excluded_dates(table: Timetable) -> None:
     table.put(after(60), excluded=("2026-01-01", "2026-01-02"))
     table.visit(0, 60, DAY_S, 2 * DAY_S)
     assert table.ledger() == [Entry(0, "excluded"), Entry(2 * DAY_S, "fired")]
@@ -254,7 +254,7 @@ def test_a_fixed_delay_rests_on_excluded_dates(table: Timetable) -> None:
 
 
 @pytest.mark.parametrize(("gap", "outcome"), [(Gap.NEXT, "fired"), (Gap.SKIP, "dst_gap")])
-def test_a_time_that_does_not_exist(table: Timetable, gap: Gap, outcome: str) -> None:
+def test_a_time_that_does_not_exist_fires_after_the_gap_or_is_skipped(table: Timetable, gap: Gap, outcome: str) -> None:
     """In Berlin it is never half past two on 29 March 2026: from one o'clock UTC on it is three."""
     table.world.clock.set(instant(seconds_at(2026, 3, 28, 12)))
     table.put(cron("30 2 * * *", "Europe/Berlin", gap))
@@ -276,7 +276,7 @@ def test_a_time_that_comes_twice_fires_once(table: Timetable) -> None:
 # Many.
 
 
-def test_many_that_are_due_together_are_fired_in_bounded_pieces(table: Timetable) -> None:
+def test_many_ticks_that_are_due_together_are_fired_in_limited_batches(table: Timetable) -> None:
     table.declare(**{f"s{number:03}": spec(every(60)) for number in range(150)})
     table.world.clock.set(instant(60))
     done = []
@@ -286,7 +286,7 @@ def test_many_that_are_due_together_are_fired_in_bounded_pieces(table: Timetable
     assert max(done) <= 64
 
 
-def test_an_operation_that_fails_leaves_the_tick_to_the_next(table: Timetable) -> None:
+def test_a_failed_firing_leaves_the_tick_to_the_next_one(table: Timetable) -> None:
     table.put(every(60))
     table.world.clock.set(instant(60))
 
@@ -302,7 +302,7 @@ def test_an_operation_that_fails_leaves_the_tick_to_the_next(table: Timetable) -
 @pytest.mark.parametrize(
     "error", [DefinitionError("tz: there is no such zone"), OverflowError("year 10000"), ValueError()]
 )
-def test_a_schedule_that_this_node_cannot_read_does_not_keep_the_others_waiting(
+def test_a_schedule_that_this_node_cannot_read_does_not_block_the_others(
     table: Timetable, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """Its zone is not in this machine's table, a newer version has made it, or its dates are none."""

@@ -83,12 +83,12 @@ def test_every_tick_of_a_year_has_one_outcome_and_one_execution(days: int) -> No
     assert {id: executions[id] for id in year.ticks_told} == year.ticks_told
     if days == SAMPLE_DAYS:
         return
-    # It was a year in which everything happened that can.
+    # Everything that can happen did happen in this year.
     assert set(outcomes) >= set(Outcome) - {Outcome.UNKNOWN_JOB, Outcome.QUEUED}
     assert year.crashes > 20
 
 
-def test_a_seed_tells_the_same_story_twice() -> None:
+def test_a_seed_is_reproducible() -> None:
     stories = []
     for _ in range(2):
         year = Year(7, days=6, count=30)

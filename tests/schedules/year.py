@@ -112,7 +112,7 @@ class Year:
         self._settle()
 
     def _step(self) -> None:
-        """On to the next tick, or a little later; whoever is there looks."""
+        """Moves to the next tick, or a little later; every node that is not away checks."""
         now = self.clock.now()
         due = self.world.store.read(upkeep.look, LEASE_S).next_tick_at or now + HOUR_S * SECOND
         self._set(max(now + SECOND // 3, due + self.chance.choice([0, 0, 0, SECOND // 2, 20 * SECOND])))
@@ -139,7 +139,7 @@ class Year:
         self.world.store.transact(firing.fire, node.shards, node.ids.many)
 
     def _crash(self, node: Node) -> None:
-        """Before its commit, or after it, without having heard the answer; it comes back and knows nothing."""
+        """Before its commit, or after it and before the answer; the node restarts without any state."""
         if self.chance.random() < 0.5:
             try:
                 self.world.store.transact(boom_after, firing.fire, node.shards, node.ids.many)
@@ -151,7 +151,7 @@ class Year:
         node.shards = list(upkeep.ALL_SHARDS)
 
     def _be_away(self) -> None:
-        """Nobody is there for minutes, hours or days; sometimes the clock goes back instead."""
+        """No node runs for minutes, hours or days; sometimes the clock is set back instead."""
         if self.chance.random() < 0.1:
             return self._set(self.clock.now() - self.chance.randrange(1, 2 * HOUR_S) * SECOND)
         longest = self.chance.choice([600, 600, 4 * HOUR_S, 4 * HOUR_S, DAY_S, 2 * DAY_S])
@@ -161,7 +161,7 @@ class Year:
         self.clock.set(min(instant, self.end))
 
     def _work(self) -> None:
-        """Some of what runs ends in one way or another, and more is begun."""
+        """Some running executions end in one way or another, and others start."""
         store = self.world.store
         store.transact(upkeep.promote)
         begun = self.world.claim(self._worker)

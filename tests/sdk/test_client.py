@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from rota import App, NotFinished
+from rota import App, NotFinished, Schedule
 from rota.clock import SystemClock
 from rota.config import Settings
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops.submission import Accepted, Header, Item
-from rota.sdk import app as sdk_app
+from rota.sdk import registry
+from rota.sdk.app import registry_of
 from rota.sdk.client import Client, Parent
 from rota.sdk.connection import Connection
 from rota.sdk.store_client import StoreClient
@@ -33,7 +34,7 @@ class Remote:
 
     def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
         for item in items:
-            self.endings[item.id] = Ending(Status.SUCCESS, "completed", item.arguments, None)
+            self.endings[item.id] = Ending(Status.SUCCESS, "completed", item.arguments, None, header.app, header.job, 1)
         return [Accepted(item.id, True) for item in items]
 
     async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]:
@@ -51,8 +52,8 @@ class Remote:
     def replay(self, ids: Sequence[str]) -> list[str]:
         return self.ids.many(len(ids))
 
-    def schedule(self, name: str) -> None:
-        return None
+    def schedule(self, name: str) -> Schedule:
+        raise UnknownSchedule(f"there is no schedule {name!r}")
 
     def database(self) -> Connection:
         raise DefinitionError("within= needs a database")
@@ -68,7 +69,7 @@ class Remote:
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     """Its database does not exist: opening it would fail."""
-    monkeypatch.setattr(sdk_app, "StoreClient", Remote)
+    monkeypatch.setattr(registry, "StoreClient", Remote)
     found = App("remote", url="sqlite:////nonexistent/folder/rota.db")
     yield found
     found.close()
@@ -105,8 +106,9 @@ def test_dead_letters_and_schedules_work_without_a_database(app: App) -> None:
     assert nightly.resume()
     assert app.unschedule("send")
     app.calendar("holidays", ["2026-12-24"])
-    assert isinstance(app.client, Remote)
-    verbs = [verb for verb, _ in app.client.asked]
+    client = registry_of(app).client
+    assert isinstance(client, Remote)
+    verbs = [verb for verb, _ in client.asked]
     assert verbs == ["put_schedule", "pause_schedule", "resume_schedule", "remove_schedule", "set_calendar"]
     with pytest.raises(UnknownSchedule, match="'send'"):
         nightly.info()
@@ -121,6 +123,6 @@ def test_only_a_database_has_the_transaction_of_a_caller(app: App) -> None:
 
 
 def test_the_client_over_the_store_has_every_verb() -> None:
-    client: Client = StoreClient(App("verbs", url="sqlite://:memory:").connection, "verbs")
+    client: Client = StoreClient(registry_of(App("verbs", url="sqlite://:memory:")).connection, "verbs")
     verbs = [name for name in vars(Client) if not name.startswith("_")]
     assert all(hasattr(client, verb) for verb in verbs)

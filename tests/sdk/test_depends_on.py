@@ -9,6 +9,7 @@ import pytest
 from rota import App, Context, DefinitionError, JobRef
 from rota.domain.dependency import Outcome, Upstream
 from rota.sdk import file
+from rota.sdk.job import registered
 from rota.testing import harness
 
 
@@ -32,7 +33,7 @@ def declared(app: App, depends_on: Any, **about: Any) -> list[Upstream]:
     @app.job(depends_on=depends_on, **about)
     def load(full: bool = False) -> None: ...
 
-    return load.definition.depends_on
+    return registered(load).definition.depends_on
 
 
 EXTRACT = Upstream("shop", "extract", Outcome.SUCCESS)
@@ -75,7 +76,7 @@ def test_wrong_values_are_refused(app: App, given: Any, words: str) -> None:
 
 def test_arguments_are_those_of_the_executions_that_upstreams_start(app: App) -> None:
     declared(app, ["extract"], arguments={"full": True})
-    assert app.jobs["load"].definition.arguments == '{"full":true}'
+    assert registered(app.jobs["load"]).definition.arguments == '{"full":true}'
     with pytest.raises(DefinitionError, match="started by other jobs, so arguments= must be what it takes"):
 
         @app.job(depends_on=["extract"])
@@ -100,8 +101,8 @@ def test_an_app_file_has_dependencies() -> None:
     jobs: dict[str, Any] = {"extract": {"command": ["true"]}, "load": {"command": ["true"], "depends_on": ["extract"]}}
     jobs["page"] = {"command": ["true"], "depends_on": {"load": "failed"}}
     made = file.app({"jobs": jobs}, "shop")
-    assert made.jobs["load"].definition.depends_on == [EXTRACT]
-    assert made.jobs["page"].definition.depends_on == [Upstream("shop", "load", Outcome.FAILED)]
+    assert registered(made.jobs["load"]).definition.depends_on == [EXTRACT]
+    assert registered(made.jobs["page"]).definition.depends_on == [Upstream("shop", "load", Outcome.FAILED)]
     jobs["page"]["depends_on"] = ["laod"]
     with pytest.raises(DefinitionError, match=r"did you mean shop.load\?"):
         file.app({"jobs": jobs}, "shop")

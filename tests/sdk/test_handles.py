@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from rota import (
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.served import Served
 from rota.ops import claim, finish, fleet
+from rota.sdk.app import registry_of
 from rota.store.postgres.bus import PostgresBus
 from rota.testing import harness
 from tests.support.waiting import eventually
@@ -51,17 +52,17 @@ def work(app: App, outcome: Outcome) -> None:
         jobs=[*app.jobs],
         concurrency=1,
     )
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     worker = store.transact(fleet.join, newcomer, 60.0)
     (attempt,) = store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 1).claims
     assert store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome)]) == []
 
 
 def is_waited_for(app: App) -> Callable[[], bool]:
-    bus = app.connection.store().bus
+    bus = registry_of(app).connection.store().bus
     if isinstance(bus, PostgresBus):
         return lambda: bool(bus._listeners)
-    folder = Path(app.settings.url.removeprefix("sqlite:///") + "-hints")
+    folder = Path(registry_of(app).settings.url.removeprefix("sqlite:///") + "-hints")
     return lambda: folder.is_dir() and any(folder.iterdir())
 
 
@@ -73,11 +74,28 @@ def test_a_result_comes_back_as_the_function_announced_it(app: App) -> None:
     with harness(app) as rota:
         x = buy.enqueue(5)
         rota.run_until_idle()
-        assert x.result() == Receipt(uuid.UUID(int=5), datetime(2026, 1, 1, tzinfo=UTC))
-        assert app.handle(x.id).result() == {
-            "id": "00000000-0000-0000-0000-000000000005",
-            "at": "2026-01-01T00:00:00Z",
-        }
+        receipt = Receipt(uuid.UUID(int=5), datetime(2026, 1, 1, tzinfo=UTC))
+        assert [one.result() for one in (x, buy.handle(x.id), app.handle(x.id))] == [receipt] * 3
+
+
+def test_the_result_of_a_job_that_the_app_does_not_have_is_plain_json(app: App) -> None:
+    @app.job
+    def buy(n: int) -> Receipt:
+        return Receipt(uuid.UUID(int=n), datetime(2026, 1, 1, tzinfo=UTC))
+
+    url = registry_of(app).settings.url
+    others = [App("shop", url=url), App("other", url=url)]
+
+    @others[1].job(name="buy")
+    def of_the_same_name() -> Receipt:
+        raise NotImplementedError
+
+    x = buy.enqueue(5)
+    work(app, Succeeded('{"id":"00000000-0000-0000-0000-000000000005","at":"2026-01-01T00:00:00Z"}'))
+    assert isinstance(app.handle(x.id).result(), Receipt)
+    for other in others:
+        assert other.handle(x.id).result()["at"] == "2026-01-01T00:00:00Z"
+        other.close()
 
 
 def test_a_result_that_is_not_what_was_announced_is_still_given(app: App) -> None:
@@ -107,9 +125,12 @@ def test_a_failure_is_raised_with_its_reason_and_error(app: App) -> None:
 
     with harness(app, inline=True):
         x = fail.enqueue()
-        with pytest.raises(ExecutionFailed, match=r"failed \(error\): ValueError: no such customer"):
+        with pytest.raises(ExecutionFailed, match=r"failed \(error\): ValueError: no such customer") as caught:
             x.result()
         assert x.status() is Status.FAILED
+    failed = caught.value
+    assert (failed.id, failed.job, failed.reason, failed.attempts) == (x.id, "fail", "error", 1)
+    assert (failed.error_type, failed.error_message) == ("ValueError", "ValueError: no such customer")
 
 
 def test_a_cancel_and_a_skip_are_raised_as_such(app: App) -> None:
@@ -119,12 +140,15 @@ def test_a_cancel_and_a_skip_are_raised_as_such(app: App) -> None:
     with harness(app) as rota:
         x, y = send.enqueue(), send.options(start_within="1s").enqueue()
         assert x.cancel() is Status.CANCELLED
-        rota.clock.advance(5)
+        rota.skip(5)
         rota.run_until_idle()
         with pytest.raises(ExecutionCancelled, match="cancelled"):
             x.result()
-        with pytest.raises(ExecutionSkipped, match="start_deadline"):
+        with pytest.raises(ExecutionSkipped, match="start_deadline") as caught:
             y.result()
+    skipped = caught.value
+    assert (skipped.id, skipped.job, skipped.reason, skipped.attempts) == (y.id, "send", "start_deadline", 0)
+    assert (skipped.error_type, skipped.error_message) == (None, None)
 
 
 def test_who_waits_for_a_result_is_woken_by_its_end(app: App) -> None:
@@ -174,9 +198,11 @@ def test_a_wait_that_takes_too_long_says_what_the_execution_does(app: App) -> No
 
     x = send.enqueue()
     with pytest.raises(NotFinished, match=r"is queued after 0\.05 s; it continues"):
-        x.result(timeout=0.05)
+        x.result(timeout="50ms")
     with pytest.raises(TimeoutError):
-        x.result(timeout=0)
+        x.result(timeout=timedelta(0))
+    with pytest.raises(DefinitionError, match="timeout must be"):
+        x.result(timeout=-1)
     assert x.status() is Status.QUEUED
     assert not is_waited_for(app)()
 
@@ -187,7 +213,7 @@ async def test_an_async_wait_that_takes_too_long_says_so_too(app: App) -> None:
 
     x = await send.aenqueue()
     with pytest.raises(NotFinished, match="is queued"):
-        await x.aresult(timeout=0.05)
+        await x.aresult(timeout=timedelta(milliseconds=50))
     with pytest.raises(NotFinished):
         await x.aresult(timeout=0)
 
@@ -213,6 +239,54 @@ def test_in_memory_a_wait_gives_up_too(app: App) -> None:
         send.enqueue().result(timeout=0)
 
 
+async def test_everything_about_an_execution_is_given_as_python_has_it(app: App) -> None:
+    @app.job(retry=1)
+    def send(to: str, at: datetime) -> str:
+        raise ValueError(to)
+
+    with harness(app) as rota:
+        start = rota.now
+        urgent = send.options(tags=["vip"], headers={"tenant": "a"}, timeout="90s", retry=2, start_within="1h")
+        x = urgent.enqueue("a", start)
+        due = x.info()
+        assert (due.run_at, due.start_by) == (start, start + timedelta(hours=1))
+        assert due.timeout == timedelta(seconds=90)
+        assert due.retry == {"policy": "Exponential", "attempts": 2}
+        assert (due.tags, due.headers) == (["vip"], {"tenant": "a"})
+        assert due.arguments == {"to": "a", "at": start.isoformat().replace("+00:00", "Z")}
+        assert due.why is not None
+        assert due.why.checks[0].code == "due"
+        await rota.aadvance("1h")
+        (attempt, last), over = await x.aattempts(), await x.ainfo()
+        assert (attempt.started_at, attempt.error_message, attempt.is_final) == (start, "ValueError: a", False)
+        assert last.error["message"] == over.error["message"] == "a"
+        assert over.attempts == [attempt, last]
+        assert (over.status, over.why, over.completed_at) == (Status.FAILED, None, last.completed_at)
+
+
+async def test_what_a_tick_started_says_how_late_it_was(app: App) -> None:
+    @app.job(every="1h")
+    def tidy() -> None: ...
+
+    with harness(app, start=datetime(2026, 1, 1, 0, 30, tzinfo=UTC)) as rota:
+        (schedule,) = app.schedules()
+        one = schedule.info()
+        assert (one.every, one.next_at) == (timedelta(hours=1), datetime(2026, 1, 1, 1, tzinfo=UTC))
+        rota.skip("31m")
+        await rota.arun_until_idle()
+        (tick,) = schedule.ticks()
+        assert tick.execution_id is not None
+        info = app.handle(tick.execution_id).info()
+        assert (info.schedule, info.tick, info.late_by) == ("tidy", tick.at, timedelta(minutes=1))
+        last = schedule.info().last_tick
+        assert last is not None
+        assert (last.at, last.late_by, last.status) == (tick.at, timedelta(minutes=1), Status.SUCCESS)
+        assert schedule.ticks(start=tick.at, end=rota.now, limit=1) == [tick]
+        assert schedule.ticks(end=tick.at - timedelta(seconds=1)) == []
+        with pytest.raises(DefinitionError, match="start needs a time zone"):
+            schedule.ticks(start=datetime(2026, 1, 1))  # noqa: DTZ001
+
+
 def test_an_unknown_id_is_said_to_be_unknown(app: App) -> None:
     x: Handle[object] = app.handle("0190a0a0-0000-7000-8000-000000000000")
     calls: list[Callable[[], object]] = [x.status, x.info, x.cancel, x.result, x.attempts]
@@ -231,7 +305,7 @@ def test_a_handle_of_another_namespace_finds_nothing(app: App) -> None:
     x = send.enqueue()
     work(app, Succeeded('"secret"'))
     assert x.result() == "secret"
-    other = App("shop", url=app.settings.url, namespace="tenant")
+    other = App("shop", url=registry_of(app).settings.url, namespace="tenant")
     try:
         foreign = other.handle(x.id)
         for call in (foreign.status, foreign.info, foreign.cancel, foreign.result, foreign.attempts):
@@ -249,11 +323,11 @@ def test_every_attempt_can_be_seen(app: App) -> None:
     with harness(app) as rota:
         x = fail.enqueue()
         rota.advance("1h")
-        assert [(attempt.fence, attempt.status, attempt.final) for attempt in x.attempts()] == [
-            (1, "failed", 0),
-            (2, "failed", 1),
+        assert [(attempt.attempt, attempt.status, attempt.is_final) for attempt in x.attempts()] == [
+            (1, "failed", False),
+            (2, "failed", True),
         ]
-        assert all("boom" in (attempt.error or "") for attempt in x.attempts())
+        assert [attempt.error_message for attempt in x.attempts()] == ["ValueError: boom"] * 2
 
 
 def test_waiting_from_many_threads_while_others_enqueue(app: App) -> None:

@@ -57,7 +57,7 @@ def test_a_request_without_an_answer_is_retried(app: App, raised: Exception, kin
         x = app.jobs["order"].enqueue(order=7)
         rota.run_until_idle()
         assert x.status() == Status.RETRYING
-        assert kind in (x.attempts()[0].error or "")
+        assert kind in (x.attempts()[0].error_message or "")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ wire to its children, and the node of a child. What surrounds it is not:
     witness   sees every row that changes, in every transaction that commits
 
 After some time all faults are healed and everything must come to its end; then `checker` holds the three witnesses
-(what the clients were told, the effects outside, the database) against the invariants. One seed is one run, and the
+(the answers that clients got, the effects outside, the database) against the invariants. One seed is one run, and the
 same seed is always the same run:
 
     python -m tests.simulation --seeds 1000

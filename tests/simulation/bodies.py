@@ -1,6 +1,6 @@
 """Jobs of every character, and the world outside in which they leave effects.
 
-Each body is told by its arguments what to do, so the seed decides. Whatever succeeds has put exactly one fenced effect
+The arguments of a body decide what it does, so the seed decides. Whatever succeeds has put exactly one fenced effect
 outside and returns the fence it ran with, so the checker can tell whose result was stored.
 """
 

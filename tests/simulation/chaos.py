@@ -102,7 +102,7 @@ class Chaos:
                 raise AssertionError(f"{fault} is not an event")
 
     def _one_of_the_busy(self) -> Machine:
-        """Trouble is more instructive where something is going on."""
+        """Faults find more where executions run."""
         some = self._entropy.choices(self._machines, k=3)
         return max(some, key=lambda machine: machine.running)
 
@@ -122,7 +122,7 @@ class Chaos:
             self._loop.outside(seconds, process.go_on)
 
     def _may_jump(self, heals_at: float) -> bool:
-        """Not twice in a moment: of two jumps that cancel out between two looks at the clock nobody can know."""
+        """Not twice in a moment: two jumps that cancel out between two readings of the clock cannot be noticed."""
         others = [at for at, _ in self._clock.jumps[-1:]] + [heals_at]
         return all(abs(at - self._loop.time()) > 2 * self._lease_s for at in others)
 

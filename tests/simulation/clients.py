@@ -1,4 +1,4 @@
-"""Clients: they ask for things, are not always told, ask again, and remember what they were told."""
+"""Clients: they call, do not always get an answer, repeat calls, and remember the answers."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Operation:
     result: Any
     changes: list[Change] = field(default_factory=list)
     hints: list[Hint] = field(default_factory=list)
-    """What was told to whoever may wait, after the commit."""
+    """The hints that were sent after the commit."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Try:
 
 @dataclass(slots=True)
 class Submission:
-    """What a client wanted to be executed, and what it was told."""
+    """What a client enqueued, and the answers that it got."""
 
     header: Header
     items: list[Item]
@@ -84,7 +84,7 @@ class Body:
     started_at: float
     ended_at: float | None = None
     is_deaf: bool = False
-    """It does not stop when it is told to."""
+    """It does not stop when it is asked to."""
 
 
 @dataclass(slots=True)
@@ -111,14 +111,14 @@ class Incarnation:
     missing: frozenset[str] = frozenset()
     """Jobs that its code does not have yet."""
     draining_at: float = math.inf
-    """When it was told to go, or told itself."""
+    """When it was asked to leave, or decided to."""
     stops: list[tuple[float, float]] = field(default_factory=list)
     """When it, or the supervisor that watches over it, stood still."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """A worker was told that something in a lane may be claimed."""
+    """A worker got a hint about a lane."""
 
     worker: int
     lane: int

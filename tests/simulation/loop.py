@@ -1,7 +1,7 @@
 """A deterministic event loop on virtual time, and processes that live on it.
 
 Nothing waits: when no callback is ready, time jumps to the next timer. Every callback belongs to the process in whose
-context it was scheduled, so a process can be stopped (its callbacks are kept until it goes on, like SIGSTOP) and
+context it was scheduled, so a process can be stopped (its callbacks are kept until it is continued, like SIGSTOP) and
 killed (they never run, like SIGKILL: no handler, no `finally`, nothing), although all share one thread.
 """
 
@@ -63,12 +63,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         owner = (context or copy_context()).get(_OWNER)
         if owner is not None:
             owner.tasks[task] = None
-            task.add_done_callback(owner.forget, context=_NOBODY)
+            task.add_done_callback(owner.forget, context=_NO_PROCESS)
         return task
 
     def outside(self, delay_s: float, callback: Callable[..., object], *args: Any) -> None:
         """Calls back later on behalf of no process: the network and the database do not stop with their callers."""
-        self.call_later(delay_s, callback, *args, context=_NOBODY.copy())
+        self.call_later(delay_s, callback, *args, context=_NO_PROCESS.copy())
 
     def release(self, entries: list[_Entry]) -> None:
         self._soon.extend(entries)
@@ -106,11 +106,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are none: nothing comes from outside."""
 
     def _write_to_self(self) -> None:
-        """Nobody calls from another thread."""
+        """No callback comes from another thread."""
 
     def _note(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         message = str(context.get("message", ""))
-        # A reply that came when nobody was left to hear it is no error.
+        # A reply to a caller that has died is no error.
         if "Future exception was never retrieved" not in message:
             self.errors.append(f"{message}: {context.get('exception')!r}")
 
@@ -120,7 +120,7 @@ class Process:
 
     def __init__(self, loop: VirtualLoop, name: str) -> None:
         self.name = name
-        self.context = _NOBODY.copy()
+        self.context = _NO_PROCESS.copy()
         self.context.run(_OWNER.set, self)
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self.held: list[_Entry] = []
@@ -181,4 +181,4 @@ class Process:
             task.cancel()
 
 
-_NOBODY = Context()
+_NO_PROCESS = Context()

@@ -345,7 +345,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("finish does not check the fence", _any_fence_may_finish, first=5),
     Bug("a child finishes the execution of another worker", _finish_is_not_bound, first=5),
     Bug("a claim does not raise the fence", lambda: _rewritten("claim", "fence + 1", "fence")),
-    Bug("nobody rescues what the dead held", lambda: _replaced(upkeep, "rescue", _nothing(fleet.Death()))),
+    Bug("executions of dead workers are not rescued", lambda: _replaced(upkeep, "rescue", _nothing(fleet.Death()))),
     Bug("nothing due is promoted", lambda: _replaced(upkeep, "promote", _nothing(0))),
     Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
     Bug("acknowledged before the commit", _acknowledged_before_the_commit, ("sqlite",)),
@@ -358,7 +358,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),
     Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9), first=28),
     Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries, first=28),
-    Bug("giving back burns an attempt", _give_back_counts),
+    Bug("giving back counts an attempt", _give_back_counts),
     Bug("an idempotency key is not recorded", _key_not_recorded),
     Bug("a repeated enqueue inserts again", _a_repeated_enqueue_inserts_again),
     Bug("a failure leaves no dead letter", _dead_letter_forgotten),
@@ -366,7 +366,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a finished attempt stays in running", lambda: _shortened("finish"), first=3),
     Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
     Bug("unique keys ignore what is running", _unique_ignores_the_running, first=1),
-    Bug("a replaced execution goes on", lambda: _replaced(ending, "end_all", _nothing({})), first=11),
+    Bug("a replaced execution keeps running", lambda: _replaced(ending, "end_all", _nothing({})), first=11),
     Bug("a debounce pushes nothing back", _nothing_pushed_back),
     Bug(
         "the start deadline is ignored by claims",
@@ -381,10 +381,10 @@ BUGS: tuple[Bug, ...] = (
     Bug("claims ignore the rank", _claims_ignore_the_rank, first=10),
     Bug("jobs are claimed that the worker does not have", _jobs_of_others_are_claimed, ("sqlite",), first=2),
     Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=12),
-    Bug("nobody polls, hints are trusted", _polling_removed),
-    Bug("nobody sweeps what lies below a mark", _sweeping_removed),
+    Bug("workers rely on hints and do not poll", _polling_removed),
+    Bug("rows below a watermark are never swept", _sweeping_removed),
     Bug("a hint does not move the mark back", _marks_stay, first=8),
-    Bug("nobody is told of a cancel", _cancel_not_told),
+    Bug("a cancel sends no hint to the worker", _cancel_not_told),
 )
 
 

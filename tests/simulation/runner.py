@@ -47,7 +47,7 @@ def run_many(seeds: Iterable[int], database: str = "sqlite") -> tuple[list[Failu
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The engine has a lot to complain about here; nobody needs to read it."""
+    """The engine logs much here that is not needed."""
     log = logging.getLogger("rota")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)

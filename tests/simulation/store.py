@@ -85,7 +85,7 @@ class SqliteSimStore(SqliteStore):
             result = self.transact(observed)
         finally:
             self.has_failed_commit = self._commits.has_failed
-        # What counts is the commit, not what the caller is told.
+        # The commit counts, not the answer that the caller gets.
         if self._commits.has_committed:
             operation = Operation(op.__name__, self.clock.monotonic(), now, caller, args, result)
             operation.hints = self._tap.take()

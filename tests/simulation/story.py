@@ -1,4 +1,4 @@
-"""A run told in the order in which it happened, for whoever has to understand it."""
+"""A run as text, in the order in which it happened."""
 
 from __future__ import annotations
 

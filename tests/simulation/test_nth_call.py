@@ -21,7 +21,7 @@ FAULTS = (Fault.CALL_FAILED, Fault.STATEMENT_FAILED, Fault.COMMIT_FAILED, Fault.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("step", [SAMPLE, proof(1)])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
-def test_one_fault_at_every_place(fault: Fault, step: int) -> None:
+def test_a_single_fault_at_every_place_breaks_no_invariant(fault: Fault, step: int) -> None:
     """With a step, at every so many places."""
     places = 0
     for nth in itertools.count(1, step):

@@ -11,7 +11,7 @@ ON_POSTGRES = (
     "a failure leaves no dead letter",
     "an idempotency key is not recorded",
     "paused queues are claimed from",
-    "nobody sweeps what lies below a mark",
+    "rows below a watermark are never swept",
 )
 """A few are enough: the invariants are the same, and what they see of the database is tested by these."""
 

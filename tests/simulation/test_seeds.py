@@ -37,14 +37,14 @@ def test_the_first_seeds_see_every_move_every_reason_and_every_fault() -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", sampled(range(0, SEEDS, CHUNK), 0))
-def test_seeds(first: int) -> None:
+def test_a_seed_breaks_no_invariant(first: int) -> None:
     failures, _ = runner.run_many(range(first, min(first + CHUNK, SEEDS)))
     assert_none(failures)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", sampled(range(0, POSTGRES_SEEDS, POSTGRES_CHUNK), 1))
-def test_seeds_on_postgres(first: int) -> None:
+def test_a_seed_breaks_no_invariant_on_postgres(first: int) -> None:
     failures, _ = runner.run_many(range(first, min(first + POSTGRES_CHUNK, POSTGRES_SEEDS)), "postgres")
     assert_none(failures)
 

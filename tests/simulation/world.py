@@ -138,7 +138,7 @@ class World:
         await self._until_all_ended()
         # Time to clear up after those that died when all was nearly over.
         await asyncio.sleep(3 * self.lease_s)
-        # The last to leave has nobody to clear up after it, so it is let go in peace.
+        # No other machine would rescue the executions of the last one, so it is drained without faults.
         self.weather.script = None
         await self._until_all_left()
 
@@ -166,7 +166,7 @@ class World:
             machine.retire()
         until = self.loop.time() + LIMIT_S
         while any(machine.is_up for machine in self.machines) and self.loop.time() < until:  # noqa: ASYNC110
-            await asyncio.sleep(self.poll_s)  # Virtual time costs nothing, and machines tell nobody.
+            await asyncio.sleep(self.poll_s)  # Virtual time costs nothing, and machines send no signal.
 
     def _register(self) -> None:
         definitions = [
@@ -231,7 +231,7 @@ class World:
         )
 
     def _dispose(self) -> None:
-        """Unwinds what is left, quietly: a task that is simply dropped would complain to whoever runs next."""
+        """Unwinds the remaining tasks quietly: a task that is dropped would log a warning in the next run."""
         self.outside.is_over = True
         self.backbone.darken(1e9)
         while any(process.tasks for process in self.loop.processes):

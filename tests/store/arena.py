@@ -1,4 +1,4 @@
-"""Two transactions on PostgreSQL in an order that the test decides, not luck.
+"""Two transactions on PostgreSQL in an order that the test decides.
 
 An operation is a plain function inside a transaction, so it can be held open before its commit; who must wait for its
 locks is seen in the server's own list of activities.
@@ -69,7 +69,7 @@ class Arena:
         def and_wait(tx: Tx) -> T:
             answer = op(tx, *args)
             done.set()
-            assert go.wait(PATIENCE_S), "nobody let go of a transaction"
+            assert go.wait(PATIENCE_S), "a transaction was not released"
             if undo:
                 raise Undone
             return answer
@@ -104,7 +104,7 @@ class Arena:
         return int(count)
 
     def place(self, id: str) -> list[str]:
-        """Every table that says where an execution stands; there must be one."""
+        """The state tables that contain an execution; there must be exactly one."""
         found = []
         for table in ("scheduled", "waiting", "ready", "running"):
             row = self._watch.execute(f"SELECT 1 FROM rota.{table} WHERE id = %s".encode(), (id,)).fetchone()
@@ -113,7 +113,7 @@ class Arena:
         return found + [str(status) for (status,) in ends]
 
     def haunt(self, id: str) -> None:
-        """Lets an execution be queued although it has ended."""
+        """Adds a stale `ready` row for an execution that has ended."""
         query = "INSERT INTO rota.ready (lane, rank, id, fence, attempts, crashes) SELECT lane, run_at, id, 0, 0, 0"
         self._watch.execute(f"{query} FROM rota.execution WHERE id = %s".encode(), (id,))
 

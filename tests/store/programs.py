@@ -18,13 +18,14 @@ from pathlib import Path
 
 from rota import App, StoreError
 from rota.clock import SystemClock
+from rota.sdk.app import registry_of
 from rota.store import migrate, reader
 from rota.store.hints import Ended, Ready
 from rota.store.reader import Filter
 from rota.store.sqlite.bus import SqliteBus
 from rota.store.sqlite.store import SqliteStore
 
-NOBODY = 65534
+UNPRIVILEGED_UID = 65534
 
 
 def say(*words: object) -> None:
@@ -49,7 +50,7 @@ def write(path: str, count: str) -> None:
 def write_for_ever(path: str) -> None:
     """Several threads that enqueue until the process is killed, so that commits carry several each."""
     app = shop(path)
-    app.connection.store()
+    registry_of(app).connection.store()
 
     def enqueue() -> None:
         for number in itertools.count():
@@ -61,9 +62,9 @@ def write_for_ever(path: str) -> None:
 
 
 def read(path: str) -> None:
-    """Looks at everything again and again until its input ends; says how often, and how much it saw last."""
+    """Reads everything again and again until its input ends; prints how often, and the last count."""
     app = shop(path)
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     looks = seen = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
         rows = store.read(reader.executions, "default", Filter(limit=1_000_000))
@@ -104,7 +105,7 @@ def listen(path: str) -> None:
 
 
 def fill(path: str, most_bytes: str) -> None:
-    """Fills the disk, or what the system lets a file have; frees it; and goes on."""
+    """Fills the disk, or the file up to its size limit; frees space; and continues."""
     app = shop(path)
     say("accepted", app.jobs["send"].enqueue(0).id)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), resource.RLIM_INFINITY))
@@ -131,7 +132,7 @@ def open_without_rights(path: str, beside: str = "") -> None:
     shop(":memory:").jobs["send"].enqueue(0)  # Whatever that imports, we import as ourselves.
     app = shop(path)
     if os.geteuid() == 0:
-        os.setuid(NOBODY)
+        os.setuid(UNPRIVILEGED_UID)
     try:
         app.jobs["send"].enqueue(0)
     except StoreError as error:
@@ -161,7 +162,7 @@ def fork(path: str) -> None:
 
 
 def fork_and_leave(path: str) -> None:
-    """The parent closes its database while a forked child goes on with its own."""
+    """The parent closes its database while a forked child keeps using its own."""
     app = shop(path)
     send = app.jobs["send"]
     say(send.enqueue(0).id)

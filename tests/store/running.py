@@ -27,7 +27,7 @@ def program(name: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> list[str]:
-    """The lines that it said, once it has ended."""
+    """The lines that it printed, once it has ended."""
     out, err = process.communicate("\n", timeout=2 * PATIENCE_S)
     assert process.returncode == code, err
     return out.splitlines()
@@ -44,7 +44,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 
 def start(process: subprocess.Popen[str]) -> None:
-    """Lets a program go on that waits for its input."""
+    """Continues a program that waits for its input."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
@@ -52,7 +52,7 @@ def start(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def foreign(path: Path) -> Iterator[sqlite3.Connection]:
-    """Another program's connection, which knows nothing of turns."""
+    """A connection of another program, which does not take the turn lock."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         yield connection
@@ -61,7 +61,7 @@ def foreign(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def ids(path: Path) -> set[str]:
-    """Every execution in a file that is whole."""
+    """Every execution in a file that is not damaged."""
     with foreign(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         return {row[0] for row in connection.execute("SELECT id FROM execution")}

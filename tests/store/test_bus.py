@@ -1,4 +1,4 @@
-"""Hints between processes: they arrive, they may be lost, and they never hold anybody up."""
+"""Hints between processes: they arrive, they may be lost, and they never block a sender."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def arrived(fileno: int) -> bool:
     return bool(select.select([fileno], [], [], PATIENCE_S)[0])
 
 
-def test_a_hint_arrives_at_who_listens_for_its_kind(bus: SqliteBus) -> None:
+def test_a_hint_arrives_at_listeners_for_its_kind(bus: SqliteBus) -> None:
     ready, other = bus.listen(Ready, Due), bus.listen(Ended)
     try:
         bus.send([Ready({1: 0}), Ready({2: 0}), CancelAsked(7), Due(9), Due(5)])
@@ -50,12 +50,12 @@ def test_a_hint_arrives_at_who_listens_for_its_kind(bus: SqliteBus) -> None:
         other.close()
 
 
-def test_without_listeners_sending_does_nothing(bus: SqliteBus, folder: Path) -> None:
+def test_sending_without_listeners_does_nothing(bus: SqliteBus, folder: Path) -> None:
     bus.send([Ready({1: 0})])
     assert not folder.exists()
 
 
-def test_hints_travel_between_processes(path: Path, bus: SqliteBus) -> None:
+def test_hints_arrive_in_other_processes(path: Path, bus: SqliteBus) -> None:
     with program("listen", path) as listener:
         assert line(listener) == "listening"
         bus.send([Ready({3: 0}), Due(5)])
@@ -64,14 +64,14 @@ def test_hints_travel_between_processes(path: Path, bus: SqliteBus) -> None:
         assert line(listener) == str(Ended(("a", "b")))
 
 
-def test_what_a_store_commits_is_told_to_other_processes(path: Path, world: World) -> None:
+def test_a_commit_sends_hints_to_other_processes(path: Path, world: World) -> None:
     with program("listen", path) as listener:
         assert line(listener) == "listening"
         world.enqueue()
         assert line(listener).startswith("Ready(")
 
 
-def test_a_listener_that_comes_later_is_found(bus: SqliteBus) -> None:
+def test_a_listener_that_starts_later_gets_hints(bus: SqliteBus) -> None:
     for _ in range(5):
         bus.send([Ready({1: 0})])
         late = bus.listen(Ready)
@@ -92,14 +92,14 @@ def test_the_socket_of_a_dead_process_is_removed(path: Path, bus: SqliteBus, fol
     assert os.listdir(folder) == []
 
 
-def test_a_listener_that_is_closed_leaves_nothing_behind(bus: SqliteBus, folder: Path) -> None:
+def test_a_closed_listener_leaves_no_socket(bus: SqliteBus, folder: Path) -> None:
     listener = bus.listen(Ready)
     assert len(os.listdir(folder)) == 1
     listener.close()
     assert os.listdir(folder) == []
 
 
-def test_a_path_longer_than_a_socket_takes_works(tmp_path: Path) -> None:
+def test_a_path_that_is_too_long_for_a_socket_works(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     store = SqliteStore(f"sqlite:///{deep}/rota.db")
@@ -115,7 +115,7 @@ def test_a_path_longer_than_a_socket_takes_works(tmp_path: Path) -> None:
         store.close()
 
 
-def test_a_listener_that_does_not_listen_holds_nobody_up(bus: SqliteBus) -> None:
+def test_a_stuck_listener_does_not_block_senders(bus: SqliteBus) -> None:
     lazy = bus.listen(Ready)
     keen = bus.listen(Ended)
     try:
@@ -130,7 +130,7 @@ def test_a_listener_that_does_not_listen_holds_nobody_up(bus: SqliteBus) -> None
         keen.close()
 
 
-def test_news_too_large_for_one_message_is_left_to_polling(bus: SqliteBus) -> None:
+def test_a_hint_that_is_too_large_for_one_message_is_not_sent(bus: SqliteBus) -> None:
     listener = bus.listen(Ended, Ready)
     try:
         bus.send([Ended(tuple(f"{number:036}" for number in range(5_000)))])
@@ -143,7 +143,7 @@ def test_news_too_large_for_one_message_is_left_to_polling(bus: SqliteBus) -> No
 @pytest.mark.parametrize(
     "noise", [b"", b"not json", b'[{"type":"unknown"}]', b"\xff" * 100, b"[" * 50_000], ids=range(5)
 )
-def test_what_is_no_hint_is_ignored(bus: SqliteBus, folder: Path, noise: bytes) -> None:
+def test_malformed_hints_are_ignored(bus: SqliteBus, folder: Path, noise: bytes) -> None:
     listener = bus.listen(Ready)
     try:
         (name,) = os.listdir(folder)
@@ -157,7 +157,7 @@ def test_what_is_no_hint_is_ignored(bus: SqliteBus, folder: Path, noise: bytes) 
         listener.close()
 
 
-def test_files_that_lie_around_in_the_folder_do_no_harm(bus: SqliteBus, folder: Path) -> None:
+def test_other_files_in_the_folder_are_ignored(bus: SqliteBus, folder: Path) -> None:
     listener = bus.listen(Ready)
     try:
         (folder / "notes-ready").write_text("hello")
@@ -170,13 +170,13 @@ def test_files_that_lie_around_in_the_folder_do_no_harm(bus: SqliteBus, folder: 
     assert sorted(os.listdir(folder)) == ["notes-ready", "x"]
 
 
-def test_only_the_owner_may_look_into_the_folder(bus: SqliteBus, folder: Path) -> None:
+def test_only_the_owner_can_open_the_folder(bus: SqliteBus, folder: Path) -> None:
     listener = bus.listen(Ready)
     listener.close()
     assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_is_removed_is_made_again(bus: SqliteBus, folder: Path) -> None:
+def test_a_removed_folder_is_recreated(bus: SqliteBus, folder: Path) -> None:
     bus.listen(Ready).close()
     folder.rmdir()
     bus.send([Ready({1: 0})])

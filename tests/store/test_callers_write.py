@@ -42,7 +42,7 @@ def test_an_operation_with_a_future_is_left_to_the_writer(store: SqliteStore) ->
     assert store.submit(writing_thread).result(PATIENCE_S) != threading.get_ident()
 
 
-def test_where_a_supervisor_watches_the_writer_thread_it_alone_writes(path: Path) -> None:
+def test_only_the_writer_thread_writes_where_a_supervisor_watches_it(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", callers_write=False)
     assert store.transact(writing_thread) != threading.get_ident()
     store.close()
@@ -64,7 +64,7 @@ def test_a_large_operation_is_left_to_the_writer(
     assert begun != [threading.get_ident()]
 
 
-def test_while_another_process_has_the_lock_callers_gather_for_one_commit(store: SqliteStore, held: TurnLock) -> None:
+def test_callers_share_one_commit_while_another_process_holds_the_lock(store: SqliteStore, held: TurnLock) -> None:
     with ThreadPoolExecutor(3) as callers:
         waiting = [callers.submit(store.transact, writing_thread) for _ in range(3)]
         eventually(lambda: store._awaits_turn, what="a writer that waits for the lock")
@@ -72,7 +72,7 @@ def test_while_another_process_has_the_lock_callers_gather_for_one_commit(store:
         assert len({one.result(PATIENCE_S) for one in waiting}) == 1
 
 
-def test_an_interrupt_in_the_middle_of_a_write_undoes_it_and_frees_the_lock(store: SqliteStore, path: Path) -> None:
+def test_an_interrupt_during_a_write_rolls_back_and_releases_the_lock(store: SqliteStore, path: Path) -> None:
     def interrupted(tx: Tx) -> None:
         tx.run("add_queues", namespace="default", queues=[("half",)])
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The writer thread: group commit, patience with others, and what a caller is told when that ends."""
+"""The writer thread: group commit, waiting for other programs, and the errors after a timeout."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def statements(store: SqliteStore) -> list[str]:
     return seen
 
 
-def test_what_waits_together_shares_one_commit(world: World, store: SqliteStore) -> None:
+def test_waiting_operations_share_one_commit(world: World, store: SqliteStore) -> None:
     seen = statements(store)
     with held(store):
         futures = [submit(world) for _ in range(100)]
@@ -68,7 +68,7 @@ def test_what_waits_together_shares_one_commit(world: World, store: SqliteStore)
     assert seen.count("COMMIT") == 2
 
 
-def test_a_group_is_bounded(world: World, store: SqliteStore) -> None:
+def test_a_group_commit_has_a_limited_size(world: World, store: SqliteStore) -> None:
     seen = statements(store)
     with held(store):
         futures = [submit(world) for _ in range(MOST_IN_GROUP + 1)]
@@ -77,12 +77,12 @@ def test_a_group_is_bounded(world: World, store: SqliteStore) -> None:
     assert seen.count("COMMIT") == 3
 
 
-def test_every_commit_is_on_the_disk_before_its_callers_are_told(store: SqliteStore) -> None:
+def test_every_commit_is_on_the_disk_before_its_callers_get_the_answer(store: SqliteStore) -> None:
     assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
     assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_another_program_that_writes_for_a_while_is_waited_out(world: World, path: Path) -> None:
+def test_a_write_waits_for_another_program_that_writes(world: World, path: Path) -> None:
     with locked(path):
         future = submit(world)
         with pytest.raises(TimeoutError):
@@ -90,13 +90,13 @@ def test_another_program_that_writes_for_a_while_is_waited_out(world: World, pat
     assert future.result(PATIENCE_S)[0].created
 
 
-def test_reading_goes_on_while_another_program_writes(world: World, path: Path) -> None:
+def test_reads_do_not_wait_while_another_program_writes(world: World, path: Path) -> None:
     id = world.enqueue()
     with locked(path):
         assert world.executions() == [id]
 
 
-def test_a_file_that_stays_busy_is_given_up_and_nothing_is_accepted(path: Path) -> None:
+def test_a_call_on_a_file_that_stays_locked_fails_and_accepts_nothing(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
         world = World(store)
@@ -109,7 +109,7 @@ def test_a_file_that_stays_busy_is_given_up_and_nothing_is_accepted(path: Path) 
         store.close()
 
 
-def test_a_turn_that_never_comes_is_given_up_and_nothing_is_accepted(path: Path) -> None:
+def test_a_call_that_never_gets_the_turn_lock_fails_and_accepts_nothing(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
         world = World(store)
@@ -123,7 +123,7 @@ def test_a_turn_that_never_comes_is_given_up_and_nothing_is_accepted(path: Path)
         store.close()
 
 
-def test_who_waited_too_long_in_the_line_is_told_so_and_its_operation_never_runs(path: Path) -> None:
+def test_an_operation_that_waited_too_long_fails_and_never_runs(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.3)
     try:
         world = World(store)
@@ -134,8 +134,8 @@ def test_who_waited_too_long_in_the_line_is_told_so_and_its_operation_never_runs
         store.close()
 
 
-def test_an_operation_that_has_begun_is_waited_for(path: Path) -> None:
-    """Its end must be known, or a caller could not tell what happened."""
+def test_an_operation_that_has_started_is_waited_for(path: Path) -> None:
+    """Its outcome must be known, or the caller could not get the right answer."""
     store = SqliteStore(f"sqlite:///{path}", busy_s=0.2)
     try:
 
@@ -148,7 +148,7 @@ def test_an_operation_that_has_begun_is_waited_for(path: Path) -> None:
         store.close()
 
 
-def test_closing_finishes_what_was_submitted(path: Path) -> None:
+def test_closing_finishes_submitted_operations(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
     world = World(store)
     futures = [submit(world) for _ in range(300)]

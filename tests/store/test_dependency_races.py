@@ -21,9 +21,10 @@ from rota.store.dependencies import edges
 from rota.store.port import Tx
 from tests.store.arena import Arena
 from tests.support.proving import sampled
-from tests.support.rounds import Rounds, depending
+from tests.support.rounds import BOTH, Rounds, depending
 from tests.support.world import APP, NAMESPACE, World
 
+Op = Callable[[Tx], object]
 ACTIVE = {*PENDING, Status.RUNNING}
 
 
@@ -47,6 +48,10 @@ def ended(tx: Tx, *attempts: Claim) -> list[str]:
 def attempt(rounds: Rounds, job: str) -> Claim:
     rounds.world.enqueue(job)
     return rounds.claim(job)
+
+
+def in_order(one: Op, other: Op, is_first: bool) -> tuple[Op, Op]:
+    return (one, other) if is_first else (other, one)
 
 
 @pytest.mark.parametrize("undo", [False, True], ids=["commits", "rolls back"])
@@ -82,10 +87,10 @@ def test_the_job_and_its_last_upstream_end_at_once(arena: Arena, rounds: Rounds,
 def test_an_enqueue_at_the_moment_of_the_last_end(arena: Arena, rounds: Rounds, is_first: bool) -> None:
     rounds.run("extract")
     last = attempt(rounds, "rates")
-    mine: tuple[Callable[..., object], ...] = (enqueue.enqueue, rounds.world.header("load"), [rounds.world.item()])  # type: ignore[assignment]
-    calls = [mine, (ended, last)] if is_first else [(ended, last), mine]
-    with arena.held_open(*calls[0]):
-        other = arena.start(*calls[1])
+    mine = partial(enqueue.enqueue, header=rounds.world.header("load"), items=[rounds.world.item()])
+    first, second = in_order(mine, lambda tx: ended(tx, last), is_first)
+    with arena.held_open(first):
+        other = arena.start(second)
         arena.wait_until_blocked(other)
     other.result()
     # The end came after the enqueue, which cleared the other edge; or before it, and both are there.
@@ -94,7 +99,7 @@ def test_an_enqueue_at_the_moment_of_the_last_end(arena: Arena, rounds: Rounds, 
 
 
 @pytest.fixture
-def tick(rounds: Rounds) -> Callable[[Tx], object]:
+def tick(rounds: Rounds) -> Op:
     """An operation that fires a tick of the job, which waits for `extract` only."""
     rounds.run("rates")
     spec = Spec(job="load", trigger=Every(60_000_000), overlap=Overlap.SKIP)
@@ -105,12 +110,12 @@ def tick(rounds: Rounds) -> Callable[[Tx], object]:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["tick first", "end first"])
 def test_a_tick_at_the_moment_of_the_end_that_it_would_wait_for(
-    arena: Arena, rounds: Rounds, tick: Callable[[Tx], object], is_first: bool
+    arena: Arena, rounds: Rounds, tick: Op, is_first: bool
 ) -> None:
     last = attempt(rounds, "extract")
-    calls = [(tick,), (ended, last)] if is_first else [(ended, last), (tick,)]
-    with arena.held_open(*calls[0]):
-        other = arena.start(*calls[1])
+    first, second = in_order(tick, lambda tx: ended(tx, last), is_first)
+    with arena.held_open(first):
+        other = arena.start(second)
         arena.wait_until_blocked(other)
     other.result()
     (load,) = rounds.placed()
@@ -119,9 +124,7 @@ def test_a_tick_at_the_moment_of_the_end_that_it_would_wait_for(
 
 
 @pytest.mark.parametrize("undo", [True, False], ids=["cancel fails", "cancelled"])
-def test_an_end_at_the_moment_of_a_cancel_of_the_tick(
-    arena: Arena, rounds: Rounds, tick: Callable[[Tx], object], undo: bool
-) -> None:
+def test_an_end_at_the_moment_of_a_cancel_of_the_tick(arena: Arena, rounds: Rounds, tick: Op, undo: bool) -> None:
     rounds.world.store.transact(tick)
     (load,) = rounds.placed()
     last = attempt(rounds, "extract")
@@ -134,7 +137,7 @@ def test_an_end_at_the_moment_of_a_cancel_of_the_tick(
 
 
 def test_an_end_does_not_wait_for_a_transaction_that_holds_the_tick_and_upkeep_releases_it(
-    arena: Arena, rounds: Rounds, tick: Callable[[Tx], object]
+    arena: Arena, rounds: Rounds, tick: Op
 ) -> None:
     rounds.world.store.transact(tick)
     (load,) = rounds.placed()
@@ -152,7 +155,8 @@ def test_an_end_does_not_wait_for_a_transaction_that_holds_the_tick_and_upkeep_r
 def test_a_storm_of_ends_never_runs_a_job_twice_at_once_and_leaves_no_round_behind(arena: Arena, seed: int) -> None:
     """`load` and `report` depend on the same jobs, and `report` on `load`: several rows are locked by every end."""
     rounds = Rounds(arena.world)
-    arena.world.register(depending("report", {"extract": "done", "load": "success", "rates": "done"}))
+    report = depending("report", {"extract": "done", "load": "success", "rates": "done"})
+    rounds.deploy(depending("load", BOTH), report)
     jobs = ("extract", "rates")
     for _ in range(30):
         for job in jobs:

@@ -36,7 +36,7 @@ def test_workers_that_start_at_once_with_the_same_new_code_make_one_deploy(arena
     assert sites[0].row(1).workers == 6
 
 
-def test_of_several_codes_that_start_at_once_the_last_declared_is_in_force_whole(arena: Arena) -> None:
+def test_the_last_of_several_concurrent_declarations_is_in_force_as_a_whole(arena: Arena) -> None:
     sites = sites_of(arena, len(CODES))
     arena.all_at_once([partial(site.start, code) for site, code in zip(sites, CODES, strict=True)])
     last = {sites[0].declare(code): code for code in CODES}[3]

@@ -21,7 +21,7 @@ from tests.support.world import World
 PAGE = 4096
 
 
-def test_a_full_disk_refuses_with_a_clear_text_and_works_again_once_there_is_space(
+def test_a_full_disk_is_a_clear_error_and_writes_succeed_when_there_is_space(
     world: World, store: SqliteStore, path: Path
 ) -> None:
     before = world.enqueue()
@@ -35,7 +35,7 @@ def test_a_full_disk_refuses_with_a_clear_text_and_works_again_once_there_is_spa
     assert ids(path) == accepted | set(after)
 
 
-def test_what_shares_a_commit_with_what_does_not_fit_is_refused_or_accepted_as_it_was_told(
+def test_operations_that_share_a_commit_on_a_full_disk_get_the_right_answers(
     world: World, store: SqliteStore, path: Path
 ) -> None:
     store.transact(limit, store, 1)
@@ -52,7 +52,7 @@ def test_what_shares_a_commit_with_what_does_not_fit_is_refused_or_accepted_as_i
 
 
 def limit(tx: Tx, store: SqliteStore, pages: int) -> None:
-    """As if the disk had so little space; SQLite takes the present size if that is more."""
+    """Simulates a disk with little space; SQLite uses the present size if that is more."""
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
@@ -61,7 +61,7 @@ def accept(tx: Tx, world: World, item: submission.Item) -> None:
     enqueue.enqueue(tx, world.header(), [item])
 
 
-def test_a_file_that_may_not_grow_keeps_what_was_accepted_and_goes_on_afterwards(path: Path) -> None:
+def test_a_file_that_may_not_grow_keeps_accepted_executions_and_works_afterwards(path: Path) -> None:
     lines = [line.split(maxsplit=2) for line in run("fill", path, 2_000_000)]
     refused = [line for line in lines if line[0] == "refused"]
     assert [line[1] for line in refused] == ["StoreUnavailable"]
@@ -71,14 +71,14 @@ def test_a_file_that_may_not_grow_keeps_what_was_accepted_and_goes_on_afterwards
 
 
 @pytest.mark.parametrize("content", [b"not a database, but long enough to look like one " * 100, b"\x00" * 5000])
-def test_what_is_not_a_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_refused_and_not_changed(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreMismatch, match="is not a SQLite database"):
         SqliteStore(f"sqlite:///{path}")
     assert path.read_bytes() == content
 
 
-def test_a_damaged_file_is_said_to_be_damaged(path: Path) -> None:
+def test_a_damaged_file_is_reported_as_damaged(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
     World(store).enqueue_many(500)
     store.close()
@@ -89,7 +89,7 @@ def test_a_damaged_file_is_said_to_be_damaged(path: Path) -> None:
         SqliteStore(f"sqlite:///{path}")
 
 
-def test_damage_that_is_found_later_is_told_to_who_finds_it(path: Path) -> None:
+def test_damage_that_is_found_later_is_reported_to_the_caller_that_finds_it(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}")
     World(store).enqueue_many(2000)
     store.close()
@@ -109,20 +109,20 @@ def test_damage_that_is_found_later_is_told_to_who_finds_it(path: Path) -> None:
         store.close()
 
 
-def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"the folder .*/nowhere does not exist: create it"):
         SqliteStore(f"sqlite:///{tmp_path}/nowhere/rota.db")
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
+def test_a_folder_is_refused_as_a_database(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be read or written"):
         SqliteStore(f"sqlite:///{tmp_path}")
 
 
 @pytest.mark.parametrize("which", ["rota.db", "rota.db-shm", "rota.db-turn"])
-def test_a_file_that_may_only_be_read_is_refused(which: str) -> None:
-    """Those beside it count: SQLite makes them with the rights that the file had at that time."""
+def test_a_read_only_file_is_refused(which: str) -> None:
+    """So is a file with read-only side files: SQLite creates them with the mode that the file had at that time."""
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o755)

@@ -42,7 +42,7 @@ def test_a_file_that_is_up_to_date_is_not_written(path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, STATEMENTS // 2, STATEMENTS])
-def test_a_process_that_is_killed_in_the_middle_leaves_nothing(path: Path, after: int) -> None:
+def test_a_migration_whose_process_is_killed_leaves_nothing(path: Path, after: int) -> None:
     run("migrate_and_die", path, after, code=-signal.SIGKILL)
     assert tables(path) == set()
     SqliteStore(f"sqlite:///{path}").close()

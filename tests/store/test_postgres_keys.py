@@ -1,4 +1,4 @@
-"""Keys on PostgreSQL while somebody else's transaction is open, and what a call with a great many of them needs."""
+"""Keys on PostgreSQL while another transaction is open, and the locks of a call with many keys."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rota.domain.errors import DefinitionError, StoreUnavailable
 from rota.domain.unique import Unique
 from rota.ops import enqueue, keys
 from rota.ops.submission import Header, Item
+from rota.sdk.app import registry_of
 from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
@@ -34,7 +35,7 @@ def shop(url: str) -> App:
     @app.job
     def send(number: int = 0) -> None: ...
 
-    app.connection.store()
+    registry_of(app).connection.store()
     return app
 
 
@@ -52,7 +53,7 @@ def count(url: str) -> int:
     return int(found[0])
 
 
-def test_a_key_in_an_open_transaction_stops_only_those_who_have_it(app: App, url: str) -> None:
+def test_a_key_in_an_open_transaction_blocks_only_callers_with_that_key(app: App, url: str) -> None:
     send = app.jobs["send"]
     with ThreadPoolExecutor(16) as threads, psycopg.connect(url) as open_:
         held = send.options(key="held").within(open_).enqueue(1)
@@ -60,13 +61,13 @@ def test_a_key_in_an_open_transaction_stops_only_those_who_have_it(app: App, url
         for number in range(200):
             send.options(key=f"free {number}").enqueue(number)
             send.enqueue(number)
-        assert not any(one.done() for one in waiting), "the key belongs to nobody yet"
+        assert not any(one.done() for one in waiting), "no execution has the key yet"
         open_.commit()
         assert {one.result(30).id for one in waiting} == {held.id}
     assert count(url) == 401
 
 
-def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
+def test_the_error_of_a_key_that_stays_locked_names_the_key(url: str) -> None:
     app = shop(url)
     app.close()
     store = PostgresStore(url, busy_s=0.5)
@@ -74,20 +75,20 @@ def test_a_key_that_stays_held_is_told_as_what_it_is(url: str) -> None:
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
         with pytest.raises(StoreUnavailable, match="an open transaction holds a key that this call has, too"):
-            store.transact(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
-        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+            store.transact(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
+        future = store.submit(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         with pytest.raises(StoreUnavailable, match="nothing was accepted"):
             future.result(30)
     store.close()
     app.close()
 
 
-def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str) -> None:
+def test_a_store_that_closes_answers_callers_that_wait_for_a_key(app: App, url: str) -> None:
     store = PostgresStore(url)
     header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
-        future = store.submit(enqueue.enqueue, header, [Item(app.connection.ids.new(), "{}")])
+        future = store.submit(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         store.close()
         with pytest.raises(StoreUnavailable):
@@ -97,7 +98,9 @@ def test_a_store_that_closes_answers_those_who_wait_for_a_key(app: App, url: str
 def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
     """A server has room for some thousands."""
     header = Header(namespace="default", app="shop", job="send", queue="default", unique=Unique())
-    items = [Item(app.connection.ids.new(), f'{{"number":{number}}}') for number in range(keys.MOST_LOCKS + 11)]
+    items = [
+        Item(registry_of(app).connection.ids.new(), f'{{"number":{number}}}') for number in range(keys.MOST_LOCKS + 11)
+    ]
     locks = b"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
 
     def counted(tx: Any, few: list[Item]) -> bytes:
@@ -105,7 +108,7 @@ def test_a_call_with_many_keys_needs_one_lock(app: App, url: str) -> None:
         found: bytes = tx._pgconn.exec_(locks).get_value(0, 0)
         return found
 
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     assert store.transact(counted, items[:10]) == b"11"
     assert store.transact(counted, items[10:]) == b"1"
 
@@ -141,7 +144,7 @@ def test_the_same_key_in_another_schema_is_another_key(url: str, app: App) -> No
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
-def test_unique_is_not_decided_by_what_ran_before(app: App, url: str, level: str) -> None:
+def test_a_unique_conflict_does_not_depend_on_earlier_statements(app: App, url: str, level: str) -> None:
     send = app.jobs["send"]
     with psycopg.connect(url) as caller:
         caller.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
@@ -155,7 +158,7 @@ def test_unique_is_not_decided_by_what_ran_before(app: App, url: str, level: str
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 @pytest.mark.parametrize("says", ["python", "sql"])
-def test_a_key_that_was_taken_behind_a_snapshot_is_a_failure_to_serialize(
+def test_a_key_that_was_taken_after_the_snapshot_is_a_serialization_failure(
     app: App, url: str, level: str, says: str
 ) -> None:
     send = app.jobs["send"].options(key="k")
@@ -176,7 +179,7 @@ def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
     with ThreadPoolExecutor(1) as threads, psycopg.connect(url) as open_:
         row = open_.execute("""SELECT rota.enqueue('send', '{"number": 1}', key => 'k')""").fetchone()
         waiting = threads.submit(send.enqueue, 1)
-        store = cast("PostgresStore", app.connection.store())
+        store = cast("PostgresStore", registry_of(app).connection.store())
         eventually(lambda: any(work.tries for work in list(store._inbox._calls)), what="one that was put off")
         assert not waiting.done()
         open_.commit()
@@ -195,14 +198,14 @@ def test_python_and_sql_wait_for_the_same_key(app: App, url: str) -> None:
         ("a tag must be", "tags => ARRAY[E'a\\u2028b']"),
     ],
 )
-def test_what_nobody_could_show_is_refused_in_sql(app: App, url: str, words: str, options: str) -> None:
+def test_unprintable_text_is_refused_in_sql(app: App, url: str, words: str, options: str) -> None:
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match=words):
         connection.execute(f"SELECT rota.enqueue('send', '{{}}', {options})".encode())
     assert count(url) == 0
 
 
 @pytest.mark.parametrize("number", ["1e5000", "-1e400", '{"deep": [1e309]}'])
-def test_numbers_that_no_language_holds_are_refused_in_sql(app: App, url: str, number: Any) -> None:
+def test_numbers_beyond_double_precision_are_refused_in_sql(app: App, url: str, number: Any) -> None:
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="is too large"):
         connection.execute("SELECT rota.enqueue('send', %s::text::jsonb)", (f'{{"number": {number}}}',))
     assert count(url) == 0

@@ -1,4 +1,4 @@
-"""What a claim and a finish read of a large database: as much as they take, whatever else there is.
+"""The rows that a claim and a finish read of a large database: only as many as they take.
 
 200,000 executions are ready in four lanes and three priorities, and history lies in ninety partitions. Then 20,000 rows
 of every lane are deleted while a snapshot is held, so that no vacuum can remove them.
@@ -138,8 +138,8 @@ def large() -> Iterator[Large]:
 
 
 @pytest.mark.parametrize("lanes", [[1], [LANES], range(1, LANES + 1)], ids=["first", "last", "all"])
-def test_a_claim_behind_its_mark_reads_what_it_takes(large: Large, lanes: Sequence[int]) -> None:
-    """However much waits before it in lanes of jobs that the worker does not have."""
+def test_a_claim_behind_its_watermark_reads_only_the_rows_it_takes(large: Large, lanes: Sequence[int]) -> None:
+    """However many rows are ready in lanes of jobs that the worker does not have."""
     cost, plan = large.claim(lanes, mark=DEAD * 3)
     assert cost.rows == TAKE
     assert cost.scanned == TAKE
@@ -147,7 +147,7 @@ def test_a_claim_behind_its_mark_reads_what_it_takes(large: Large, lanes: Sequen
     assert not [node["Node Type"] for node in _nodes(plan) if node["Node Type"] in ("Sort", "Seq Scan", "Hash Join")]
 
 
-def test_a_claim_at_once_reads_a_share_of_each_lane_and_no_more_than_it_takes(large: Large) -> None:
+def test_a_one_statement_claim_reads_no_more_of_each_lane_than_it_takes(large: Large) -> None:
     _prepare_fleet(large)
     lanes = {"offers": PLAIN_OFFERS, "highest": LAST_RANK, **_batch(_marks(range(1, LANES + 1), DEAD * 3))}
     cost, plan = large.explain("claim_at_once", worker=1, now=1, most=TAKE, depth=TAKE // 2, **lanes)
@@ -156,7 +156,7 @@ def test_a_claim_at_once_reads_a_share_of_each_lane_and_no_more_than_it_takes(la
     assert not [node["Node Type"] for node in _nodes(plan) if node["Node Type"] in ("Sort", "Hash Join")]
 
 
-def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
+def test_claimed_executions_are_read_only_from_their_partitions(large: Large) -> None:
     rows = large.admin.execute("SELECT id FROM rota.execution WHERE id < %s ORDER BY id LIMIT %s", (_first_id(1), TAKE))
     ids = [str(row[0]) for row in rows]
     cost, plan = large.explain("claimed", ids=literal(ids, "uuid"), lowest=min(ids), highest=max(ids))
@@ -166,7 +166,13 @@ def test_what_was_claimed_is_read_from_its_own_partitions(large: Large) -> None:
     assert cost.buffers < 6 * len(ids)
 
 
-def test_without_a_mark_a_claim_wades_through_the_dead(large: Large) -> None:
+def test_the_end_of_an_id_is_searched_for_in_the_newest_rows_only(large: Large) -> None:
+    cost, plan = large.explain("ids_ending", namespace="default", pattern="%00010000ea60", newest=TAKE)
+    assert cost.scanned == TAKE
+    assert max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan)) <= TAKE
+
+
+def test_a_claim_without_a_watermark_reads_the_dead_rows(large: Large) -> None:
     """So that the tests above are known to measure something."""
     behind, _ = large.claim([1], mark=DEAD * 3)
     from_start, _ = large.claim([1], mark=FIRST_RANK)
@@ -174,7 +180,7 @@ def test_without_a_mark_a_claim_wades_through_the_dead(large: Large) -> None:
     assert from_start.buffers > behind.buffers + DEAD // 100
 
 
-def test_the_look_before_a_claim_reads_a_few_rows_of_each_lane(large: Large) -> None:
+def test_the_check_before_a_claim_reads_a_few_rows_of_each_lane(large: Large) -> None:
     _prepare_fleet(large)
     marks = _batch(_marks(range(1, LANES + 1), DEAD * 3))
     cost, _ = large.explain("claim_heads", worker=1, now=1, depth=2, **marks)
@@ -186,7 +192,7 @@ def test_the_look_before_a_claim_reads_a_few_rows_of_each_lane(large: Large) -> 
     assert further.buffers < 100
 
 
-def test_a_finish_reads_what_it_ends(large: Large) -> None:
+def test_a_finish_reads_only_the_rows_it_ends(large: Large) -> None:
     large.admin.execute(
         "INSERT INTO rota.running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at) "
         "SELECT id, lane, rank, 1, 1, 0, 0, 1, 1 FROM rota.ready WHERE lane = 1 ORDER BY rank LIMIT 5000"

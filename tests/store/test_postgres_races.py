@@ -1,4 +1,4 @@
-"""What can happen at the same time on PostgreSQL, each in the order that hurts most."""
+"""Concurrent operations on PostgreSQL, each pair in its most dangerous order."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_two_claimers_never_get_the_same_row(arena: Arena, world: World) -> None
     assert sorted(id for share in shares for id in share) == sorted(ids)
 
 
-def test_a_claim_passes_over_what_another_is_taking(arena: Arena, world: World) -> None:
+def test_a_claim_skips_rows_that_another_claim_has_locked(arena: Arena, world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
     one, other = world.join(), world.join()
     with arena.held_open(take, one, 1) as taken:
@@ -80,7 +80,7 @@ def test_a_claim_passes_over_what_another_is_taking(arena: Arena, world: World) 
     assert [claimed.id for claimed in taken.result().claims] == [first]
 
 
-def test_what_another_claim_did_not_keep_is_below_the_mark_until_somebody_sweeps(arena: Arena, world: World) -> None:
+def test_a_row_of_a_rolled_back_claim_is_below_the_watermark_until_a_sweep(arena: Arena, world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
     one, other = world.join(), world.join()
     with arena.held_open(take, one, 1, undo=True):
@@ -91,7 +91,7 @@ def test_what_another_claim_did_not_keep_is_below_the_mark_until_somebody_sweeps
     assert [claimed.id for claimed in world.claim(other)] == [first]
 
 
-def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: World) -> None:
+def test_a_resume_releases_executions_that_a_claim_is_moving_to_waiting(arena: Arena, world: World) -> None:
     id, worker = world.enqueue(), world.join()
     world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "test")
     with arena.held_open(take, worker) as taken:
@@ -103,7 +103,7 @@ def test_who_resumes_a_job_finds_what_was_being_put_aside(arena: Arena, world: W
 
 
 def put_aside(world: World, **options: Any) -> str:
-    """An execution of a paused job, which a worker has come upon."""
+    """An execution of a paused job that a claim has moved to `waiting`."""
     id, worker = world.enqueue(**options), world.join()
     world.store.transact(job_pauses.pause, NAMESPACE, APP, "send", "test")
     assert world.claim(worker) == []
@@ -111,7 +111,7 @@ def put_aside(world: World, **options: Any) -> str:
     return id
 
 
-def test_what_is_cancelled_while_its_job_is_resumed_does_not_come_back(arena: Arena, world: World) -> None:
+def test_an_execution_that_is_cancelled_while_its_job_is_resumed_is_not_queued(arena: Arena, world: World) -> None:
     id = put_aside(world)
     with arena.held_open(stop, id) as stopped:
         assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
@@ -122,7 +122,7 @@ def test_what_is_cancelled_while_its_job_is_resumed_does_not_come_back(arena: Ar
     assert world.claim(world.join()) == []
 
 
-def test_what_is_taken_up_again_can_be_cancelled_at_that_moment(arena: Arena, world: World) -> None:
+def test_an_execution_can_be_cancelled_while_it_is_released(arena: Arena, world: World) -> None:
     id = put_aside(world)
     with arena.held_open(job_pauses.resume, NAMESPACE, APP, "send", "test"):
         stopped = arena.start(stop, id)
@@ -131,7 +131,7 @@ def test_what_is_taken_up_again_can_be_cancelled_at_that_moment(arena: Arena, wo
     assert arena.place(id) == ["cancelled"]
 
 
-def test_what_misses_its_start_while_its_job_is_resumed_does_not_come_back(arena: Arena, world: World) -> None:
+def test_an_execution_that_is_skipped_while_its_job_is_resumed_is_not_queued(arena: Arena, world: World) -> None:
     id = put_aside(world, start_within_s=5.0)
     world.clock.advance(10)
     with arena.held_open(upkeep.expire) as expired:
@@ -141,7 +141,7 @@ def test_what_misses_its_start_while_its_job_is_resumed_does_not_come_back(arena
     assert arena.place(id) == ["skipped"]
 
 
-def test_a_cancel_that_is_undone_delays_the_release_until_upkeep(arena: Arena, world: World) -> None:
+def test_a_cancel_that_is_rolled_back_delays_the_release_until_upkeep(arena: Arena, world: World) -> None:
     id = put_aside(world)
     with arena.held_open(stop, id, undo=True):
         assert world.store.transact(job_pauses.resume, NAMESPACE, APP, "send", "test")
@@ -150,7 +150,7 @@ def test_a_cancel_that_is_undone_delays_the_release_until_upkeep(arena: Arena, w
     assert arena.place(id) == ["ready"]
 
 
-def test_two_blockers_that_end_at_once_leave_none(arena: Arena, world: World) -> None:
+def test_an_execution_is_released_when_two_blockers_end_at_once(arena: Arena, world: World) -> None:
     """Each transaction removes one and does not see what the other removes: the waiting row makes one of them skip."""
     id = put_aside(world)
     world.store.transact(blockers.block, [(id, Kind.EVENT, "arrived")])
@@ -180,8 +180,8 @@ def test_the_last_batch_waits_for_a_claim_that_blocks_newer_executions(
     assert arena.place(newer) == ["ready"]
 
 
-def test_an_end_that_is_there_already_is_no_hindrance(arena: Arena, world: World) -> None:
-    """Nothing must come back after its end. If ever something does, it goes again and takes nobody with it."""
+def test_a_stale_ready_row_of_an_ended_execution_is_deleted_and_blocks_no_claim(arena: Arena, world: World) -> None:
+    """No execution must be queued after its end. If one is, the claim deletes the row and takes the others."""
     ids, worker = world.enqueue_many(3), world.join()
     for id in ids[:2]:
         world.cancel(id)
@@ -210,7 +210,7 @@ def test_fifty_callers_with_one_key_make_one_execution(arena: Arena, world: Worl
     assert world.executions() == [answers[0].id]
 
 
-def test_bulks_with_the_same_keys_in_another_order_do_not_stop_each_other(arena: Arena, world: World) -> None:
+def test_bulks_with_the_same_keys_in_another_order_do_not_deadlock(arena: Arena, world: World) -> None:
     header = world.header(unique=Unique())
     arguments = [{"n": number} for number in range(20)]
     stores = [arena.store() for _ in range(6)]
@@ -238,8 +238,8 @@ def test_a_replaced_execution_that_is_being_claimed_is_asked_to_stop(arena: Aren
     assert arena.place(answer.id) == ["ready"]
 
 
-def test_a_debounced_execution_that_is_being_claimed_gets_company(arena: Arena, world: World) -> None:
-    """The news would be lost if the newcomer counted on a start that has already happened."""
+def test_a_debounce_of_an_execution_that_is_being_claimed_creates_another(arena: Arena, world: World) -> None:
+    """The new data would be lost if the call relied on a start that has already happened."""
     options: dict[str, Any] = {"unique": Unique(key="one", on_conflict="debounce"), "delay_s": 5.0}
     old = world.enqueue(**options)
     arena.clock.advance(5)
@@ -253,7 +253,7 @@ def test_a_debounced_execution_that_is_being_claimed_gets_company(arena: Arena, 
     assert arena.place(answer.id) == ["scheduled"]
 
 
-def test_what_a_debounce_is_pushing_back_is_not_claimed(arena: Arena, world: World) -> None:
+def test_an_execution_that_a_debounce_is_postponing_is_not_claimed(arena: Arena, world: World) -> None:
     options: dict[str, Any] = {"unique": Unique(key="one", on_conflict="debounce"), "delay_s": 5.0}
     old = world.enqueue(**options)
     worker = world.join()
@@ -268,7 +268,7 @@ def test_what_a_debounce_is_pushing_back_is_not_claimed(arena: Arena, world: Wor
 # Cancels.
 
 
-def test_a_cancel_finds_what_was_being_claimed_running(arena: Arena, world: World) -> None:
+def test_a_cancel_during_a_claim_asks_the_running_execution_to_stop(arena: Arena, world: World) -> None:
     id = world.enqueue()
     with arena.held_open(take, world.join()):
         cancelled = arena.start(stop, id)
@@ -278,7 +278,7 @@ def test_a_cancel_finds_what_was_being_claimed_running(arena: Arena, world: Worl
     assert arena.place(id) == ["running"]
 
 
-def test_what_is_being_cancelled_is_not_claimed(arena: Arena, world: World) -> None:
+def test_an_execution_that_is_being_cancelled_is_not_claimed(arena: Arena, world: World) -> None:
     id = world.enqueue()
     worker = world.join()
     with arena.held_open(stop, id) as cancelled:
@@ -288,7 +288,7 @@ def test_what_is_being_cancelled_is_not_claimed(arena: Arena, world: World) -> N
     assert arena.place(id) == ["cancelled"]
 
 
-def test_a_cancel_ends_what_was_being_promoted(arena: Arena, world: World) -> None:
+def test_a_cancel_during_a_promotion_ends_the_execution(arena: Arena, world: World) -> None:
     id = world.enqueue(delay_s=5)
     arena.clock.advance(5)
     with arena.held_open(upkeep.promote):
@@ -298,7 +298,7 @@ def test_a_cancel_ends_what_was_being_promoted(arena: Arena, world: World) -> No
     assert arena.place(id) == ["cancelled"]
 
 
-def test_what_is_being_cancelled_is_not_promoted(arena: Arena, world: World) -> None:
+def test_an_execution_that_is_being_cancelled_is_not_promoted(arena: Arena, world: World) -> None:
     id = world.enqueue(delay_s=5)
     arena.clock.advance(5)
     with arena.held_open(stop, id):
@@ -306,7 +306,7 @@ def test_what_is_being_cancelled_is_not_promoted(arena: Arena, world: World) -> 
     assert arena.place(id) == ["cancelled"]
 
 
-def test_a_cancel_that_meets_the_end_leaves_it_alone(arena: Arena, world: World) -> None:
+def test_a_cancel_during_a_finish_does_not_change_the_end(arena: Arena, world: World) -> None:
     _, attempt = world.start()
     with arena.held_open(report, attempt.id, Succeeded("1")):
         cancelled = arena.start(stop, attempt.id)
@@ -315,7 +315,7 @@ def test_a_cancel_that_meets_the_end_leaves_it_alone(arena: Arena, world: World)
     assert arena.place(attempt.id) == ["success"]
 
 
-def test_a_failure_that_meets_a_cancel_is_not_retried(arena: Arena, world: World) -> None:
+def test_a_failure_during_a_cancel_is_not_retried(arena: Arena, world: World) -> None:
     _, attempt = world.start()
     world.set_rules(attempt.id, THREE_TRIES)
     failed = Finished(attempt.id, attempt.fence, Failed(ERROR))
@@ -341,7 +341,7 @@ def test_two_replays_of_one_dead_letter_make_one_execution(arena: Arena, world: 
     assert world.dead() == []
 
 
-def test_what_is_being_replayed_is_not_discarded_as_well(arena: Arena, world: World) -> None:
+def test_a_dead_letter_that_is_being_replayed_is_not_discarded(arena: Arena, world: World) -> None:
     (dead,) = world.fail()
     with arena.held_open(control.replay, NAMESPACE, {dead: world.ids.new()}, "ann"):
         discarded = arena.start(control.discard, NAMESPACE, [dead], "ben")
@@ -352,7 +352,7 @@ def test_what_is_being_replayed_is_not_discarded_as_well(arena: Arena, world: Wo
 # The fleet.
 
 
-def test_a_rescue_waits_for_a_report_and_finds_nothing_to_rescue(arena: Arena, world: World) -> None:
+def test_a_rescue_waits_for_a_report_and_rescues_nothing(arena: Arena, world: World) -> None:
     _, attempt = world.start()
     arena.clock.advance(60)
     with arena.held_open(report, attempt.id, Succeeded("1")):
@@ -385,7 +385,7 @@ def test_two_rescues_do_not_charge_the_same_death_twice(arena: Arena, world: Wor
 
 
 @pytest.mark.parametrize(("op", "crashes"), [(fleet.declare_dead, 1), (fleet.leave, 0)], ids=["dead", "left"])
-def test_whoever_goes_in_the_middle_of_a_claim_leaves_nothing_behind(
+def test_a_worker_that_leaves_during_a_claim_leaves_no_running_row(
     arena: Arena, world: World, op: Callable[..., object], crashes: int
 ) -> None:
     id = world.enqueue()
@@ -400,7 +400,7 @@ def test_whoever_goes_in_the_middle_of_a_claim_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("op", [fleet.declare_dead, fleet.leave], ids=["dead", "left"])
-def test_whoever_is_going_claims_no_more(arena: Arena, world: World, op: Callable[..., object]) -> None:
+def test_a_worker_that_is_leaving_claims_no_more(arena: Arena, world: World, op: Callable[..., object]) -> None:
     id = world.enqueue()
     worker = world.join()
     last_words = ("killed",) if op is fleet.declare_dead else ()
@@ -422,7 +422,7 @@ def test_a_heartbeat_does_not_wait_for_a_claim(arena: Arena, world: World) -> No
 # Deadlines.
 
 
-def test_what_is_being_promoted_when_its_deadline_is_looked_at_is_looked_at_again(arena: Arena, world: World) -> None:
+def test_a_start_deadline_is_checked_again_if_the_execution_is_being_promoted(arena: Arena, world: World) -> None:
     id = world.enqueue(delay_s=5, start_within_s=1)
     arena.clock.advance(10)
     with arena.held_open(upkeep.promote):
@@ -434,7 +434,7 @@ def test_what_is_being_promoted_when_its_deadline_is_looked_at_is_looked_at_agai
     assert arena.place(id) == ["skipped"]
 
 
-def test_what_is_being_skipped_is_neither_promoted_nor_claimed(arena: Arena, world: World) -> None:
+def test_an_execution_that_is_being_skipped_is_neither_promoted_nor_claimed(arena: Arena, world: World) -> None:
     delayed, waiting = world.enqueue(delay_s=5, start_within_s=1), world.enqueue(start_within_s=1)
     worker = world.join(lease_s=60)
     arena.clock.advance(10)
@@ -445,7 +445,7 @@ def test_what_is_being_skipped_is_neither_promoted_nor_claimed(arena: Arena, wor
     assert (arena.place(delayed), arena.place(waiting)) == (["skipped"], ["skipped"])
 
 
-def test_two_look_at_deadlines_at_once(arena: Arena, world: World) -> None:
+def test_two_supervisors_may_check_start_deadlines_at_once(arena: Arena, world: World) -> None:
     id = world.enqueue(start_within_s=1)
     arena.clock.advance(10)
     with arena.held_open(upkeep.expire):
@@ -477,8 +477,8 @@ def test_ten_nodes_register_at_once(arena: Arena, world: World) -> None:
 # Deadlocks.
 
 
-def test_a_deadlock_is_nobodys_answer(arena: Arena, world: World) -> None:
-    """The server ends one of two that wait for each other; its operation is run again."""
+def test_no_caller_gets_a_deadlock_error(arena: Arena, world: World) -> None:
+    """The server ends one of two transactions that wait for each other; its operation is repeated."""
     ids = world.enqueue_many(2)
     world.claim(world.join())
     both_hold_one = threading.Barrier(2)
@@ -496,7 +496,7 @@ def test_a_deadlock_is_nobodys_answer(arena: Arena, world: World) -> None:
     assert len(tries) > 2
 
 
-def test_reports_rescues_and_cancels_of_the_same_rows_all_get_an_answer(arena: Arena, world: World) -> None:
+def test_concurrent_reports_rescues_and_cancels_of_the_same_rows_all_succeed(arena: Arena, world: World) -> None:
     ids = world.enqueue_many(40)
     worker = world.join()
     world.claim(worker, 40)

@@ -1,4 +1,4 @@
-"""Everything at once on PostgreSQL: whatever comes first, an execution stands in one place, and ends once."""
+"""All operations at once on PostgreSQL: in any order, an execution is in one state table, and ends once."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Hesitant:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("run", "rows", "records", "one") and self._chance.random() < 0.2:
-            time.sleep(self._chance.random() * 0.01)  # sleep: it is the others' turn
+            time.sleep(self._chance.random() * 0.01)  # sleep: lets other threads run
         return getattr(self._tx, name)
 
 
 class Actor:
-    """A client with a worker of its own that does whatever comes to its mind."""
+    """A client with a worker of its own that runs random operations."""
 
     def __init__(self, arena: Arena, ids: list[str], seed: int) -> None:
         self._clock = arena.clock
@@ -123,7 +123,7 @@ class Actor:
         self._do(job_pauses.resume, NAMESPACE, APP, self._chance.choice(JOBS), "test")
 
     def _go(self) -> None:
-        """In order or not; the outcomes of what it held come too late."""
+        """Orderly or not; the outcomes of its executions come too late."""
         if self._chance.random() < 0.5:
             self._do(fleet.leave, self._worker)
         else:
@@ -135,7 +135,7 @@ class Actor:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_execution_stands_in_one_place_and_ends_once(arena: Arena, seed: int) -> None:
+def test_an_execution_is_in_one_state_table_and_ends_once(arena: Arena, seed: int) -> None:
     ids: list[str] = []
     actors = [Actor(arena, ids, seed * ACTORS + number) for number in range(ACTORS)]
     arena.all_at_once([actor.act for actor in actors])

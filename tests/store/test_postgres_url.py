@@ -1,4 +1,4 @@
-"""URLs of PostgreSQL: what is wrong with one is said in words, and never with its password."""
+"""URLs of PostgreSQL: errors are clear, and never show the password."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from rota.store.postgres import url as postgres_url
         ("postgresql:", "cannot be read: use postgresql://user:password@host:5432/database"),
     ],
 )
-def test_a_malformed_url_is_refused_in_words(url: str, message: str) -> None:
+def test_a_malformed_url_is_refused_with_a_clear_error(url: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         open_store(url)
 
 
-def test_a_url_may_say_everything_that_libpq_understands() -> None:
+def test_a_url_may_contain_every_libpq_option() -> None:
     url = "postgres://ann:secret@one,two:5433/shop?schema=jobs&connect_timeout=1&sslmode=require"
     address = postgres_url.parse(url)
     assert address.schema == "jobs"
@@ -42,7 +42,7 @@ def test_a_url_may_say_everything_that_libpq_understands() -> None:
 
 
 @pytest.mark.parametrize("pair", ["client_encoding=UTF-8", "client_encoding=latin1", "client%5fencoding=sql_ascii"])
-def test_text_is_sent_as_utf_8_whatever_the_url_says(pair: str) -> None:
+def test_the_client_encoding_in_a_url_is_ignored(pair: str) -> None:
     conninfo = postgres_url.parse(f"postgresql://host/shop?{pair}").conninfo
     assert conninfo.endswith("client_encoding=utf8")
     assert conninfo.count("encoding") == 1
@@ -61,13 +61,13 @@ def test_text_is_sent_as_utf_8_whatever_the_url_says(pair: str) -> None:
         ("postgresql://host:5432/shop?user=ann@corp", "postgresql://host:5432/shop?user=ann@corp"),
     ],
 )
-def test_what_is_secret_is_not_shown_and_the_rest_is(url: str, shown: str) -> None:
+def test_secrets_in_a_url_are_masked_and_the_rest_is_shown(url: str, shown: str) -> None:
     assert postgres_url.parse(url).shown == shown
     assert shown in repr(postgres_url.parse(url))
     assert "secret" not in repr(postgres_url.parse(url))
 
 
-def test_a_password_with_a_question_mark_is_what_libpq_says_it_is() -> None:
+def test_a_password_with_a_question_mark_is_read_as_libpq_reads_it() -> None:
     address = postgres_url.parse("postgresql://ann:se?cret@host/shop?schema=jobs")
     known = conninfo_to_dict(address.conninfo)
     assert (known["password"], known["host"], known["dbname"]) == ("se?cret", "host", "shop")
@@ -87,7 +87,7 @@ def test_a_password_with_a_question_mark_is_what_libpq_says_it_is() -> None:
         'postgresql://ann:x"sec"%zz@127.0.0.1:1/shop',
     ],
 )
-def test_a_url_that_could_be_read_in_two_ways_is_refused_without_a_word_of_it(url: str) -> None:
+def test_an_ambiguous_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(DefinitionError, match="cannot be read") as caught:
         open_store(url)
     assert "sec" not in str(caught.value) + masked(url)
@@ -103,7 +103,7 @@ def test_a_url_that_could_be_read_in_two_ways_is_refused_without_a_word_of_it(ur
         "postgresql://127.0.0.1:1/shop?user=ann&sslpassword=secret&connect_timeout=3",
     ],
 )
-def test_a_server_that_is_not_there_is_named_without_its_password(url: str) -> None:
+def test_the_error_for_an_unreachable_server_does_not_show_the_password(url: str) -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1.* cannot be reached") as caught:
         open_store(url, busy_s=0.1)
     assert "sec" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Many processes on one file: nobody is told that it is locked, nothing that was accepted is missing."""
+"""Many processes on one file: no call fails because the file is locked, and no accepted execution is missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.store.running import finish, ids, line, program, run, start
 WRITERS, EACH = 8, 150
 
 
-def test_eight_writers_and_two_readers_share_a_file_and_everything_is_accounted_for(path: Path) -> None:
+def test_eight_writers_and_two_readers_share_a_file_and_no_execution_is_missing(path: Path) -> None:
     with contextlib.ExitStack() as stack:
         writers = [stack.enter_context(program("write", path, EACH)) for _ in range(WRITERS)]
         readers = [stack.enter_context(program("read", path)) for _ in range(2)]
@@ -24,7 +24,7 @@ def test_eight_writers_and_two_readers_share_a_file_and_everything_is_accounted_
     assert all(int(count) > 0 for count, _ in looks)
 
 
-def test_what_was_accepted_survives_the_kill_of_its_writer(path: Path) -> None:
+def test_accepted_executions_survive_the_kill_of_their_writer(path: Path) -> None:
     accepted: set[str] = set()
     for _ in range(3):
         with program("write_for_ever", path) as writer:
@@ -38,7 +38,7 @@ def test_what_was_accepted_survives_the_kill_of_its_writer(path: Path) -> None:
     assert len(accepted) >= 600
 
 
-def test_writers_that_are_killed_do_not_hold_up_the_others(path: Path) -> None:
+def test_killed_writers_do_not_block_the_others(path: Path) -> None:
     with program("write_for_ever", path) as one, program("write_for_ever", path) as other:
         for _ in range(100):
             assert line(one)
@@ -61,6 +61,6 @@ def test_a_forked_child_keeps_what_it_accepted_when_its_parent_closes(path: Path
     assert ids(path) == set(accepted)
 
 
-def test_a_fork_in_the_middle_of_writes_finds_no_lock(path: Path) -> None:
+def test_a_fork_during_writes_does_not_inherit_a_held_lock(path: Path) -> None:
     accepted = set(run("fork_while_writing", path))
     assert accepted <= ids(path)

@@ -1,4 +1,4 @@
-"""The files of a database are for its owner only, and nothing beside it is used through links or from strangers.
+"""The files of a database are for its owner only; side files that are links or belong to other users are refused.
 
 The tests run as root, who may make files of other users.
 """
@@ -80,7 +80,7 @@ def test_existing_files_keep_their_modes_so_that_a_group_can_share_them(path: Pa
     store.close()
 
 
-def test_the_doctor_warns_of_files_that_everybody_can_open(path: Path) -> None:
+def test_the_doctor_warns_of_files_that_every_user_can_open(path: Path) -> None:
     opened(path).close()
     found = {one.check: one for one in examined(path)}
     assert found["files"].verdict is Verdict.OK
@@ -125,7 +125,7 @@ def test_a_link_beside_the_database_is_refused_and_not_followed(path: Path, tmp_
 
 @as_root
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_of_a_stranger_beside_the_database_is_refused(path: Path, suffix: str) -> None:
+def test_a_side_file_of_another_user_is_refused(path: Path, suffix: str) -> None:
     opened(path).close()
     file = beside(path, suffix)
     file.mkdir(exist_ok=True) if suffix == "-hints" else file.touch()
@@ -146,7 +146,7 @@ def test_a_pipe_in_the_place_of_a_side_file_is_refused_without_waiting(path: Pat
 
 
 @as_root
-def test_what_root_makes_beside_a_users_database_belongs_to_that_user(path: Path) -> None:
+def test_side_files_that_root_creates_belong_to_the_owner_of_the_database(path: Path) -> None:
     path.touch()
     os.chown(path, STRANGER, STRANGER)
     store = opened(path)
@@ -156,7 +156,7 @@ def test_what_root_makes_beside_a_users_database_belongs_to_that_user(path: Path
     assert set(owners.values()) == {STRANGER}
 
 
-def test_a_link_in_the_place_of_the_hints_folder_costs_no_file_and_no_enqueue(path: Path, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_hints_folder_deletes_no_file_and_fails_no_enqueue(path: Path, tmp_path: Path) -> None:
     (precious := tmp_path / "precious").mkdir()
     (precious / "1-2-ready").write_text("kept")
     store = opened(path)
@@ -196,7 +196,7 @@ def held(lock: Path) -> Iterator[int]:
             process.wait(PATIENCE_S)
 
 
-def test_a_lock_that_another_process_keeps_is_waited_for_only_so_long_and_its_holder_is_named(path: Path) -> None:
+def test_a_lock_that_another_process_keeps_times_out_and_the_error_names_the_holder(path: Path) -> None:
     store = opened(path, busy_s=0.2)
     world = World(store)
     id = world.enqueue()
@@ -215,7 +215,7 @@ def test_a_lock_that_another_process_keeps_is_waited_for_only_so_long_and_its_ho
     store.close()
 
 
-def test_a_store_closes_while_another_process_keeps_the_lock(path: Path) -> None:
+def test_a_store_can_close_while_another_process_holds_the_lock(path: Path) -> None:
     store = opened(path, busy_s=0.2)
     world = World(store)
     with held(beside(path, "-turn")):

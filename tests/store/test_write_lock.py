@@ -1,4 +1,4 @@
-"""One write lock for all processes on a file: who waits for it, and what can be told without it."""
+"""One write lock for all processes on a file: which operations wait for it, and what is known without it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def held(path: Path, other: SqliteStore, world: World) -> Iterator[TurnLock]:
     lock.close()
 
 
-def test_a_commit_of_another_process_is_seen_though_the_write_lock_is_held(
+def test_a_commit_of_another_process_is_seen_while_the_write_lock_is_held(
     store: SqliteStore, other: SqliteStore, path: Path
 ) -> None:
     world = World(other)
@@ -52,17 +52,17 @@ def test_a_commit_of_another_process_is_seen_though_the_write_lock_is_held(
     lock.close()
 
 
-def test_of_several_large_submissions_one_waits_for_the_write_lock(
+def test_only_one_of_several_large_submissions_waits_for_the_write_lock(
     store: SqliteStore, other: SqliteStore, world: World, path: Path, held: TurnLock
 ) -> None:
-    """The others wait for that one: whoever asks for the lock now, waits for one of them at most."""
+    """The others wait for that one, so another operation waits for at most one large submission."""
     waiting = [large(store, world), large(other, world)]
     eventually(lambda: waiters(path) == ["FLOCK", "OFDLCK"], what="two that wait, each for another lock")
     held.release()
     assert [len(future.result(PATIENCE_S)) for future in waiting] == [LARGE, LARGE]
 
 
-def test_an_operation_says_how_long_it_waited_before_its_time_was_read(
+def test_an_operation_reports_how_long_it_waited_before_it_read_the_clock(
     store: SqliteStore, path: Path, held: TurnLock
 ) -> None:
     """A lease counts from there."""
@@ -78,10 +78,10 @@ def test_an_operation_says_how_long_it_waited_before_its_time_was_read(
     assert free_at - after <= submitted.waited_s <= clock.monotonic() - before
 
 
-def test_what_comes_while_its_process_waits_for_the_write_lock_shares_the_transaction(
+def test_operations_that_arrive_while_their_process_waits_for_the_write_lock_share_a_transaction(
     store: SqliteStore, world: World, path: Path, held: TurnLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for a large submission, which waits for its own turn."""
+    """Except for a large submission, which waits for the lock by itself."""
     begun: list[int] = []
     begin = store._begin
 
@@ -99,7 +99,9 @@ def test_what_comes_while_its_process_waits_for_the_write_lock_shares_the_transa
     assert last.result(PATIENCE_S) == 2
 
 
-def test_a_thread_that_writes_can_be_told_from_one_that_waits(store: SqliteStore, held: TurnLock, path: Path) -> None:
+def test_a_thread_that_writes_is_distinguished_from_one_that_waits(
+    store: SqliteStore, held: TurnLock, path: Path
+) -> None:
     busy = store.submit(count_to, store, 3_000_000)
     eventually(lambda: waiters(path) == ["FLOCK"], what="a wait for the lock")
     assert not is_writing(os.getpid(), WRITER)

@@ -52,8 +52,8 @@ def account() -> Account:
     """`nobody` if we are root, because servers refuse to run as root; otherwise ourselves."""
     if os.getuid() != 0:
         return Account()
-    nobody = pwd.getpwnam("nobody")
-    return Account(nobody.pw_uid, nobody.pw_gid, [])
+    entry = pwd.getpwnam("nobody")
+    return Account(entry.pw_uid, entry.pw_gid, [])
 
 
 def run(command: Sequence[str | Path], folder: Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -86,7 +86,7 @@ def environment() -> Mapping[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now. Somebody may be faster, so the first start tries more than one."""
+    """A port that is free now. Another program may take it first, so the first start tries more than one."""
     chance = random.SystemRandom()
     while True:
         port = chance.choice(_PORTS)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze, Unique
+from rota.sdk.app import registry_of
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
 from tests.support import rude_jobs
@@ -126,7 +127,7 @@ def _declare_waiting(app: App) -> None:
     @app.job(retry=None)
     def write_for(ctx: Context, seconds: float) -> str:
         """Holds the write lock of a SQLite file and keeps SQLite at work, without the interpreter."""
-        store, until = app.connection.store(), time.monotonic() + seconds
+        store, until = registry_of(app).connection.store(), time.monotonic() + seconds
         assert isinstance(store, SqliteStore)
         connection = store._connection
         numbers = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000)"
@@ -155,7 +156,7 @@ def _declare_waiting(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -166,7 +167,7 @@ def _declare_waiting(app: App) -> None:
     async def cleans_up_badly(ctx: Context, gate: str) -> str:
         """Raises another exception than the one by which it was asked to stop."""
         try:
-            return await app.jobs["gated_async"].function(ctx, gate)  # type: ignore[no-any-return]
+            return await app.jobs["gated_async"](ctx, gate)  # type: ignore[no-any-return]
         except asyncio.CancelledError:
             raise RuntimeError("while cleaning up") from None
 
@@ -234,7 +235,7 @@ def _declare_deadly(app: App) -> None:
         """Gets its process stuck in the middle of a write, the first time."""
         note("started", ctx.id, ctx.fence, os.getpid())
         if ctx.fence == 1:
-            app.connection.store().transact(lambda tx: ctypes.PyDLL(None).sleep(600))
+            registry_of(app).connection.store().transact(lambda tx: ctypes.PyDLL(None).sleep(600))
         return "done"
 
     @app.job(retry=None)
@@ -352,7 +353,7 @@ def _declare_isolated(app: App) -> None:
         note("started", ctx.id, ctx.fence, os.getpid())
         try:
             while not is_open(gate):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         except asyncio.CancelledError:
             note("told", ctx.id, ctx.fence, os.getpid())
             raise
@@ -473,7 +474,7 @@ def _declare_telling(app: App) -> None:
         def parent(ctx: Context, gate: str) -> str:
             note("started", ctx.id, ctx.fence, os.getpid())
             while not is_open(gate):
-                time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+                time.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
             return ctx.enqueue(app.jobs["echo"], "child").id
 
         @app.job(name=f"{prefix}headers", isolation=isolation, retry=None)
@@ -488,12 +489,12 @@ def _declare_telling(app: App) -> None:
     async def says_async(word: str, gate: str) -> None:
         print(word, "one")
         while not is_open(gate):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+            await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
         print(word, "two")
 
     @app.job(retry=None)
     def keeps(ctx: Context) -> str:
-        """Goes on where it was, after a drain."""
+        """Resumes from its checkpoint after a drain."""
         if ctx.restored is not None:
             return f"from {ctx.restored}"
         note("started", ctx.id, ctx.fence, os.getpid())

@@ -14,7 +14,7 @@ _COMMITTED = b"COMMIT\0"
 
 
 class Message:
-    """One whole message, and the only things anybody wants to know about it."""
+    """One whole message, and what the proxy needs to know about it."""
 
     def __init__(self, raw: bytes, *, is_commit: bool = False, asks_for_encryption: bool = False) -> None:
         self.raw = raw

@@ -153,7 +153,7 @@ class PostgresServer:
             yield connection
 
     def create_database(self, name: str = "", template: str = "template0") -> str:
-        """The URL of a new database, empty or a copy of `template`, which nobody may be connected to."""
+        """The URL of a new database, empty or a copy of `template`, to which no session may be connected."""
         name = name or self.new_name()
         # Copying the files takes half as long as writing each page to the log, which is the default.
         command = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} STRATEGY file_copy")
@@ -199,7 +199,7 @@ class PostgresServer:
         self._must("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d", source, "-D", self._data)
 
     def _start_somewhere(self) -> None:
-        """The first start: if somebody was faster at the port, another one is tried."""
+        """The first start: if another program has taken the port, another port is tried."""
         trouble = ""
         for _ in range(5):
             self.port = daemons.free_port()

@@ -77,7 +77,7 @@ class _Weather:
 
 
 class Proxy:
-    """Listens on a port of its own, and passes everything on until it is told otherwise.
+    """Listens on a port of its own, and passes everything on unless a mode is on.
 
     Its methods may be called from any thread, and have taken effect when they return.
     """

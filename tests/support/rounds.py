@@ -11,6 +11,8 @@ from rota.domain.job import Definition
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Outcome as AttemptOutcome
 from rota.domain.outcome import Succeeded
+from rota.domain.schedule import Spec
+from rota.ops import deploy
 from rota.store.dependencies import edges
 from tests.support.world import APP, NAMESPACE, NO_RETRY, World
 
@@ -27,13 +29,31 @@ def depending(name: str, upstreams: Mapping[str, str], **about: Any) -> Definiti
     return Definition(name=name, retry=ONCE, depends_on=sorted(found), **about)
 
 
+def deployed(
+    world: World,
+    definitions: Mapping[str, Definition],
+    app: str = APP,
+    schedules: Mapping[str, Spec] | None = None,
+    namespace: str = NAMESPACE,
+) -> int:
+    """A worker whose code has these jobs."""
+    jobs, ticks = list(definitions.values()), schedules or {}
+    number = world.store.transact(deploy.declare, namespace, app, jobs, [], ticks, takes_precedence=True)
+    return world.join(lease_s=1e6, app=app, namespace=namespace, deploy=number)
+
+
 class Rounds:
     """`load` depends on `extract` and `rates`."""
 
     def __init__(self, world: World, upstreams: Mapping[str, str] = BOTH, **about: Any) -> None:
         self.world = world
-        world.register("extract", "rates", depending("load", upstreams, **about))
-        self.worker = world.join(lease_s=1e6)
+        self.worker = 0
+        self.deploy(depending("load", upstreams, **about))
+
+    def deploy(self, *definitions: Definition, schedules: Mapping[str, Spec] | None = None) -> None:
+        """A worker of a deploy with these jobs, and `extract` and `rates`."""
+        plain = [depending(name, {}) for name in ("extract", "rates", "send")]
+        self.worker = deployed(self.world, {one.name: one for one in [*plain, *definitions]}, APP, schedules or {})
 
     def claim(self, job: str, app: str = APP) -> Claim:
         self.world.clock.advance(0.01)

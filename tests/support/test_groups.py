@@ -1,4 +1,4 @@
-"""What must not run side by side does not: a group of tests is for one process of the run."""
+"""Tests of one group do not run side by side: one process of the run has them all."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_signals_that_the_shell_ignores_are_restored(tmp_path: Path, name: str) 
     assert "1 passed" in said, said
 
 
-def test_what_is_left_running_is_ended_and_named(tmp_path: Path) -> None:
+def test_a_process_that_a_test_left_running_is_killed_and_named(tmp_path: Path) -> None:
     said = run(tmp_path, LEAVING)
     ends = re.findall(r"^(PASSED|FAILED|ERROR) \S*::(\w+)", said, re.MULTILINE)
     assert ("ERROR", "test_guilty") in ends, said

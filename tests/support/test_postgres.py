@@ -32,7 +32,7 @@ def name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def test_databases_are_new_and_go_with_their_connections() -> None:
+def test_databases_are_new_and_dropped_with_their_connections() -> None:
     with shared().database() as one, shared().database() as other:
         assert one != other
         with psycopg.connect(one) as connection:
@@ -53,20 +53,20 @@ def test_a_database_can_be_a_copy() -> None:
         shared().drop_database(copy)
 
 
-def test_tests_have_no_more_rights_than_an_owner() -> None:
+def test_tests_have_only_the_rights_of_an_owner() -> None:
     with shared().database() as url, psycopg.connect(url) as connection:
         assert connection.execute("SHOW is_superuser").fetchone() == ("off",)
         connection.execute("CREATE SCHEMA anything")
 
 
-def test_settings_are_the_chosen_ones(server: PostgresServer) -> None:
+def test_the_server_has_the_chosen_settings(server: PostgresServer) -> None:
     assert server.execute("SHOW max_connections") == [("20",)]
     assert server.execute("SHOW fsync") == [("on",)]
     assert shared().execute("SHOW fsync") == [("off",)]
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_server_comes_back_with_what_was_committed(server: PostgresServer, mode: str) -> None:
+def test_a_restarted_server_has_all_commits(server: PostgresServer, mode: str) -> None:
     with server.database() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE item AS SELECT 1 AS n")
@@ -130,7 +130,7 @@ def bouncer() -> Iterator[PgBouncer]:
         yield bouncer
 
 
-def test_a_bouncer_shares_connections_between_transactions(bouncer: PgBouncer) -> None:
+def test_a_pooler_shares_connections_between_transactions(bouncer: PgBouncer) -> None:
     with shared().database() as url, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(psycopg.connect(bouncer.through(url))) for _ in range(10)]
         backends = set()
@@ -142,7 +142,7 @@ def test_a_bouncer_shares_connections_between_transactions(bouncer: PgBouncer) -
         assert pools[name(url)] == "transaction"
 
 
-def test_a_bouncer_comes_back(bouncer: PgBouncer) -> None:
+def test_a_pooler_can_be_restarted(bouncer: PgBouncer) -> None:
     with shared().database() as url:
         for end in (bouncer.stop, bouncer.kill):
             with psycopg.connect(bouncer.through(url)) as client:

@@ -1,4 +1,4 @@
-"""The proxy loses, holds back and breaks what it is told to, and nothing else."""
+"""The proxy loses, holds back and breaks what a test asks for, and nothing else."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ COMMITS: dict[str, Commit] = {
 
 
 @pytest.mark.parametrize("commit", COMMITS.values(), ids=COMMITS)
-def test_a_commit_that_was_dropped_after_it_is_there(
+def test_a_commit_whose_answer_is_dropped_is_committed(
     proxy: Proxy, client: psycopg.Connection, database: str, commit: Commit
 ) -> None:
     proxy.drop_commits("after", count=1)
@@ -89,7 +89,7 @@ def test_a_commit_that_was_dropped_after_it_is_there(
 
 
 @pytest.mark.parametrize("commit", COMMITS.values(), ids=COMMITS)
-def test_a_commit_that_was_dropped_before_is_not_there(
+def test_a_commit_that_is_dropped_before_the_server_is_not_committed(
     proxy: Proxy, client: psycopg.Connection, database: str, commit: Commit
 ) -> None:
     proxy.drop_commits("before", count=1)
@@ -108,7 +108,7 @@ def open_transactions(database: str) -> int:
     return int(found[0][0])
 
 
-def test_a_prepared_commit_is_seen_each_time(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
+def test_a_prepared_commit_is_recognised_each_time(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
     for n in range(3):
         insert(client, n, prepared)
     proxy.drop_commits("before", count=1)
@@ -132,7 +132,7 @@ def test_only_the_chosen_commits_are_dropped(proxy: Proxy, database: str) -> Non
     assert items(database) == [0, 1, 2, 3, 4]
 
 
-def test_chance_follows_from_the_seed(database: str) -> None:
+def test_the_seed_decides_which_commits_are_dropped(database: str) -> None:
     def heard(seed: int) -> list[int]:
         answers = []
         with Proxy(shared().port, seed=seed) as proxy:
@@ -161,7 +161,7 @@ def test_a_commit_that_failed_is_no_commit(proxy: Proxy, client: psycopg.Connect
     assert proxy.counts.commits == 0
 
 
-def test_a_black_hole_answers_nobody_and_delivers_late(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
+def test_a_black_hole_delivers_nothing_until_it_heals(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
     proxy.black_hole()
     with pytest.raises(psycopg.errors.ConnectionTimeout):
         connect(proxy, database, timeout_s=2)
@@ -173,7 +173,7 @@ def test_a_black_hole_answers_nobody_and_delivers_late(proxy: Proxy, client: psy
     eventually(lambda: 4711 in items(database), what="the statement that was held back")
 
 
-def test_a_black_hole_can_have_one_way(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
+def test_a_black_hole_can_be_in_one_direction(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
     proxy.black_hole("to_client")
     client.pgconn.send_query(b"INSERT INTO item VALUES (1)")
     client.pgconn.flush()
@@ -185,7 +185,9 @@ def test_a_black_hole_can_have_one_way(proxy: Proxy, client: psycopg.Connection,
         eventually(client.pgconn.consume_input, what="the end of the connection")
 
 
-def test_refused_connections_leave_the_others_alone(proxy: Proxy, client: psycopg.Connection, database: str) -> None:
+def test_refusing_connections_does_not_affect_open_ones(
+    proxy: Proxy, client: psycopg.Connection, database: str
+) -> None:
     proxy.refuse()
     with pytest.raises(OperationalError, match="refused"):
         connect(proxy, database)
@@ -225,7 +227,7 @@ def test_a_flapping_connection_breaks_again_and_again(proxy: Proxy, database: st
     assert runs()
 
 
-def test_large_answers_and_requests_pass_unharmed(client: psycopg.Connection) -> None:
+def test_large_answers_and_requests_pass_unchanged(client: psycopg.Connection) -> None:
     text = "x" * 3_000_000
     assert client.execute("SELECT %s::text", [text]).fetchone() == (text,)
     assert client.execute("SELECT sum(n) FROM generate_series(1, 50000) n").fetchone() == (1250025000,)

@@ -1,4 +1,4 @@
-"""The one place where tests wait for something that cannot tell them."""
+"""The one place where tests wait for something that sends no signal."""
 
 from __future__ import annotations
 

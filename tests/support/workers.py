@@ -16,6 +16,7 @@ from rota import App, Handle, Status
 from rota.domain import usage
 from rota.domain.note import Line, State
 from rota.domain.usage import Usage
+from rota.sdk.app import registry_of
 from rota.store import notes, reader
 from rota.store.reader import ExecutionRow, WorkerRow
 from tests.kill.processes import children_of, spawners_of
@@ -34,7 +35,7 @@ class Site:
         self.url = url or f"sqlite:///{folder}/rota.db"
         self.app = App("engine", url=self.url)
         jobs.declare(self.app)
-        self.app.connection.store()
+        registry_of(self.app).connection.store()
         self._workers: list[Worker] = []
 
     def enqueue(self, job: str, /, *args: object, **kwargs: object) -> Handle[Any]:
@@ -75,21 +76,21 @@ class Site:
         return x.status()
 
     def logs(self, x: Handle[Any]) -> list[Line]:
-        return self.app.connection.store().read(notes.lines, "default", x.id, most=100_000)
+        return registry_of(self.app).connection.store().read(notes.lines, "default", x.id, most=100_000)
 
     def state(self, x: Handle[Any]) -> State | None:
-        return self.app.connection.store().read(notes.state, "default", x.id)
+        return registry_of(self.app).connection.store().read(notes.state, "default", x.id)
 
     def usage(self, x: Handle[Any]) -> list[Usage]:
         """What each attempt cost that had a process of its own."""
-        found = self.app.connection.store().read(notes.usages, "default", x.id)
+        found = registry_of(self.app).connection.store().read(notes.usages, "default", x.id)
         return [usage.decode(found[fence]) for fence in sorted(found)]
 
     def executions(self, job: str) -> list[ExecutionRow]:
-        return self.app.connection.store().read(reader.executions, "default", reader.Filter(job=job))
+        return registry_of(self.app).connection.store().read(reader.executions, "default", reader.Filter(job=job))
 
     def live(self) -> list[WorkerRow]:
-        rows = self.app.connection.store().read(reader.workers, "default", 0)
+        rows = registry_of(self.app).connection.store().read(reader.workers, "default", 0)
         return [row for row in rows if row.stopped_at is None]
 
     def close(self) -> None:

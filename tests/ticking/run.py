@@ -7,16 +7,16 @@ import itertools
 import random
 import signal
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 
-from rota.sdk.schedule import Schedule
-from rota.store.schedule_reader import TickRow
+from rota import ScheduleHandle, Tick
 from tests.support.waiting import eventually
 from tests.support.workers import Site, Worker
 
-SECOND = 1_000_000
+SECOND = timedelta(seconds=1)
 NODES = 3
 SETTLE_S = 60.0
 
@@ -63,14 +63,14 @@ def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
             time.sleep(entropy.uniform(0.2, 1.0))  # sleep: the time until the next kill
         for schedule in schedules:
             schedule.pause("the end")
-        ledgers = [schedule.ticks(most=100_000) for schedule in schedules]
+        ledgers = [schedule.ticks(limit=100_000) for schedule in schedules]
         _settle(site, schedules, report)
         for schedule, ledger in zip(schedules, ledgers, strict=True):
             _examine(schedule.name, ledger[::-1], report)
     return report
 
 
-def _schedules(site: Site) -> list[Schedule]:
+def _schedules(site: Site) -> list[ScheduleHandle]:
     """Every second, by a rate and by the clock of a zone; runs may overlap, since nodes that run them are killed."""
     app, arguments = site.app, {"value": 1}
     return [
@@ -82,13 +82,13 @@ def _schedules(site: Site) -> list[Schedule]:
     ]
 
 
-def _settle(site: Site, schedules: list[Schedule], report: Report) -> None:
+def _settle(site: Site, schedules: list[ScheduleHandle], report: Report) -> None:
     """Waits for the end of every tick's execution. One that was alone on three nodes that we killed may have failed."""
     statuses: dict[str, str] = {}
 
     def have_ended() -> bool:
-        ticks = [tick for schedule in schedules for tick in schedule.ticks(most=100_000)]
-        statuses.update((tick.execution, str(tick.status)) for tick in ticks if tick.execution is not None)
+        ticks = [tick for schedule in schedules for tick in schedule.ticks(limit=100_000)]
+        statuses.update((tick.execution_id, str(tick.status)) for tick in ticks if tick.execution_id is not None)
         return all(status in ("success", "failed") for status in statuses.values())
 
     with contextlib.suppress(AssertionError):
@@ -99,11 +99,11 @@ def _settle(site: Site, schedules: list[Schedule], report: Report) -> None:
             if (info.status, info.reason) == ("failed", "crash_loop"):
                 report.crash_loops += 1
             else:
-                words = f"{info.reason}, {info.attempts} attempts, {info.crashes} crashes, fence {info.fence}"
+                words = f"{info.reason}, {info.attempt_count} attempts, {info.crashes} crashes, fence {info.fence}"
                 report.problems.append(f"execution {id} is {info.status}: {words}")
 
 
-def _examine(name: str, ledger: list[TickRow], report: Report) -> None:
+def _examine(name: str, ledger: list[Tick], report: Report) -> None:
     """A tick that came due just before the pause at the end, and was not fired yet, is the pause's."""
     if ledger and (ledger[-1].outcome, ledger[-1].count) == ("missed", 1):
         ledger = ledger[:-1]
@@ -111,9 +111,9 @@ def _examine(name: str, ledger: list[TickRow], report: Report) -> None:
         if after.at - before.until != SECOND:
             report.problems.append(f"{name}: nothing is known of the ticks between {before.until} and {after.at}")
     for tick in ledger:
-        if tick.outcome != "fired" or tick.count != 1 or tick.execution is None:
+        if tick.outcome != "fired" or tick.count != 1 or tick.execution_id is None:
             report.problems.append(f"{name}: the tick at {tick.at} has the outcome {tick.outcome}")
-    started = [tick.execution for tick in ledger]
+    started = [tick.execution_id for tick in ledger]
     if len(set(started)) != len(started):
         report.problems.append(f"{name}: two ticks have one execution")
     late = sorted((tick.decided_at - tick.at) / SECOND for tick in ledger)

@@ -1,4 +1,4 @@
-"""No tick is lost or doubled while nodes are killed every few seconds; `python -m tests.ticking` goes on for longer."""
+"""No tick is lost or doubled while nodes are killed every few seconds; `python -m tests.ticking` runs for longer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ticking.run import run
 SECONDS = float(os.environ.get("ROTA_TICKING_SECONDS", "15"))
 SAMPLE_S = 3.0
 LATEST_S = 20.0
-"""Only so much that a tick which waits for a lease to run out, or for somebody's next poll by chance, is noticed."""
+"""Short enough to notice a tick that waits for a lease to expire, or for another node's next poll."""
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_ticks_survive_the_deaths_of_nodes(tmp_path: Path, database: str, second
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_a_change_is_heard_by_nodes_that_would_not_look_for_long(tmp_path: Path, database: str) -> None:
+def test_a_hint_about_a_change_reaches_nodes_that_poll_rarely(tmp_path: Path, database: str) -> None:
     """The nodes poll once a minute: a tick, and the end of ticks, can only come from a hint."""
     with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:
         for _ in range(2):
@@ -43,4 +43,4 @@ def test_a_change_is_heard_by_nodes_that_would_not_look_for_long(tmp_path: Path,
         schedule.pause("enough")
         fired = len(schedule.ticks())
         schedule.resume()
-        eventually(lambda: len(schedule.ticks()) > fired, what="ticks of a schedule that goes on")
+        eventually(lambda: len(schedule.ticks()) > fired, what="further ticks of the schedule")

@@ -258,9 +258,11 @@ def import_in_function(path: str, source: str) -> list[Finding]:
 # Written so that this file does not find itself.
 _LEFTOVER = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
 _MACHINE_PATH = re.compile(r"(?<![\w.)}\]>-])(?:/(?:work|root|home|Users)/|[A-Z]:\\Users\\)[\w.]*")
+# In names too, where an underscore stands between words. `nobody` in quotes is the account.
 _NO_SUBJECT = re.compile(
-    r"\b(?:somebody|anybody|nobody|whoever|(?:goes|going) on|(?:is|are|was|were) told|comes? to nothing)\b",
-    re.IGNORECASE,
+    r"""(?<![a-z])(?:(?:some|any)bod(?:y|ies)(?:s)?|(?<!["'`])nobodys?(?!["'`])|whoever|(?:goes|going)[ _]on
+      |(?:is|are|was|were)[ _]told|comes?[ _]to[ _]nothing)(?![a-z])""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 

@@ -106,9 +106,8 @@ def test_nothing_is_left_to_do() -> None:
 
 
 def test_sentences_name_their_subject() -> None:
-    """In source, statements and docs. Tests and benchmarks may follow."""
-    files = {**sources("src/rota"), **sources("src/rota", "*.sql"), **sources("docs", "*.md")}
-    files |= {name: (REPOSITORY / name).read_text("utf-8") for name in ("README.md", "CHANGELOG.md")}
+    """In all text of the repository, except where this folder names the words."""
+    files = {path: source for path, source in text_files() if not path.startswith("tests/tidy/")}
     assert_none(finding for path, source in files.items() for finding in rules.words_without_subject(path, source))
 
 
@@ -317,7 +316,9 @@ def test_what_is_left_to_do_is_found(word: str) -> None:
 @pytest.mark.parametrize("words", ["whoever asks", "Nobody waits", "it goes on", "who is told", "comes to nothing"])
 def test_sentences_without_a_subject_are_found(words: str) -> None:
     assert lines_found(rules.words_without_subject, OPS, f"x = 1\n# {words}.\n") == [2]
+    assert lines_found(rules.words_without_subject, TEST, f"def test_{words.lower().replace(' ', '_')}(): ...\n") == [1]
     assert lines_found(rules.words_without_subject, OPS, "# The worker tells the caller, and resumes.\n") == []
+    assert lines_found(rules.words_without_subject, TEST, "pwd.getpwnam('nobody')\n") == []
 
 
 @pytest.mark.parametrize("folder", ["home", "root", "work", "Users"])

@@ -13,6 +13,7 @@ import signal
 import psycopg
 
 from rota import App, Context, Fixed
+from rota.sdk.app import registry_of
 
 app = App("payments")
 RETRY = Fixed(attempts=1000, delay=0.01)
@@ -51,7 +52,7 @@ async def apay(ctx: Context, order: int) -> str:
 @app.job(retry=RETRY)
 def pay_elsewhere(ctx: Context, order: int) -> None:
     """With a connection of the job's own, over a network that loses commits."""
-    with psycopg.connect(os.environ.get("PAYMENTS_URL") or app.settings.url) as conn:
+    with psycopg.connect(os.environ.get("PAYMENTS_URL") or registry_of(app).settings.url) as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
         ctx.complete(conn, f"paid {order}")
         risk()

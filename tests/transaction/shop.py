@@ -11,8 +11,10 @@ import psycopg
 from rota import App, Context, Job
 from rota.domain.claim import Claim
 from rota.domain.served import Served
+from rota.executors.attempt_state import AttemptState
 from rota.ops import claim, finish, fleet
 from rota.ops.finish import Finished
+from rota.sdk.app import registry_of
 from rota.store.port import Store
 from tests.support.world import RecordingBus
 
@@ -33,7 +35,7 @@ LEFT JOIN rota.unique_key k ON k.holder = x.id
 WHERE x.id = %s
 """
 
-CLAIM = Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+CLAIM = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
 """A first attempt without overrides."""
 
 
@@ -59,7 +61,7 @@ class Shop:
 
     @property
     def store(self) -> Store:
-        return self.app.connection.store()
+        return registry_of(self.app).connection.store()
 
     def query(self, text: str, *params: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -104,11 +106,14 @@ class Shop:
         return self.context(self.claim(self.worker()))
 
     def context(self, attempt: Claim) -> Context:
-        return Context(attempt, None, self.app.jobs[attempt.job].target.completions)
+        return Context(self.attempt(attempt))
+
+    def attempt(self, claim: Claim) -> AttemptState:
+        return AttemptState(claim, None, registry_of(self.app).jobs[claim.job].target.completions)
 
     def report(self, context: Context, outcome: Any) -> list[str]:
         """What a worker does when the function has ended; returns the ids that were stale."""
-        finished = Finished(context.id, context.fence, outcome, written=context.written)
+        finished = Finished(context.id, context.fence, outcome, written=written(context))
         return self.store.transact(finish.finish, [finished])
 
     @contextlib.contextmanager
@@ -117,6 +122,11 @@ class Shop:
         self.store.bus = recording
         yield recording
         self.store.bus = before
+
+
+def written(context: Context) -> str | None:
+    """The result that the attempt has written in a transaction, committed or not."""
+    return context._attempt.written
 
 
 def send(to: str, *, subject: str = "hi") -> str:

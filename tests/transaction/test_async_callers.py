@@ -78,7 +78,7 @@ async def caller(request: pytest.FixtureRequest, shop: Shop) -> AsyncIterator[As
         yield caller
 
 
-async def test_committed_with_the_caller(shop: Shop, caller: AsyncCaller) -> None:
+async def test_an_async_enqueue_is_committed_with_the_caller(shop: Shop, caller: AsyncCaller) -> None:
     await caller.run(WRITE)
     x = await shop.send.within(caller.connection).aenqueue("a@b.c")
     xs = await shop.send.within(caller.connection).aenqueue_many([("b@b.c",), ("c@b.c",)])
@@ -95,7 +95,7 @@ async def test_rolled_back_means_never_enqueued(shop: Shop, caller: AsyncCaller)
     assert shop.count() == 0
 
 
-async def test_what_is_refused_does_not_cost_the_transaction(shop: Shop, caller: AsyncCaller) -> None:
+async def test_a_refused_enqueue_does_not_fail_the_transaction(shop: Shop, caller: AsyncCaller) -> None:
     await caller.run(WRITE)
     with pytest.raises(QueueFull):
         await shop.wrap.within(caller.connection).aenqueue_many([1, 2, 3])
@@ -107,16 +107,16 @@ async def test_what_is_refused_does_not_cost_the_transaction(shop: Shop, caller:
     assert (shop.ledger(), shop.count()) == (["paid"], 1)
 
 
-async def test_after_a_cancellation_nothing_more_is_said(shop: Shop) -> None:
-    """A thread that went on would write into whatever transaction comes next."""
+async def test_a_cancelled_enqueue_runs_no_further_statement(shop: Shop) -> None:
+    """A thread that kept running would write into the next transaction of the connection."""
     async with await psycopg.AsyncConnection.connect(shop.url) as connection:
         await shop.send.within(connection).aenqueue("warm")
         await connection.commit()
-        # Somebody else holds the key, so the enqueue waits in the middle.
+        # Another transaction holds the key, so the enqueue waits in the middle.
         async with await psycopg.AsyncConnection.connect(shop.url) as other:
             await shop.send.options(key="k").within(other).aenqueue("a")
             waiting = asyncio.create_task(shop.send.options(key="k").within(connection).aenqueue("a"))
-            await until_somebody_waits(shop)
+            await until_a_session_waits(shop)
             waiting.cancel()
             await other.rollback()
             with pytest.raises(asyncio.CancelledError):
@@ -127,12 +127,12 @@ async def test_after_a_cancellation_nothing_more_is_said(shop: Shop) -> None:
     assert (shop.ledger(), shop.count()) == (["paid"], 1)
 
 
-async def until_somebody_waits(shop: Shop) -> None:
+async def until_a_session_waits(shop: Shop) -> None:
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()"
-    await asyncio.to_thread(eventually, lambda: shop.query(waiting), what="somebody who waits for the key")
+    await asyncio.to_thread(eventually, lambda: shop.query(waiting), what="a session that waits for the key")
 
 
-async def test_connections_of_the_other_colour_are_refused(shop: Shop) -> None:
+async def test_sync_connections_are_refused_for_async_calls_and_vice_versa(shop: Shop) -> None:
     for open_one in (plain, alchemy_session("psycopg")):
         with open_one(shop.url) as sync, pytest.raises(DefinitionError, match=r"not async: use enqueue\(\)"):
             await shop.send.within(sync.connection).aenqueue("a")

@@ -1,5 +1,5 @@
 # ruff: noqa: PT012 (what is raised at the end of a transaction is raised by the whole block)
-"""One block at a time ends an execution, nothing leaves it in silence, and its connection comes back as new."""
+"""One block at a time ends an execution, every rollback raises, and the connection is reset afterwards."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from rota import Context, DefinitionError, Status
+from rota.sdk.job import registered
 from tests.support import pgbouncer, postgres
 from tests.support.pgbouncer import PgBouncer
-from tests.transaction.shop import Shop
+from tests.transaction.shop import Shop, written
 
 WRITE = "INSERT INTO ledger (entry) VALUES (%s)"
 
@@ -26,16 +27,16 @@ def status(shop: Shop, ctx: Context) -> Status:
 # --- One block at a time ---
 
 
-def test_a_block_in_a_block_is_refused_and_nothing_is_done(shop: Shop) -> None:
+def test_a_nested_block_is_refused_and_writes_nothing(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(DefinitionError, match=r"ctx.transaction\(\) is open already"), ctx.transaction() as outer:
         outer.execute(WRITE, ["outer"])
         with ctx.transaction() as inner:
             inner.execute(WRITE, ["inner"])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
-def test_a_refused_block_does_not_cost_the_outer_one(shop: Shop) -> None:
+def test_a_refused_nested_block_does_not_fail_the_outer_one(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as outer:
         outer.execute(WRITE, ["outer"])
@@ -44,17 +45,17 @@ def test_a_refused_block_does_not_cost_the_outer_one(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, ["outer"])
 
 
-async def test_an_async_block_in_a_block_is_refused_and_nothing_is_done(shop: Shop) -> None:
+async def test_an_async_nested_block_is_refused_and_writes_nothing(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(DefinitionError, match=r"ctx.transaction\(\) is open already"):
         async with ctx.transaction() as outer:
             await outer.execute(WRITE, ["outer"])
             async with ctx.transaction() as inner:
                 await inner.execute(WRITE, ["inner"])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
-def test_after_a_block_that_failed_there_may_be_another(shop: Shop) -> None:
+def test_another_block_may_follow_a_failed_one(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ZeroDivisionError), ctx.transaction():
         raise ZeroDivisionError
@@ -63,7 +64,7 @@ def test_after_a_block_that_failed_there_may_be_another(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, ["second"])
 
 
-def test_an_open_block_is_where_the_execution_completes(shop: Shop) -> None:
+def test_an_execution_with_an_open_block_cannot_complete_elsewhere(shop: Shop) -> None:
     """Completed elsewhere and committed, the execution would be a success without the effect of the block."""
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn, psycopg.connect(shop.url) as own:
@@ -73,7 +74,7 @@ def test_an_open_block_is_where_the_execution_completes(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, ["block"])
 
 
-def test_a_cursor_of_the_block_is_as_good_as_its_connection(shop: Shop) -> None:
+def test_complete_accepts_a_cursor_of_the_block(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn, conn.cursor() as cursor:
         cursor.execute(WRITE, ["block"])
@@ -81,7 +82,7 @@ def test_a_cursor_of_the_block_is_as_good_as_its_connection(shop: Shop) -> None:
     assert (shop.app.handle(ctx.id).result(), shop.ledger()) == (7, ["block"])
 
 
-def test_what_is_no_connection_is_refused_in_words(shop: Shop) -> None:
+def test_an_object_that_is_no_connection_is_refused_with_a_clear_error(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(DefinitionError, match="is no connection that Rota can work on"):
         ctx.complete(None, 7)
@@ -90,28 +91,28 @@ def test_what_is_no_connection_is_refused_in_words(shop: Shop) -> None:
 # --- No silence ---
 
 
-def test_a_rollback_on_purpose_is_a_failure(shop: Shop) -> None:
+def test_a_psycopg_rollback_is_a_failure(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     refused = pytest.raises(DefinitionError, match="not complete: raise FailForGood, RetryIn or Snooze")
     with refused, ctx.transaction() as conn:
         conn.execute(WRITE, ["a"])
         raise psycopg.Rollback
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
     with ctx.transaction() as conn:
         conn.execute(WRITE, ["b"])
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, ["b"])
 
 
-async def test_an_async_rollback_on_purpose_is_a_failure(shop: Shop) -> None:
+async def test_an_async_psycopg_rollback_is_a_failure(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(DefinitionError, match="not complete: raise FailForGood, RetryIn or Snooze"):
         async with ctx.transaction() as conn:
             await conn.execute(WRITE, ["a"])
             raise psycopg.Rollback
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
-def test_a_rollback_of_a_part_is_the_jobs_own(shop: Shop) -> None:
+def test_a_job_may_roll_back_to_a_savepoint(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         conn.execute(WRITE, ["kept"])
@@ -152,7 +153,7 @@ def of(conn: Any) -> Any:
     return conn.execute(SEEN.encode(), prepare=False)
 
 
-def test_a_session_leaves_nothing_to_the_next_job(shop: Shop, role: str) -> None:
+def test_session_state_is_reset_for_the_next_job(shop: Shop, role: str) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         before = of(conn).fetchone()
@@ -170,7 +171,7 @@ def test_a_session_leaves_nothing_to_the_next_job(shop: Shop, role: str) -> None
         assert (conn.cursor_factory, conn.prepare_threshold) == (psycopg.Cursor, 5)
 
 
-def test_a_role_is_given_back(shop: Shop, role: str) -> None:
+def test_a_role_is_reset_after_the_block(shop: Shop, role: str) -> None:
     """It needs rights of its own, or the outcome could not be written with it."""
     shop.query(f"GRANT USAGE ON SCHEMA rota TO {role}")
     shop.query(f"GRANT ALL ON ALL TABLES IN SCHEMA rota TO {role}")
@@ -183,7 +184,7 @@ def test_a_role_is_given_back(shop: Shop, role: str) -> None:
     shop.query(f"DROP OWNED BY {role}")
 
 
-async def test_an_async_session_leaves_nothing_to_the_next_job(shop: Shop) -> None:
+async def test_async_session_state_is_reset_for_the_next_job(shop: Shop) -> None:
     async with shop.start(shop.send, "a").transaction() as conn:
         before = await (await of(conn)).fetchone()
     async with shop.start(shop.send, "b").transaction() as conn:
@@ -201,11 +202,11 @@ def test_prepared_statements_are_kept(shop: Shop) -> None:
             assert found.fetchone() == (1,)
 
 
-def test_behind_a_pooler_what_may_be_somebody_elses_is_left_alone(shop: Shop) -> None:
+def test_session_state_of_other_clients_behind_a_pooler_is_not_reset(shop: Shop) -> None:
     pgbouncer.require()
     shop.start(shop.send, "a")
     with PgBouncer(postgres.shared(), pool_size=1) as pooler:
-        completions: Any = shop.send.target.completions
+        completions: Any = registered(shop.send).target.completions
         pool = completions.pool()
         pool._address = type(pool._address)(pooler.through(shop.url), pool._address.schema, pool._address.shown)
         with psycopg.connect(pooler.through(shop.url), autocommit=True, prepare_threshold=None) as other:

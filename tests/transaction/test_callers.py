@@ -22,7 +22,7 @@ def caller(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Caller]:
         yield caller
 
 
-def test_committed_with_the_caller(shop: Shop, caller: Caller) -> None:
+def test_an_enqueue_is_committed_with_the_caller(shop: Shop, caller: Caller) -> None:
     caller.run(WRITE)
     x = shop.send.within(caller.connection).enqueue("a@b.c", subject="yo")
     assert (shop.ledger(), shop.count()) == ([], 0)
@@ -42,14 +42,14 @@ def test_rolled_back_means_never_enqueued(shop: Shop, caller: Caller) -> None:
     assert shop.query("SELECT count(*) FROM rota.queue WHERE name = 'new'") == [(0,)]
 
 
-def test_the_first_statement_may_be_ours(shop: Shop, caller: Caller) -> None:
+def test_an_enqueue_may_be_the_first_statement_of_a_transaction(shop: Shop, caller: Caller) -> None:
     shop.send.within(caller.connection).enqueue("a@b.c")
     caller.run(WRITE)
     caller.commit()
     assert (shop.ledger(), shop.count()) == (["paid"], 1)
 
 
-def test_everything_is_as_in_an_enqueue_without_a_caller(shop: Shop, caller: Caller) -> None:
+def test_an_enqueue_writes_the_same_rows_as_one_without_a_caller(shop: Shop, caller: Caller) -> None:
     at = datetime(2040, 1, 1, tzinfo=UTC)
     choices: list[dict[str, Any]] = [
         {},
@@ -73,14 +73,14 @@ def test_everything_is_as_in_an_enqueue_without_a_caller(shop: Shop, caller: Cal
             assert theirs == ours
 
 
-def test_many_at_once(shop: Shop, caller: Caller) -> None:
+def test_many_executions_are_enqueued_in_one_transaction(shop: Shop, caller: Caller) -> None:
     xs = shop.send.within(caller.connection).enqueue_many([{"to": f"{n}@b.c"} for n in range(500)])
     assert shop.send.within(caller.connection).enqueue_many([]) == []
     caller.commit()
     assert len({x.id for x in xs}) == shop.count() == 500
 
 
-def test_a_full_queue_does_not_cost_the_transaction(shop: Shop, caller: Caller) -> None:
+def test_a_full_queue_does_not_fail_the_transaction(shop: Shop, caller: Caller) -> None:
     caller.run(WRITE)
     wrap = shop.wrap.within(caller.connection)
     for order in range(2):
@@ -91,19 +91,19 @@ def test_a_full_queue_does_not_cost_the_transaction(shop: Shop, caller: Caller) 
     assert (shop.ledger(), shop.count()) == (["paid"], 2)
 
 
-def test_a_key_that_is_taken_does_not_cost_the_transaction(shop: Shop, caller: Caller) -> None:
+def test_a_key_conflict_does_not_fail_the_transaction(shop: Shop, caller: Caller) -> None:
     caller.run(WRITE)
     keyed = shop.send.options(key="k").within(caller.connection)
     first = keyed.enqueue("a@b.c")
     again = keyed.enqueue("a@b.c")
     assert (again.id, again.created) == (first.id, False)
     with pytest.raises(KeyConflict, match="belongs to execution"):
-        keyed.enqueue("somebody@else.org")
+        keyed.enqueue("other@example.org")
     caller.commit()
     assert (shop.ledger(), shop.count()) == (["paid"], 1)
 
 
-def test_what_is_refused_half_way_has_not_begun(shop: Shop, caller: Caller) -> None:
+def test_an_enqueue_that_is_refused_half_way_writes_nothing(shop: Shop, caller: Caller) -> None:
     caller.run(WRITE)
     strict = shop.send.options(unique=Unique(on_conflict="reject")).within(caller.connection)
     with pytest.raises(NotUnique):
@@ -123,7 +123,7 @@ def test_replace_and_debounce(shop: Shop, caller: Caller) -> None:
     assert (old.status(), new.status()) == (Status.CANCELLED, Status.QUEUED)
 
 
-def test_the_session_is_as_it_was(shop: Shop, caller: Caller) -> None:
+def test_the_session_of_the_caller_is_not_changed(shop: Shop, caller: Caller) -> None:
     before = caller.run(SETTINGS)
     shop.send.options(key="k").within(caller.connection, notify=True).enqueue("a@b.c")
     after = caller.run(SETTINGS)

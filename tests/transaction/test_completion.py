@@ -15,13 +15,15 @@ from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
 from rota.domain.outcome import Error, Failed, Lost
 from rota.domain.status import Reason
+from rota.executors.attempt_state import AttemptState
 from rota.executors.context import ResultRefused
 from rota.ops import finish
 from rota.ops.finish import Finished
+from rota.sdk.job import registered
 from tests.support import postgres
 from tests.support.proxy import Proxy
 from tests.transaction.callers import CALLERS, Caller
-from tests.transaction.shop import CLAIM, Shop, send
+from tests.transaction.shop import CLAIM, Shop, send, written
 
 WRITE = "INSERT INTO ledger (entry, fence) VALUES (%s, %s)"
 NOT_COMMITTED = Failed(Error("NotCommitted", ""))
@@ -44,11 +46,11 @@ def status(shop: Shop, ctx: Context) -> Status:
 
 
 def lose(shop: Shop, ctx: Context) -> None:
-    """Somebody decides that the worker is dead: the execution goes back to the queue."""
+    """The worker is declared dead, and the execution returns to the queue."""
     shop.store.transact(finish.finish, [Finished(ctx.id, ctx.fence, Lost(Error("Lost", "")))])
 
 
-def test_effect_and_outcome_are_there_together(shop: Shop) -> None:
+def test_effect_and_outcome_are_committed_together(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
@@ -57,7 +59,7 @@ def test_effect_and_outcome_are_there_together(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
     assert shop.app.handle(ctx.id).result() == {"cents": 5}
     (attempt,) = shop.app.handle(ctx.id).attempts()
-    assert (attempt.status, attempt.reason, attempt.attempts) == ("success", "completed", 1)
+    assert (attempt.status, attempt.reason, attempt.attempt) == ("success", "completed", 1)
 
 
 def test_without_complete_the_result_is_null(shop: Shop) -> None:
@@ -67,7 +69,7 @@ def test_without_complete_the_result_is_null(shop: Shop) -> None:
     assert shop.app.handle(ctx.id).result() is None
 
 
-async def test_async(shop: Shop) -> None:
+async def test_async_jobs_complete_in_a_transaction(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     await apay(ctx)
     assert (shop.app.handle(ctx.id).result(), shop.ledger()) == ("paid", [ctx.id])
@@ -76,10 +78,10 @@ async def test_async(shop: Shop) -> None:
         async with other.transaction() as conn:
             await conn.execute(WRITE, (other.id, 1))
             raise ZeroDivisionError
-    assert (status(shop, other), shop.ledger(), other.written) == (Status.RUNNING, [ctx.id], None)
+    assert (status(shop, other), shop.ledger(), written(other)) == (Status.RUNNING, [ctx.id], None)
 
 
-def test_the_workers_report_comes_too_late_and_says_nothing(shop: Shop) -> None:
+def test_the_report_of_the_worker_after_a_completion_is_ignored(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     pay(ctx)
     with shop.hints() as bus:
@@ -94,7 +96,7 @@ def test_an_exception_rolls_back_and_is_an_ordinary_failure(shop: Shop) -> None:
         conn.execute(WRITE, (ctx.id, ctx.fence))
         ctx.complete(conn, "paid")
         raise ZeroDivisionError
-    assert ctx.written is None
+    assert written(ctx) is None
     assert (status(shop, ctx), shop.ledger()) == (Status.RUNNING, [])
     assert shop.report(ctx, Failed(Error("ZeroDivisionError", ""), permanent=True)) == []
     assert status(shop, ctx) is Status.FAILED
@@ -105,7 +107,7 @@ def test_a_stale_attempt_is_refused_and_its_effect_rolled_back(shop: Shop) -> No
     lose(shop, old)
     with pytest.raises(LeaseLost, match=r"attempt 1 of execution .* is no longer the one that counts"):
         pay(old)
-    assert (shop.ledger(), old.written) == ([], None)
+    assert (shop.ledger(), written(old)) == ([], None)
     new = shop.context(shop.claim(shop.worker()))
     with pytest.raises(LeaseLost):
         pay(old)
@@ -115,8 +117,8 @@ def test_a_stale_attempt_is_refused_and_its_effect_rolled_back(shop: Shop) -> No
     assert shop.query("SELECT entry, fence FROM ledger") == [(new.id, 2)]
 
 
-def test_a_rescue_waits_for_the_commit_that_is_on_its_way(shop: Shop) -> None:
-    """Whoever comes first wins: here the job, because it holds the row."""
+def test_a_rescue_waits_for_the_open_transaction_of_the_job(shop: Shop) -> None:
+    """The first transaction to lock the row wins: here the job."""
     ctx = shop.start(shop.send, "a")
     with psycopg.connect(shop.url) as connection:
         connection.execute(WRITE, (ctx.id, 1))
@@ -129,7 +131,7 @@ def test_a_rescue_waits_for_the_commit_that_is_on_its_way(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
 
 
-def test_commit_and_rollback_are_not_the_jobs(shop: Shop) -> None:
+def test_commit_and_rollback_inside_the_block_are_refused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.ProgrammingError), ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
@@ -145,25 +147,25 @@ def test_a_job_completes_once(shop: Shop) -> None:
     assert shop.ledger() == [ctx.id]
 
 
-def test_a_constraint_that_is_checked_at_the_end(shop: Shop) -> None:
+def test_a_deferred_constraint_that_fails_at_the_commit_leaves_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.errors.UniqueViolation), ctx.transaction() as conn:
         conn.execute("CREATE TEMP TABLE one (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
         conn.execute("INSERT INTO one VALUES (1), (1)")
-    assert (status(shop, ctx), ctx.written) == (Status.RUNNING, None)
+    assert (status(shop, ctx), written(ctx)) == (Status.RUNNING, None)
 
 
-def test_a_result_that_cannot_be_stored(shop: Shop) -> None:
+def test_a_result_that_cannot_be_stored_is_refused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(ResultRefused) as refused:
         pay(ctx, float("nan"))
-    outcome = shop.send.function_executor.raised(refused.value, CLAIM)
+    outcome = registered(shop.send).function_executor.raised(refused.value, CLAIM)
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.permanent) == (Reason.BAD_RESULT, True)
     assert (shop.ledger(), status(shop, ctx)) == ([], Status.RUNNING)
 
 
-def test_a_connection_comes_back_as_new(shop: Shop) -> None:
+def test_a_connection_is_reset_before_it_is_reused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with ctx.transaction() as conn:
         conn.row_factory = dict_row  # type: ignore[assignment]
@@ -175,7 +177,7 @@ def test_a_connection_comes_back_as_new(shop: Shop) -> None:
         assert conn.execute("SHOW search_path").fetchone() == ("public",)
 
 
-def test_a_connection_that_broke_while_it_was_idle(shop: Shop) -> None:
+def test_a_connection_that_broke_while_it_was_idle_is_replaced(shop: Shop) -> None:
     pay(shop.start(shop.send, "a"))
     postgres.shared().terminate_backends(shop.url.rpartition("/")[2])
     ctx = shop.start(shop.send, "b")
@@ -183,7 +185,7 @@ def test_a_connection_that_broke_while_it_was_idle(shop: Shop) -> None:
     assert status(shop, ctx) is Status.SUCCESS
 
 
-def test_what_is_enqueued_in_it_is_part_of_it(shop: Shop) -> None:
+def test_an_enqueue_in_the_block_is_committed_with_it(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with shop.hints() as bus:
         with pytest.raises(ZeroDivisionError), ctx.transaction() as conn:
@@ -208,19 +210,19 @@ def test_a_direct_call_has_a_transaction_and_no_outcome(shop: Shop) -> None:
     assert shop.ledger() == ["order-1"]
 
 
-def test_on_sqlite_it_is_refused(tmp_path: Any) -> None:
+def test_a_transaction_on_sqlite_is_refused(tmp_path: Any) -> None:
     app = App("shop", url=f"sqlite:///{tmp_path}/rota.db")
     job = app.job(send)
-    ctx = Context(shop_claim(), None, job.target.completions)
+    ctx = Context(AttemptState(shop_claim(), None, registered(job).target.completions))
     with pytest.raises(DefinitionError, match="only PostgreSQL"), ctx.transaction():
         pass
     with pytest.raises(DefinitionError, match="only in a worker, on PostgreSQL"):
-        Context(shop_claim(), None).transaction()
+        Context(AttemptState(shop_claim(), None)).transaction()
     app.close()
 
 
 def shop_claim() -> Any:
-    return Claim("", 0, 0, 1, 0, 0, 0, 0, "send", "{}", None, 0, 0)
+    return Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
 
 
 # --- In a transaction of the job's own framework ---
@@ -232,7 +234,7 @@ def caller(request: pytest.FixtureRequest, shop: Shop) -> Any:
         yield caller
 
 
-def test_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
+def test_a_completion_is_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
     ctx = shop.start(shop.send, "a")
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
     assert ctx.complete(caller.connection, 7) == 7
@@ -243,8 +245,8 @@ def test_committed_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert status(shop, ctx) is Status.SUCCESS
 
 
-def test_rolled_back_with_a_framework(shop: Shop, caller: Caller) -> None:
-    """The function returned, but what it did came to nothing: that is a failure, to be tried again."""
+def test_a_completion_that_a_framework_rolled_back_is_a_failure(shop: Shop, caller: Caller) -> None:
+    """The function returned, but its transaction was rolled back: a failure, which is retried."""
     ctx = shop.start(shop.send, "a")
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
     ctx.complete(caller.connection, 7)
@@ -253,7 +255,7 @@ def test_rolled_back_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.RETRYING, [])
 
 
-def test_a_stale_attempt_with_a_framework(shop: Shop, caller: Caller) -> None:
+def test_a_stale_attempt_in_a_framework_is_refused(shop: Shop, caller: Caller) -> None:
     ctx = shop.start(shop.send, "a")
     lose(shop, ctx)
     caller.run(f"INSERT INTO ledger (entry) VALUES ('{ctx.id}')")
@@ -263,7 +265,7 @@ def test_a_stale_attempt_with_a_framework(shop: Shop, caller: Caller) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.QUEUED, [])
 
 
-async def test_async_with_a_framework(shop: Shop) -> None:
+async def test_an_async_completion_is_committed_with_a_framework(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     async with await psycopg.AsyncConnection.connect(shop.url) as connection:
         await connection.execute(WRITE, (ctx.id, 1))
@@ -278,24 +280,24 @@ async def test_async_with_a_framework(shop: Shop) -> None:
 def behind_a_proxy(shop: Shop) -> Any:
     """The job's own connections go through a bad network, Rota's do not."""
     with Proxy(postgres.shared().port) as proxy:
-        completions = shop.send.target.completions
+        completions = registered(shop.send).target.completions
         pool = completions.pool()  # type: ignore[union-attr]
         pool._address = type(pool._address)(proxy.through(shop.url), pool._address.schema, pool._address.shown)
         yield proxy
         shop.app.close()
 
 
-def test_a_commit_that_was_lost_before_the_server_saw_it(shop: Shop) -> None:
+def test_a_commit_that_does_not_reach_the_server_raises_and_has_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("before", count=1)
         with pytest.raises(psycopg.OperationalError):
             pay(ctx)
     assert proxy.counts.dropped_before == 1
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
 
 
-def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
+def test_a_commit_whose_answer_was_lost_is_a_success(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("after", count=1)
@@ -304,10 +306,12 @@ def test_a_commit_whose_answer_was_lost(shop: Shop) -> None:
     assert (status(shop, ctx), shop.ledger()) == (Status.SUCCESS, [ctx.id])
 
 
-def test_a_commit_that_nobody_can_be_asked_about(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job hears that it is unknown; the report that follows is decided by the database."""
+def test_a_commit_with_an_unknown_outcome_is_decided_by_the_database(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job gets `CommitUnknown`; the database decides about the report that follows."""
     ctx = shop.start(shop.send, "a")
-    completions: Any = shop.send.target.completions
+    completions: Any = registered(shop.send).target.completions
     monkeypatch.setattr(completions, "has_landed", unknown)
     with behind_a_proxy(shop) as proxy:
         proxy.drop_commits("after", count=1)
@@ -318,14 +322,14 @@ def test_a_commit_that_nobody_can_be_asked_about(shop: Shop, monkeypatch: pytest
 
 
 def unknown(ctx: Context) -> bool:
-    raise CommitUnknown("nobody can be asked")
+    raise CommitUnknown("the server cannot be asked")
 
 
-def test_a_backend_that_is_ended_in_the_middle(shop: Shop) -> None:
+def test_a_backend_that_is_terminated_during_the_block_leaves_no_effect(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with pytest.raises(psycopg.OperationalError), ctx.transaction() as conn:
         conn.execute(WRITE, (ctx.id, ctx.fence))
         postgres.shared().execute("SELECT pg_terminate_backend(%s)", [conn.info.backend_pid])
-    assert (status(shop, ctx), shop.ledger(), ctx.written) == (Status.RUNNING, [], None)
+    assert (status(shop, ctx), shop.ledger(), written(ctx)) == (Status.RUNNING, [], None)
     pay(ctx)
     assert shop.ledger() == [ctx.id]

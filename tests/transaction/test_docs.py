@@ -13,9 +13,11 @@ import psycopg
 import pytest
 from django.db import connections
 
-from rota import App, Context
+from rota import App
 from rota.domain.served import Served
+from rota.executors.attempt_state import AttemptState
 from rota.ops import claim, fleet
+from rota.sdk.app import registry_of
 from tests.docs.pages import REPOSITORY, blocks
 from tests.support import postgres
 from tests.support.databases import fresh_database
@@ -34,7 +36,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     del connections["default"]
 
 
-def test_the_page_is_one_program(url: str) -> None:
+def test_the_python_of_the_page_runs_as_one_program(url: str) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(PAGE, "python", "sql"):
         if block.info == "python":
@@ -65,7 +67,7 @@ def role_free(block: str) -> str:
 
 def run_all(app: App) -> int:
     """Does what a worker does, here; returns how many attempts there were."""
-    store = app.connection.store()
+    store = registry_of(app).connection.store()
     newcomer = fleet.Newcomer(
         namespace="default",
         app=app.name,
@@ -81,16 +83,16 @@ def run_all(app: App) -> int:
     count = 0
     while claims := store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 100).claims:
         for attempt in claims:
-            target = app.jobs[attempt.job].function_executor
-            context = Context(attempt, None, target.completions)
-            prepared = target.prepare(attempt.arguments, context)
+            target = registry_of(app).jobs[attempt.job].function_executor
+            state = AttemptState(attempt, None, target.completions)
+            prepared = target.prepare(attempt.arguments, state)
             assert isinstance(prepared, tuple), prepared
             target.function(*prepared[0], **prepared[1])
             count += 1
     return count
 
 
-def test_the_example_takes_the_money_once() -> None:
+def test_the_example_charges_once() -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "examples.transactions"],
         cwd=REPOSITORY,

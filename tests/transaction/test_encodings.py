@@ -1,4 +1,4 @@
-"""Connections that are not in UTF-8, and callers' sessions in which nothing of ours may stay."""
+"""Connections that are not in UTF-8, and callers' sessions in which no prepared statement may stay."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rota import ArgumentsError, StoreMismatch, Unique
 from rota.executors.context import ResultRefused
 from tests.support import postgres
 from tests.transaction.callers import alchemy_connection, cursor, older_psycopg, plain
-from tests.transaction.shop import Shop
+from tests.transaction.shop import Shop, written
 
 
-def test_a_connection_that_says_nothing_of_its_encoding(shop: Shop) -> None:
+def test_a_connection_without_an_encoding_is_supported(shop: Shop) -> None:
     with psycopg.connect(f"{shop.url}?client_encoding=sql_ascii") as connection:
         job = shop.send.options(key="k", unique=Unique(key="k", on_conflict="return")).within(connection)
         handle = job.enqueue("☃")
@@ -25,7 +25,7 @@ def test_a_connection_that_says_nothing_of_its_encoding(shop: Shop) -> None:
     assert shop.query("SELECT arguments FROM rota.execution") == [('{"to":"☃"}',)]
 
 
-def test_a_database_that_says_nothing_of_its_encoding(shop: Shop) -> None:
+def test_a_database_in_sql_ascii_without_rota_is_refused(shop: Shop) -> None:
     server = postgres.shared()
     name = f"ascii_{shop.url.rpartition('_')[2]}"
     command = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -36,7 +36,9 @@ def test_a_database_that_says_nothing_of_its_encoding(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("kind", [plain, older_psycopg, alchemy_connection("psycopg")])
-def test_a_character_that_the_connection_cannot_say(shop: Shop, kind: Callable[[str], Any]) -> None:
+def test_a_character_that_the_encoding_of_the_connection_lacks_is_refused(
+    shop: Shop, kind: Callable[[str], Any]
+) -> None:
     refused = r"'☃' cannot be written on this connection, whose encoding is (latin-1|iso8859-1)"
     with kind(f"{shop.url}?client_encoding=latin1") as caller:
         for job in (shop.send, shop.send.options(key="k")):
@@ -47,12 +49,12 @@ def test_a_character_that_the_connection_cannot_say(shop: Shop, kind: Callable[[
     assert shop.count() == 1
 
 
-def test_a_result_that_the_connection_cannot_say(shop: Shop) -> None:
+def test_a_result_with_a_character_that_the_encoding_lacks_is_refused(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     with psycopg.connect(f"{shop.url}?client_encoding=latin1") as connection:
         with pytest.raises(ResultRefused, match="'☃' cannot be written"):
             ctx.complete(connection, "☃")
-        assert ctx.written is None
+        assert written(ctx) is None
         ctx.complete(connection, "é")
     assert shop.app.handle(ctx.id).result() == "é"
 

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from rota import App
+from rota.sdk.job import registered
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.support.proving import proof
@@ -50,7 +51,7 @@ class Site:
         self.folder = folder
         self.app = App("payments", url=self.url)
         for name, job in payments.app.jobs.items():
-            self.app.job(name=name, retry=job.target.rules.retry)(job.function)
+            self.app.job(name=name, retry=registered(job).target.rules.retry)(registered(job).function)
         self.query("CREATE TABLE ledger (entry text NOT NULL, fence integer)")
 
     def query(self, text: str) -> list[tuple[object, ...]]:
@@ -111,8 +112,8 @@ def test_every_job_completes_once_in_a_worker(site: Site) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("rounds", [1, proof(ROUNDS)])
-def test_processes_that_die_around_the_commit(site: Site, rounds: int) -> None:
-    """A crash burns no attempt, but after the third the execution is given up: then there must be no line."""
+def test_processes_that_die_around_the_commit_double_no_effect(site: Site, rounds: int) -> None:
+    """A crash counts no attempt, but the third ends the execution as a crash loop: then there must be no line."""
     for name in ("pay", "apay", "pay_elsewhere"):
         site.app.jobs[name].enqueue_many(range(ORDERS // 3))
     deaths = 0
@@ -133,7 +134,7 @@ def test_processes_that_die_around_the_commit(site: Site, rounds: int) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_backends_that_are_ended_and_commits_that_are_lost(site: Site) -> None:
+def test_terminated_backends_and_lost_commits_double_no_effect(site: Site) -> None:
     for name in ("pay", "apay", "pay_elsewhere"):
         site.app.jobs[name].enqueue_many(range(ORDERS // 3))
     server = postgres.shared()

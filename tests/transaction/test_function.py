@@ -19,6 +19,8 @@ from psycopg.types.json import Jsonb
 from rota import ArgumentsError, DefinitionError, KeyConflict, QueueFull, RotaError, Status, UnknownJob
 from rota.domain import payload
 from rota.ids import is_id, made_at
+from rota.sdk.app import registry_of
+from rota.sdk.job import registered
 from rota.store.postgres.store import PostgresStore
 from tests.support import postgres
 from tests.transaction.shop import Shop
@@ -69,7 +71,7 @@ class Sql:
 
 @pytest.fixture
 def sql(shop: Shop) -> Iterator[Sql]:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     sql = Sql(shop.url)
     yield sql
     sql.connection.close()
@@ -87,7 +89,9 @@ ACTOR = 6
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=VALUES, note=VALUES, choice=OPTIONS, job=st.sampled_from(["import"]))
-def test_the_same_rows(shop: Shop, sql: Sql, rows: Any, note: Any, choice: dict[str, Any], job: str) -> None:
+def test_python_and_sql_write_the_same_rows(
+    shop: Shop, sql: Sql, rows: Any, note: Any, choice: dict[str, Any], job: str
+) -> None:
     options = flat(choice)
     arguments = {"rows": rows, "note": note}
     shop.query("DELETE FROM rota.unique_key")
@@ -107,7 +111,7 @@ def test_the_same_rows(shop: Shop, sql: Sql, rows: Any, note: Any, choice: dict[
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=VALUES)
-def test_the_same_digest(sql: Sql, value: Any) -> None:
+def test_python_and_sql_compute_the_same_digest(sql: Sql, value: Any) -> None:
     text = payload.encode({"value": value}, "the value")
     row = sql.connection.execute("SELECT %s::text::jsonb::text", [text]).fetchone()
     assert row == (payload.canonical(text),)
@@ -116,12 +120,12 @@ def test_the_same_digest(sql: Sql, value: Any) -> None:
 @pytest.mark.parametrize(
     "number", ["1e22", "1.50", "-0.0", "-0", "1E+2", "1.0e-5", "123e-2", "0.1e1", "5e-324", "9" * 400]
 )
-def test_the_same_digest_of_numbers_in_every_notation(sql: Sql, number: str) -> None:
+def test_python_and_sql_compute_the_same_digest_of_numbers_in_every_notation(sql: Sql, number: str) -> None:
     row = sql.connection.execute(f"SELECT sha256(convert_to('[{number}]'::jsonb::text, 'UTF8'))".encode()).fetchone()
     assert row == (hashlib.sha256(payload.canonical(f"[{number}]").encode()).digest(),)
 
 
-def test_an_id_says_when_it_was_made_and_ids_ascend(shop: Shop, sql: Sql) -> None:
+def test_an_id_contains_its_time_and_ids_ascend(shop: Shop, sql: Sql) -> None:
     ids = [sql.enqueue("send", '{"to": "a"}') for _ in range(50)]
     assert all(is_id(id) and id[14] == "7" and id[19] in "89ab" for id in ids)
     assert ids == sorted(ids)
@@ -129,11 +133,11 @@ def test_an_id_says_when_it_was_made_and_ids_ascend(shop: Shop, sql: Sql) -> Non
         assert made_at(id) == created_at // 1000 * 1000
 
 
-def test_the_job_runs_with_what_it_was_given(shop: Shop, sql: Sql) -> None:
+def test_the_job_runs_with_the_given_arguments(shop: Shop, sql: Sql) -> None:
     id = sql.enqueue("send", '{"subject": "yo", "to": "a@b.c"}')
     attempt = shop.claim(shop.worker())
     assert attempt.id == id
-    prepared = shop.send.function_executor.prepare(attempt.arguments, shop.context(attempt))
+    prepared = registered(shop.send).function_executor.prepare(attempt.arguments, shop.attempt(attempt))
     assert prepared == ([], {"to": "a@b.c", "subject": "yo"})
 
 
@@ -147,7 +151,7 @@ def test_rolled_back_means_never_enqueued(shop: Shop, sql: Sql) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str, str, type[RotaError]]] = [
-    ({"job": "nobody"}, "RT001", "has no job 'nobody'", UnknownJob),
+    ({"job": "missing"}, "RT001", "has no job 'missing'", UnknownJob),
     ({"job": "send", "app": "other"}, "RT001", "app 'other' has no job 'send'", UnknownJob),
     ({"job": "send", "namespace": "other"}, "RT001", "'other' has no job 'send'", UnknownJob),
     ({"arguments": "{}"}, "RT002", r"send\(\): missing argument `to`; it takes \(to, subject = ...\)", ArgumentsError),
@@ -176,7 +180,9 @@ REFUSED: list[tuple[dict[str, Any], str, str, type[RotaError]]] = [
 
 
 @pytest.mark.parametrize(("call", "state", "words", "kind"), REFUSED)
-def test_refusals(shop: Shop, sql: Sql, call: dict[str, Any], state: str, words: str, kind: type[RotaError]) -> None:
+def test_python_and_sql_refuse_the_same_calls(
+    shop: Shop, sql: Sql, call: dict[str, Any], state: str, words: str, kind: type[RotaError]
+) -> None:
     with pytest.raises(psycopg.Error, match=words) as refused:
         sql.enqueue(**{"job": "send", "arguments": '{"to": "a"}', **call})
     assert refused.value.sqlstate == state
@@ -184,7 +190,7 @@ def test_refusals(shop: Shop, sql: Sql, call: dict[str, Any], state: str, words:
 
 
 @pytest.mark.parametrize("text", ['{"to": "\\u0000"}', '{"to": "\\ud800"}', "{to: 1}", '{"to": NaN}'])
-def test_what_is_not_json_is_refused_by_postgres(shop: Shop, sql: Sql, text: str) -> None:
+def test_arguments_that_are_not_json_are_refused_by_postgres(shop: Shop, sql: Sql, text: str) -> None:
     with pytest.raises(psycopg.DataError):
         sql.enqueue("send", text)
 
@@ -196,7 +202,7 @@ def test_two_hundred_levels_are_accepted_by_both(shop: Shop, sql: Sql) -> None:
     assert shop.count() == 2
 
 
-def test_a_key_is_the_same_in_both(shop: Shop, sql: Sql) -> None:
+def test_python_and_sql_share_idempotency_keys(shop: Shop, sql: Sql) -> None:
     first = shop.send.options(key="k").enqueue("a", subject="1.0")
     assert sql.enqueue("send", '{"subject": "1.0", "to": "a"}', key="k") == first.id
     second = sql.enqueue("import", '{"note": [1.5, {"b": 1, "a": "é"}], "rows": 2}', key="k")
@@ -209,7 +215,7 @@ def test_a_key_is_the_same_in_both(shop: Shop, sql: Sql) -> None:
         shop.app.jobs["import"].options(key="k").enqueue(3)
 
 
-def test_of_many_callers_with_one_key_one_creates(shop: Shop, sql: Sql) -> None:
+def test_one_of_many_callers_with_one_key_creates_the_execution(shop: Shop, sql: Sql) -> None:
     ids: set[str] = set()
 
     def in_sql() -> None:
@@ -228,7 +234,7 @@ def test_of_many_callers_with_one_key_one_creates(shop: Shop, sql: Sql) -> None:
     assert len(ids) == shop.count() == 20
 
 
-def test_a_full_queue(shop: Shop, sql: Sql) -> None:
+def test_a_full_queue_is_refused_in_sql(shop: Shop, sql: Sql) -> None:
     shop.wrap.enqueue(1)
     kept = sql.enqueue("wrap", '{"order": 2}', key="k")
     words = r"queue 'gifts' is full \(2 of 2 queued\): nothing was accepted, retry after 1 s"
@@ -262,14 +268,14 @@ def test_the_callers_search_path_does_not_matter(shop: Shop, sql: Sql) -> None:
     assert shop.count() == 1
 
 
-def test_a_schema_of_another_name(url: str) -> None:
+def test_the_function_works_in_a_schema_of_another_name(url: str) -> None:
     store = PostgresStore(f"{url}?schema=elsewhere", inline=True)
     with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="has no job 'send'"):
         connection.execute("SELECT elsewhere.enqueue('send')")
     store.close()
 
 
-def test_a_role_with_nothing_but_the_function(shop: Shop, sql: Sql) -> None:
+def test_a_role_that_may_only_call_the_function_can_enqueue(shop: Shop, sql: Sql) -> None:
     """As the docs say: by default it runs with the caller's rights; its owner may lend theirs."""
     server = postgres.shared()
     database = shop.url.rpartition("/")[2]
@@ -298,4 +304,4 @@ def test_a_role_with_nothing_but_the_function(shop: Shop, sql: Sql) -> None:
 def test_arguments_may_come_as_an_object(shop: Shop, sql: Sql) -> None:
     row = sql.connection.execute("SELECT rota.enqueue('send', %s)", [Jsonb({"to": "a"})]).fetchone()
     assert row is not None
-    assert shop.app.handle(str(row[0])).info().arguments == '{"to": "a"}'
+    assert shop.app.handle(str(row[0])).info().arguments == {"to": "a"}

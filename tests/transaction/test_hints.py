@@ -1,10 +1,11 @@
-"""Workers are woken after the caller's commit where that can be heard, and never before."""
+"""Hints are sent after the caller's commit if Rota is notified of it, and never before."""
 
 from __future__ import annotations
 
 import psycopg
 import pytest
 
+from rota.sdk.app import registry_of
 from rota.store.hints import Due, Ready
 from tests.support.waiting import eventually
 from tests.transaction.callers import alchemy_connection, alchemy_session, django_atomic, plain
@@ -12,8 +13,8 @@ from tests.transaction.shop import Shop
 
 
 @pytest.mark.parametrize("kind", [django_atomic, alchemy_session("psycopg"), alchemy_session("psycopg", scoped=True)])
-def test_a_commit_that_can_be_heard_sends_the_hints(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+def test_a_commit_that_rota_is_notified_of_sends_hints(shop: Shop, kind: type) -> None:
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         for _ in range(2):
             shop.send.within(caller.connection).enqueue("a")
@@ -28,8 +29,8 @@ def test_a_commit_that_can_be_heard_sends_the_hints(shop: Shop, kind: type) -> N
 
 
 @pytest.mark.parametrize("kind", [django_atomic, alchemy_session("psycopg")])
-def test_a_rollback_sends_nothing(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+def test_a_rollback_sends_no_hint(shop: Shop, kind: type) -> None:
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         shop.send.within(caller.connection).enqueue("a")
         caller.rollback()
@@ -39,7 +40,7 @@ def test_a_rollback_sends_nothing(shop: Shop, kind: type) -> None:
 
 
 def test_the_release_of_a_savepoint_is_no_commit(shop: Shop) -> None:
-    shop.app.connection.store()
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, alchemy_session("psycopg")(shop.url) as caller:
         with caller.connection.begin_nested():
             shop.send.within(caller.connection).enqueue("a")
@@ -49,15 +50,15 @@ def test_the_release_of_a_savepoint_is_no_commit(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("kind", [plain, alchemy_connection("psycopg")])
-def test_without_notify_a_silent_commit_is_left_to_polling(shop: Shop, kind: type) -> None:
-    shop.app.connection.store()
+def test_a_commit_of_a_plain_connection_sends_no_hint_without_notify(shop: Shop, kind: type) -> None:
+    registry_of(shop.app).connection.store()
     with shop.hints() as bus, kind(shop.url) as caller:
         shop.send.within(caller.connection).enqueue("a")
         caller.commit()
         assert bus.hints == []
 
 
-def test_notify_travels_with_the_commit(shop: Shop) -> None:
+def test_notify_sends_hints_with_the_commit(shop: Shop) -> None:
     listener = shop.store.bus.listen(Ready)
     eventually(lambda: getattr(shop.store.bus, "is_live", True), what="a bus that listens")
     with psycopg.connect(shop.url) as connection:

@@ -1,4 +1,4 @@
-"""Connections that cannot be joined are refused in words, and before anything is written."""
+"""Connections that cannot be joined are refused with a clear error, before anything is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.transaction.callers import django_connection
 from tests.transaction.shop import Shop, send
 
 
-def test_autocommit_without_a_transaction(shop: Shop) -> None:
+def test_autocommit_without_a_transaction_is_refused(shop: Shop) -> None:
     with psycopg.connect(shop.url, autocommit=True) as connection:
         with pytest.raises(DefinitionError, match="autocommit mode and in no transaction"):
             shop.send.within(connection).enqueue("a")
@@ -27,7 +27,7 @@ def test_autocommit_without_a_transaction(shop: Shop) -> None:
     assert shop.count() == 1
 
 
-def test_autocommit_of_sqlalchemy(shop: Shop) -> None:
+def test_autocommit_of_sqlalchemy_is_refused(shop: Shop) -> None:
     engine = sqlalchemy.create_engine(shop.url.replace("postgresql", "postgresql+psycopg", 1))
     refused = pytest.raises(DefinitionError, match="autocommit mode and in no transaction")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection, refused:
@@ -35,14 +35,14 @@ def test_autocommit_of_sqlalchemy(shop: Shop) -> None:
     engine.dispose()
 
 
-def test_autocommit_of_django(shop: Shop) -> None:
+def test_autocommit_of_django_is_refused(shop: Shop) -> None:
     connection = django_connection(shop.url)
     with pytest.raises(DefinitionError, match="autocommit mode and in no transaction"):
         shop.send.within(connection).enqueue("a")
     connection.close()
 
 
-def test_a_transaction_that_has_failed(shop: Shop) -> None:
+def test_a_failed_transaction_is_refused(shop: Shop) -> None:
     with psycopg.connect(shop.url) as connection:
         with pytest.raises(psycopg.errors.DivisionByZero):
             connection.execute("SELECT 1 / 0")
@@ -53,14 +53,14 @@ def test_a_transaction_that_has_failed(shop: Shop) -> None:
     assert shop.count() == 1
 
 
-def test_another_database_of_rota(shop: Shop) -> None:
+def test_another_database_with_rota_is_refused(shop: Shop) -> None:
     with psycopg.connect(fresh_database()) as connection:
         with pytest.raises(StoreMismatch, match=r"is to the database 'test_.*; the app is on postgresql://"):
             shop.send.within(connection).enqueue("a")
         assert connection.execute("SELECT count(*) FROM rota.execution").fetchone() == (0,)
 
 
-def test_a_database_without_rota(shop: Shop) -> None:
+def test_a_database_without_rota_is_refused(shop: Shop) -> None:
     with psycopg.connect(postgres.shared().create_database()) as connection:
         connection.execute("CREATE TABLE mine (a int)")
         with pytest.raises(StoreMismatch, match="has no schema 'rota' of Rota"):
@@ -68,7 +68,7 @@ def test_a_database_without_rota(shop: Shop) -> None:
         assert connection.execute("SELECT count(*) FROM mine").fetchone() == (0,)
 
 
-def test_a_role_without_rights(shop: Shop) -> None:
+def test_a_role_without_rights_is_refused(shop: Shop) -> None:
     server = postgres.shared()
     role = f"guest_{shop.url.rpartition('_')[2]}"
     server.execute(f"CREATE ROLE {role} LOGIN")
@@ -79,7 +79,7 @@ def test_a_role_without_rights(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("table", ["ready", "scheduled", "expiry", "unique_key", "lane", "queue"])
-def test_a_role_that_may_write_some_tables_only(shop: Shop, table: str) -> None:
+def test_a_role_that_may_write_only_some_tables_is_refused(shop: Shop, table: str) -> None:
     server = postgres.shared()
     role = f"part_{table}_{shop.url.rpartition('_')[2]}"
     server.execute(f"CREATE ROLE {role} LOGIN")
@@ -89,13 +89,13 @@ def test_a_role_that_may_write_some_tables_only(shop: Shop, table: str) -> None:
     with psycopg.connect(server.url(shop.url.rpartition("/")[2], role)) as connection:
         with pytest.raises(StoreUnavailable, match=rf"{role} may not enqueue .*\. It lacks INSERT on {table}$"):
             shop.send.within(connection).enqueue("a")
-        assert connection.execute("SELECT 1").fetchone() == (1,), "the transaction goes on"
+        assert connection.execute("SELECT 1").fetchone() == (1,), "the transaction can be used"
         shop.query(f"GRANT INSERT ON rota.{table} TO {role}")
         shop.send.within(connection).enqueue("a")
     assert shop.count() == 1
 
 
-def test_pipeline_mode(shop: Shop) -> None:
+def test_pipeline_mode_is_refused(shop: Shop) -> None:
     with psycopg.connect(shop.url) as connection:
         with connection.pipeline(), pytest.raises(DefinitionError, match="is in pipeline mode"):
             shop.send.within(connection).enqueue("a")
@@ -103,7 +103,7 @@ def test_pipeline_mode(shop: Shop) -> None:
     assert shop.count() == 1
 
 
-async def test_pipeline_mode_of_async_connections(shop: Shop) -> None:
+async def test_pipeline_mode_of_async_connections_is_refused(shop: Shop) -> None:
     async with await psycopg.AsyncConnection.connect(shop.url) as connection:
         async with connection.pipeline():
             with pytest.raises(DefinitionError, match="is in pipeline mode"):
@@ -112,7 +112,7 @@ async def test_pipeline_mode_of_async_connections(shop: Shop) -> None:
     assert shop.count() == 1
 
 
-def test_something_that_is_no_connection(shop: Shop) -> None:
+def test_an_object_that_is_no_connection_is_refused(shop: Shop) -> None:
     engine = sqlalchemy.create_engine(shop.url.replace("postgresql", "postgresql+psycopg", 1))
     for thing in (object(), "default", None, engine):
         with pytest.raises(DefinitionError, match="is no connection that Rota can work on"):
@@ -120,14 +120,14 @@ def test_something_that_is_no_connection(shop: Shop) -> None:
     engine.dispose()
 
 
-def test_another_database_system(shop: Shop) -> None:
+def test_another_database_system_is_refused(shop: Shop) -> None:
     engine = sqlalchemy.create_engine("sqlite://")
     with engine.connect() as connection, pytest.raises(DefinitionError, match=r"connected by sqlite\+pysqlite"):
         shop.send.within(connection).enqueue("a")
     engine.dispose()
 
 
-def test_an_app_on_sqlite(shop: Shop, tmp_path: Path) -> None:
+def test_an_app_on_sqlite_is_refused(shop: Shop, tmp_path: Path) -> None:
     app = App("shop", url=f"sqlite:///{tmp_path}/rota.db")
     job = app.job(send)
     with psycopg.connect(shop.url) as connection, pytest.raises(DefinitionError, match="only PostgreSQL can"):
@@ -135,7 +135,7 @@ def test_an_app_on_sqlite(shop: Shop, tmp_path: Path) -> None:
     app.close()
 
 
-def test_the_harness(shop: Shop) -> None:
+def test_the_harness_refuses_within(shop: Shop) -> None:
     refused = pytest.raises(DefinitionError, match="the test harness has none")
     with harness(shop.app), psycopg.connect(shop.url) as connection, refused:
         shop.send.within(connection).enqueue("a")

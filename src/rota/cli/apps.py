@@ -14,13 +14,19 @@ from pathlib import Path
 from rota.domain.errors import UsageError
 from rota.domain.url import masked
 from rota.sdk import file
-from rota.sdk.app import App
+from rota.sdk.app import App, registry_of
+from rota.sdk.registry import Registry
 
 ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 """The folder of Rota's own code."""
 
 
-def load_app(reference: str) -> App:
+def load_app(reference: str) -> Registry:
+    """The inside of the app that `import_app` finds."""
+    return registry_of(import_app(reference))
+
+
+def import_app(reference: str) -> App:
     """Imports `package.module:attribute` from the current folder or the installed packages, or reads `jobs.toml`."""
     if reference.endswith(file.SUFFIX):
         return file.read(Path(reference))
@@ -61,7 +67,7 @@ def process_arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def load_for_worker(arguments: argparse.Namespace) -> App:
+def load_for_worker(arguments: argparse.Namespace) -> Registry:
     """Loads the app, whose settings come from the environment: the supervisor exports those that the operator gave.
 
     They are not arguments, because a URL may hold a password, and every user of the machine can read the arguments of
@@ -72,7 +78,7 @@ def load_for_worker(arguments: argparse.Namespace) -> App:
     return app
 
 
-def agree(app: App, given: Mapping[str, str]) -> None:
+def agree(app: Registry, given: Mapping[str, str]) -> None:
     """Refuses an app whose own code names another database or namespace than the operator gave."""
     for name, value in given.items():
         own = getattr(app.settings, name)
@@ -90,7 +96,10 @@ def _imported(name: str) -> object:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (name == missing or name.startswith(missing + ".")):
-            raise UsageError(f"there is no module {name!r} in this folder or among the installed packages") from None
+            raise UsageError(
+                f"there is no module {name!r} in this folder or among the installed packages: check its name, "
+                "or start the command in the folder that has it"
+            ) from None
         cause = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
         raise UsageError(f"{name} could not be imported: {cause}{_where(error)}") from error
 

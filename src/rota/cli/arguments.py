@@ -22,15 +22,15 @@ from rota.domain.errors import ArgumentsError
 _PLAIN: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
-def parse(words: Sequence[str], as_json: str | None) -> dict[str, Any]:
+def parse(words: Sequence[str], given: str | None) -> dict[str, Any]:
     """The arguments by name."""
-    if as_json is None:
+    if given is None:
         return _from_words(words)
     if words:
-        raise ArgumentsError(f"give arguments as name=value or as --json, not both ({words[0]!r})")
-    value = payload.decode(sys.stdin.read() if as_json == "-" else as_json, "--json")
+        raise ArgumentsError(f"give arguments as name=value or as --args, not both ({words[0]!r})")
+    value = payload.decode(sys.stdin.read() if given == "-" else given, "--args")
     if not isinstance(value, dict):
-        raise ArgumentsError('--json takes an object of arguments by name, such as {"to": "a@b.c"}')
+        raise ArgumentsError('--args takes an object of arguments by name, such as {"to": "a@b.c"}')
     return value
 
 

@@ -34,10 +34,10 @@ MOST = 10_000
 @click.option("--schedule", metavar="NAME", help="Which schedule, if the job has several.")
 @click.option(
     "--most",
-    type=click.IntRange(1, 1_000_000),
+    type=options.number(1_000_000),
     default=MOST,
-    show_default=True,
-    help="Refuse if there are more ticks than this.",
+    metavar="N",
+    help=f"Refuse if there are more ticks than this (default: {MOST:,}).",
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many ticks there are, and how many have run.")
 @with_database

@@ -245,7 +245,7 @@ def dependencies(database: Database) -> Iterator[Finding]:
 @check("dead letters", "none")
 def dead_letters(database: Database) -> Iterator[Finding]:
     if count := database.read(reader.dead_count, database.namespace):
-        yield warn(text.count(count, "dead letter"), "`rota dead list`, then replay or discard them")
+        yield warn(text.count(count, "dead letter"), "`rota dead`, then replay or discard them")
 
 
 @check("retention")

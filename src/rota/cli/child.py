@@ -25,8 +25,8 @@ from rota.executors.process import spawner
 from rota.executors.process.exiting import exit_at_once, exit_in_order
 from rota.executors.process.hiding import hide
 from rota.executors.process.pool import PATIENCE_S, Pool, Recycling
-from rota.sdk.app import App
 from rota.sdk.connection import Connection
+from rota.sdk.registry import Registry
 from rota.store.opening import place_of
 
 log = logging.getLogger("rota.jobs")
@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> App:
+def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> Registry:
     try:
         app = load_for_worker(arguments)
         place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
@@ -82,13 +82,13 @@ def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> App:
     except (RotaError, OSError) as error:
         child.say_hello(supervisor, Hello(error=str(error)))
         exit_in_order(tether.UNUSABLE)
-    settings, jobs = app.settings, sorted(app.targets())
+    settings, jobs = app.settings, sorted(app.names())
     hello = Hello(app=app.name, namespace=settings.namespace, url=settings.url, deploy=deploy, jobs=jobs)
     child.say_hello(supervisor, hello)
     return app
 
 
-def _declare(app: App, *, takes_precedence: bool) -> int:
+def _declare(app: Registry, *, takes_precedence: bool) -> int:
     """Registers the app's declarations; waits while the database is unreachable, locked or full."""
     store_log, backoff_s = logging.getLogger("rota.store"), FIRST_BACKOFF_S
     while True:
@@ -109,7 +109,7 @@ def _declare(app: App, *, takes_precedence: bool) -> int:
             return deploy
 
 
-def _introduce(app: App, arguments: argparse.Namespace) -> None:
+def _introduce(app: Registry, arguments: argparse.Namespace) -> None:
     """Logs what was loaded; the first child of `rota dev` prints a banner with commands to try instead."""
     place = place_of(app.settings.url)
     for name, missing in app.unavailable().items():
@@ -130,7 +130,7 @@ def _removed(banner: Path) -> bool:
     return True
 
 
-def _print_banner(app: App, place: str) -> None:
+def _print_banner(app: Registry, place: str) -> None:
     jobs = [f"  {name}({signature(job.definition.parameters)})" for name, job in app.jobs.items()]
     lines = [
         f"app {app.name} on {place}",
@@ -146,7 +146,7 @@ def _print_banner(app: App, place: str) -> None:
     print("\n".join(harmless(line) for line in lines), file=sys.stderr, flush=True)
 
 
-def _example(app: App) -> str:
+def _example(app: Registry) -> str:
     first = next(iter(app.jobs.values()), None)
     if first is None:
         return "JOB"
@@ -154,7 +154,7 @@ def _example(app: App) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: App, arguments: argparse.Namespace, supervisor: Tether, store_end: socket.socket) -> int:
+def _work(app: Registry, arguments: argparse.Namespace, supervisor: Tether, store_end: socket.socket) -> int:
     place = child.wait_for_place(supervisor)
     isolated, suspects = _pools(arguments, app.settings)
     alone, targets, clock = app.alone(suspects), app.targets(isolated), app.connection.clock

@@ -11,8 +11,7 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import all_of, filter_options, json_option, list_group, object_option, page_options
-from rota.cli.show import show as show_command
+from rota.cli.options import all_of, filter_options, json_option, list_group, page_options
 from rota.domain.errors import Conflict, UsageError
 from rota.ids import IdSource
 from rota.ops import control
@@ -21,21 +20,6 @@ from rota.views import dead_letter as views
 from rota.views.execution import Replayed
 
 PAGE = 500
-SHORT_ERROR = 120
-
-
-@list_group
-@with_database
-def dead(database: Database) -> None:
-    """Dead letters: list, show, replay, discard.
-
-    A dead letter is a failed execution that was neither replayed nor discarded. Without a sub-command, lists them.
-
-    \b
-    rota dead list --job send --since 1d
-    rota dead replay --all --error ConnectionError
-    """
-    click.get_current_context().invoke(dead_list)
 
 
 reason_option = click.option(
@@ -53,27 +37,25 @@ choice_options = all_of(
 )
 
 
-@dead.command("list")
+@list_group
 @filter_options
 @reason_option
 @page_options
 @json_option
 @with_database
-def dead_list(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
-    """List dead letters, newest first."""
+def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -> None:
+    """List dead letters, newest first; replay and discard them.
+
+    A dead letter is a failed execution that was neither replayed nor discarded.
+
+    \b
+    rota dead --job send --since 1d
+    rota dead replay --all --error ConnectionError
+    """
     found = database.read(views.dead_letters, database.namespace, Filter(**wanted), reason)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more)
-
-
-@dead.command("show")
-@click.argument("id")
-@object_option
-@with_database
-def dead_show(database: Database, id: str, as_json: bool) -> None:
-    """Show one dead letter with its attempts and errors."""
-    (full,) = database.read(views.named, database.namespace, (id,))
-    click.get_current_context().invoke(show_command, id=full, as_json=as_json)
+    spare = ("queue", "reason")
+    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more, spare=spare)
 
 
 @dead.command("replay")
@@ -85,7 +67,7 @@ def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choic
     Prints the ids of the new executions if dead letters were named by id; for --all, only with --json.
 
     \b
-    rota dead replay 0197a3c2
+    rota dead replay 1a2b3c4d
     rota dead replay --all --job send --since 1d
     """
     chosen = _chosen(database, "replay", ids, **choice)
@@ -132,7 +114,7 @@ _COLUMNS: output.Columns[views.DeadLetter] = {
     "queue": lambda one: one.queue,
     "reason": lambda one: one.reason,
     "failed": lambda one: one.completed_at,
-    "error": lambda one: text.clipped((one.error_message or "").strip().split("\n")[0], SHORT_ERROR),
+    "error": lambda one: text.first_line(one.error_message or ""),
 }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import output
+from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.options import json_option, list_group
+from rota.cli.options import app_option, json_option, list_group
 from rota.ops import deploy as ops
 from rota.views import deploy as views
 
@@ -14,9 +14,10 @@ SHOWN_DIGEST = 10
 
 
 @list_group
+@app_option
 @json_option
 @with_database
-def deploys(database: Database, as_json: bool) -> None:
+def deploys(database: Database, app: str | None, as_json: bool) -> None:
     """List deploys of each app, by precedence; put one in force.
 
     A deploy is the set of jobs, queues and schedules that the code of an app declares. Of the deploys with live workers
@@ -26,9 +27,10 @@ def deploys(database: Database, as_json: bool) -> None:
     rota deploys
     rota deploys use shop 3
     """
-    found = database.read(views.deploys, database.namespace)
-    empty = "no worker has declared anything yet: start one with `rota worker`"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
+    found = [one for one in database.read(views.deploys, database.namespace) if app in (None, one.app)]
+    empty = "no worker has declared anything yet: start one with `rota worker MODULE:APP`"
+    spare = ("digest", "first seen", "schedules", "jobs")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "deploys", empty), spare=spare)
 
 
 @deploys.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import checks, checks_sqlite, output
+from rota.cli import checks, checks_sqlite, layout, output
 from rota.cli.checks import Check, Finding, Verdict
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
@@ -19,7 +19,7 @@ from rota.store.postgres.url import is_postgres
 def doctor(database: Database, as_json: bool) -> None:
     """Check settings, database, clock, workers and queues.
 
-    Each line is ok, warn or fail, and says what to do. The exit code is 1 if anything fails.
+    Each finding is ok, warn or fail, and says after → what to do. The exit code is 1 if anything fails.
 
     \b
     rota doctor --json
@@ -31,8 +31,11 @@ def doctor(database: Database, as_json: bool) -> None:
             for one in findings
         )
     else:
-        rows = [[one.verdict.value, one.check, one.found, one.advice] for one in findings]
-        output.table(["", "check", "found", "what to do"], rows)
+        wide = max(len(one.check) for one in findings) + 2
+        for one in findings:
+            layout.paragraph({one.verdict.value: 6, one.check: wide}, one.found)
+            if one.advice:
+                layout.paragraph({"": 6 + wide}, f"→ {one.advice}")
     if any(one.verdict is Verdict.FAIL for one in findings):
         click.get_current_context().exit(UNSUCCESSFUL)
 

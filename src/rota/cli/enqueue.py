@@ -11,7 +11,7 @@ import click
 from rota.cli import output
 from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
-from rota.cli.options import length, moment
+from rota.cli.options import length, load_option, moment, owner_option
 from rota.cli.options import priority as level
 from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
@@ -22,9 +22,9 @@ from rota.store import reader
 from rota.views import why as views
 
 if TYPE_CHECKING:  # The commands that do not enqueue start faster without the SDK.
-    from rota.sdk.app import App
     from rota.sdk.client import Client
     from rota.sdk.options import Options
+    from rota.sdk.registry import Registry
 
 A_MOMENT_S = 1.0
 """An execution that waits longer than this for a free slot is reported as waiting."""
@@ -33,9 +33,9 @@ A_MOMENT_S = 1.0
 @click.command()
 @click.argument("job")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]…")
-@click.option("--json", "as_json", metavar="OBJECT", help="The arguments as one JSON object; - reads it from stdin.")
-@click.option("--app", "reference", metavar="MODULE:APP", help="Load this app and check the arguments by its code.")
-@click.option("--in", "app_name", metavar="APP", help="The app's name, if several apps have such a job.")
+@click.option("--args", "args", metavar="OBJECT", help="The arguments as one JSON object; - reads it from stdin.")
+@load_option
+@owner_option
 @click.option("--delay", type=length, metavar="DURATION", help="Start after this time, such as 90s or 1h30m.")
 @click.option("--at", type=moment, metavar="TIME", help="Start at this time, such as 2030-01-31T09:00Z.")
 @click.option("--priority", type=level, metavar="LEVEL", help="high, normal, low or a number from -100 to 100.")
@@ -52,16 +52,18 @@ A_MOMENT_S = 1.0
 )
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result as JSON.")
 @click.option("--timeout", type=length, metavar="DURATION", help="With --wait: how long to wait at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object with the id; with --wait also the result.")
 @with_database
 def enqueue(
     database: Database,
     job: str,
     arguments: tuple[str, ...],
-    as_json: str | None,
-    reference: str | None,
-    app_name: str | None,
+    args: str | None,
+    load: str | None,
+    app: str | None,
     wait: bool,
     timeout: float | None,
+    as_json: bool,
     **given: Any,
 ) -> None:
     """Run a job: accept an execution and print its id.
@@ -71,27 +73,30 @@ def enqueue(
 
     \b
     rota enqueue send to=a@b.c subject=Hello
-    rota enqueue send --json '{"to": "a@b.c"}' --delay 5m
+    rota enqueue send --args '{"to": "a@b.c"}' --delay 5m
     rota enqueue report day=2030-01-31 --wait
     """
     from rota.sdk.options import applied
 
     if timeout is not None and not wait:
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
-    values, options = parse(arguments, as_json), _options(**given)
-    app = _load(database, reference, app_name) if reference is not None else None
-    name = app.name if app else _app_of(database, job) if app_name is None else app_name
-    definition = _definition(database, app, name, job)
+    values, options = parse(arguments, args), _options(**given)
+    code = _load(database, load, app) if load is not None else None
+    name = code.name if code else _app_of(database, job) if app is None else app
+    definition = _definition(database, code, name, job)
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
-    if app is not None:
-        app.jobs[job].check(text)
-    client = app.client if app else _client(database, name)
+    if code is not None:
+        code.jobs[job].signature.check(text)
+    client = code.client if code else _client(database, name)
     header = applied(options, _header(database, name, definition))
     (accepted,) = client.enqueue(header, [Item(client.ids.new(), text, payload.digest(text))])
     if not accepted.created:
         output.message("this execution was there already; nothing was added")
+    made: dict[str, Any] = {"executionId": accepted.id, "isNew": accepted.created}
     if wait:
-        _wait(database, client, accepted.id, timeout)
+        made["result"] = _wait(database, client, accepted.id, timeout)
+    if as_json or wait:
+        print(output.to_json(made if as_json else made["result"]))
     else:
         print(accepted.id)
 
@@ -108,13 +113,13 @@ def _options(
     return cast("Options", {**others, "unique": rule if is_unique else None})
 
 
-def _load(database: Database, reference: str, app_name: str | None) -> App:
+def _load(database: Database, reference: str, name: str | None) -> Registry:
     from rota.cli.apps import agree, load_app
 
     database.export()
     app = load_app(reference)
-    if app_name not in (None, app.name):
-        raise UsageError(f"{reference} is the app {app.name!r}, not {app_name!r}: leave out --in or --app")
+    if name not in (None, app.name):
+        raise UsageError(f"{reference} is the app {app.name!r}, not {name!r}: leave out --app or --load")
     agree(app, database.given)
     # From here on the app's own settings hold, as for its programs and workers.
     database.given = {"url": app.settings.url, "namespace": app.settings.namespace}
@@ -127,12 +132,12 @@ def _app_of(database: Database, job: str) -> str:
     if len(apps) == 1:
         return apps[0]
     if apps:
-        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --in {apps[0]}")
+        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --app {apps[0]}")
     known = {row.name for row in database.read(reader.jobs, database.namespace)}
-    raise UnknownJob(f"no app has a job {job!r}{_near(job, known)}; `rota jobs` lists them, --app MODULE:APP adds one")
+    raise UnknownJob(f"no app has a job {job!r}{_near(job, known)}; `rota jobs` lists them, --load MODULE:APP adds one")
 
 
-def _definition(database: Database, app: App | None, name: str, job: str) -> Definition:
+def _definition(database: Database, app: Registry | None, name: str, job: str) -> Definition:
     if app is not None:
         if job not in app.jobs:
             raise UnknownJob(f"app {name!r} has no job {job!r}{_near(job, app.jobs)}; it has {', '.join(app.jobs)}")
@@ -163,8 +168,8 @@ def _header(database: Database, app: str, definition: Definition) -> Header:
     )
 
 
-def _wait(database: Database, client: Client, id: str, timeout_s: float | None) -> None:
-    """Prints the result. First says why the execution does not run: after a moment, if it only waits for a slot."""
+def _wait(database: Database, client: Client, id: str, timeout_s: float | None) -> Any:
+    """The result. First says why the execution does not run: after a moment, if it only waits for a slot."""
     from rota.sdk.handle import Handle
 
     why = database.read(views.why, database.namespace, id)
@@ -178,7 +183,7 @@ def _wait(database: Database, client: Client, id: str, timeout_s: float | None) 
         ending = client.wait(id, None if timeout_s is None else timeout_s - moment_s)
     if ending is None:
         raise NotFinished(f"execution {id} is {client.status(id)} after {timeout_s:g} s; it continues")
-    print(output.to_json(Handle[Any](client, id).result()))
+    return Handle[Any](client, id).result()
 
 
 def _near(name: str, known: Iterable[str]) -> str:

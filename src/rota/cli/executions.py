@@ -1,7 +1,8 @@
-"""`rota executions`, `rota cancel` and `rota retry`: list executions, stop them, and run them again."""
+"""`rota executions`, `cancel`, `run-now` and `replay`: list executions, stop them, and run them early or again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -9,10 +10,11 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import app_option, filter_options, json_option, page_options
+from rota.cli.options import filter_options, ids_argument, json_option, page_options
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control
+from rota.store.port import Tx
 from rota.store.reader import Filter
 from rota.views import execution as views
 from rota.views import lookup
@@ -26,7 +28,6 @@ from rota.views import lookup
     metavar="STATUS",
     help=f"Only those that are {', '.join(status.value for status in Status)}.",
 )
-@app_option
 @filter_options
 @page_options
 @json_option
@@ -40,7 +41,7 @@ def executions(database: Database, as_json: bool, **wanted: Any) -> None:
     """
     found = database.read(views.executions, database.namespace, views.check(Filter(**wanted)))
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no executions match", more=more)
+    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no executions match", more=more, spare=_SPARE)
 
 
 _COLUMNS: output.Columns[views.Execution] = {
@@ -50,13 +51,15 @@ _COLUMNS: output.Columns[views.Execution] = {
     "queue": lambda one: one.queue,
     "attempts": lambda one: one.attempt_count,
     "created": lambda one: one.created_at,
+    "due": lambda one: one.run_at if one.status in (Status.SCHEDULED, Status.RETRYING) else None,
     "took": lambda one: text.length(one.started_at, one.completed_at or text.now()),
-    "reason": lambda one: "" if one.reason in (None, "completed") else one.reason,
+    "reason": lambda one: ": ".join(filter(None, [_reason(one), text.first_line(one.error_message or "")])),
 }
+_SPARE = ("queue", "attempts", "took")
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@ids_argument
 @json_option
 @with_database
 def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
@@ -65,34 +68,41 @@ def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     Prints each id and its status afterwards. The exit code is 1 if one of them had already ended otherwise.
 
     \b
-    rota cancel 0197a3c2 0197a3c3
+    rota cancel 1a2b3c4d 5e6f7a8b
     """
-    found = database.read(lookup.execution_ids, database.namespace, ids)
-    statuses = {id: database.transact(control.cancel, database.namespace, id, database.actor) for id in found}
-    if as_json:
-        output.print_json_rows(views.ExecutionStatus(execution_id=id, status=after) for id, after in statuses.items())
-    else:
-        print("\n".join(f"{id}  {status}" for id, status in statuses.items()))
-    for id, status in statuses.items():
-        if status is Status.RUNNING:
-            output.message(f"{id} was asked to stop")
-        elif status is not Status.CANCELLED:
-            output.message(f"{id} had already ended: {status}")
-    if any(status not in (Status.RUNNING, Status.CANCELLED) for status in statuses.values()):
-        click.get_current_context().exit(UNSUCCESSFUL)
+    fine = {Status.CANCELLED: "", Status.RUNNING: "was asked to stop"}
+    _change(database, control.cancel, ids, fine, "had already ended: {}", as_json=as_json)
+
+
+@click.command("run-now")
+@ids_argument
+@json_option
+@with_database
+def run_now(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
+    """Start executions now that are scheduled or retrying.
+
+    They are queued before their time, and start as soon as a worker has a free slot. Prints each id and its status
+    afterwards. The exit code is 1 if one of them has ended or waits for a paused job.
+
+    \b
+    rota run-now 1a2b3c4d
+    """
+    fine = {Status.QUEUED: "", Status.RUNNING: "is running already"}
+    otherwise = "was not started: it is {}; `rota show` says why, `rota replay` runs an ended one again"
+    _change(database, control.run_now, ids, fine, otherwise, as_json=as_json)
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@ids_argument
 @json_option
 @with_database
-def retry(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
+def replay(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     """Run ended executions again, each as a new execution.
 
     Prints the id of each new execution, which is linked to the old one. A dead letter is no longer one afterwards.
 
     \b
-    rota retry 0197a3c2
+    rota replay 1a2b3c4d
     """
     found = database.read(lookup.execution_ids, database.namespace, ids)
     database.read(views.check_ended, database.namespace, found)
@@ -104,3 +114,30 @@ def retry(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
         output.print_json_rows(views.Replayed(execution_id=new, replay_of=old) for new, old in made)
     else:
         print("\n".join(new for new, _ in made))
+
+
+def _reason(one: views.Execution) -> str | None:
+    return None if one.status is Status.SUCCESS else one.reason
+
+
+def _change(
+    database: Database,
+    change: Callable[[Tx, str, str, str], Status],
+    ids: tuple[str, ...],
+    fine: Mapping[Status, str],
+    otherwise: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Changes each execution, prints its status afterwards, and fails if a status is not among the fine ones."""
+    found = database.read(lookup.execution_ids, database.namespace, ids)
+    statuses = {id: database.transact(change, database.namespace, id, database.actor) for id in found}
+    if as_json:
+        output.print_json_rows(views.ExecutionStatus(execution_id=id, status=after) for id, after in statuses.items())
+    else:
+        print("\n".join(f"{id}  {status}" for id, status in statuses.items()))
+    for id, status in statuses.items():
+        if words := fine.get(status, otherwise).format(status):
+            output.message(f"{id} {words}")
+    if not fine.keys() >= set(statuses.values()):
+        click.get_current_context().exit(UNSUCCESSFUL)

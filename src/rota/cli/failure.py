@@ -58,7 +58,8 @@ def _say(words: str, code: int) -> int:
 def _usage(error: click.ClickException) -> str:
     words = error.format_message().rstrip(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{words[:1].lower()}{words[1:]}; see `{context.command_path if context else 'rota'} --help`"
+    end = "" if words.endswith("?") else ";"
+    return f"{words[:1].lower()}{words[1:]}{end} see `{context.command_path if context else 'rota'} --help`"
 
 
 def _system(error: OSError) -> str:

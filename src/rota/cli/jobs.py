@@ -29,7 +29,8 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     """
     found = database.read(views.jobs, database.namespace, app)
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty)
+    spare = ("timeout", "attempts", "description", "queue")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "jobs", empty), spare=spare)
 
 
 @jobs.command()
@@ -63,12 +64,6 @@ def resume(database: Database, job: str, app: str | None) -> None:
     output.message(f"job {owner}.{job} {'resumed' if changed else 'was not paused'}")
 
 
-def _state(job: views.Job) -> str:
-    if job.paused is None:
-        return ""
-    return f"paused by {job.paused.by}" + (f": {job.paused.note}" if job.paused.note else "")
-
-
 def _depends_on(job: views.Job) -> str:
     """The jobs that it depends on; in brackets which end counts if it is no success, and whether there was one."""
     return ", ".join(_dependency(job, one) for one in job.depends_on)
@@ -85,7 +80,8 @@ def _timeout(job: views.Job) -> str | None:
     """A declared duration: `30s`, not the `30.0s` of a measured one."""
     if not job.timeout:
         return None
-    return f"{job.timeout:g}s" if 1 <= job.timeout < 60 else duration.words(job.timeout)
+    timeout_s = job.timeout.total_seconds()
+    return f"{timeout_s:g}s" if 1 <= timeout_s < 60 else duration.words(timeout_s)
 
 
 _COLUMNS: output.Columns[views.Job] = {
@@ -95,6 +91,6 @@ _COLUMNS: output.Columns[views.Job] = {
     "attempts": lambda job: job.retry.get("attempts", ""),
     "timeout": _timeout,
     "depends on": _depends_on,
-    "state": _state,
+    "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
     "description": lambda job: job.description,
 }

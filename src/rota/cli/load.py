@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import output
+from rota.cli import layout, output
 from rota.cli.database import Database, with_database
-from rota.cli.options import length, object_option
+from rota.cli.options import length, number, object_option
 from rota.domain import duration
 from rota.domain.load import Figures
 from rota.views import load as views
@@ -26,7 +26,7 @@ from rota.views import load as views
 )
 @click.option(
     "--slots",
-    type=click.IntRange(1, 10_000_000),
+    type=number(10_000_000),
     metavar="N",
     help="Slots of one worker, for the suggested number of workers (default: as live workers have).",
 )
@@ -61,24 +61,25 @@ def load(
         [group.app, group.queue + (" (paused)" if group.paused else ""), group.pool, *_cells(group)]
         for group in found.groups
     ]
-    headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "free", "busy"]
-    headings += ["in/s", "ended/s", "run", "suggested"]
-    output.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]])
+    headings = ["app", "queue", "pool", "ready", "oldest", "due soon", "running", "slots", "suggested", "free", "busy"]
+    headings += ["new/s", "ended/s", "run time"]
+    spare = ("due soon", "new/s", "ended/s", "busy", "free", "run time", "pool")
+    layout.table(headings, [*rows, ["(all)", "", "", *_cells(found.total)]], spare)
 
 
-def _cells(figures: Figures) -> list[output.Cell]:
+def _cells(figures: Figures) -> list[layout.Cell]:
     return [
         figures.ready,
         _length(figures.oldest_ready_s),
         figures.due_soon,
         figures.running,
         figures.slots,
+        figures.suggested_slots,
         figures.free_slots,
         None if figures.busy_share is None else f"{figures.busy_share:.0%}",
         f"{figures.arrivals_per_s:g}",
         f"{figures.ended_per_s:g}",
         _length(figures.run_s),
-        figures.suggested_slots,
     ]
 
 

@@ -10,6 +10,7 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
+from rota.cli.options import number
 from rota.domain.errors import StoreUnavailable
 from rota.store import notes
 from rota.views import log as views
@@ -30,11 +31,9 @@ STREAMS = ("stdout", "stderr", "log", OURS)
 @click.command()
 @click.argument("id")
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they come, until the execution has ended.")
-@click.option(
-    "--attempt", type=click.IntRange(1, HIGHEST_ATTEMPT), metavar="N", help="Only lines of this attempt (default: all)."
-)
+@click.option("--attempt", type=number(HIGHEST_ATTEMPT), metavar="N", help="Only lines of this attempt (default: all).")
 @click.option("--stream", type=click.Choice(STREAMS), metavar="NAME", help=f"Only lines of {', '.join(STREAMS)}.")
-@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="Only the last N lines (default: all).")
+@click.option("--limit", type=number(MOST), metavar="N", help="Only the last N lines (default: all).")
 @click.option("--times", is_flag=True, help="Start each line with the time at which it was written, in UTC.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 @with_database
@@ -50,11 +49,11 @@ def logs(
 ) -> None:
     """Print the output and the log of an execution.
 
-    Any unique prefix of an ID works.
+    An ID may be shortened to its start, or to its last characters.
 
     \b
-    rota logs 0197a3c2 --follow
-    rota logs 0197a3c2 --stream stderr --limit 20
+    rota logs 1a2b3c4d --follow
+    rota logs 1a2b3c4d --stream stderr --limit 20
     """
     full, after = database.read(lookup.execution_id, database.namespace, id), (0, 0)
     if limit is not None:

@@ -15,6 +15,7 @@ import click
 import rota
 from rota.cli import failure
 from rota.cli.database import Database, url_options
+from rota.cli.options import Group
 from rota.domain.errors import UsageError
 
 SECTIONS = {
@@ -29,13 +30,18 @@ SECTIONS = {
         "show": "rota.cli.show:show",
         "logs": "rota.cli.logs:logs",
         "cancel": "rota.cli.executions:cancel",
-        "retry": "rota.cli.executions:retry",
+        "run-now": "rota.cli.executions:run_now",
+        "replay": "rota.cli.executions:replay",
         "dead": "rota.cli.dead:dead",
     },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
         "next": "rota.cli.upcoming:upcoming",
         "backfill": "rota.cli.backfill:backfill",
+    },
+    "Workflows": {
+        "check": "rota.cli.workflows:check",
+        "graph": "rota.cli.workflows:graph",
     },
     "Jobs, queues, workers": {
         "jobs": "rota.cli.jobs:jobs",
@@ -53,17 +59,19 @@ SECTIONS = {
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 EXAMPLE = """\b
 Example, with a job `send` in shop.py:
-  rota dev shop:app                      start everything, on rota.db in this folder
-  rota enqueue send to=a@b.c --wait      run the job once and print its result
-  rota executions --status failed        list failures
-  rota show 0197a3                       show one with its error (any unique prefix of an id works)
+  rota dev shop:app                  start a worker, on rota.db here
+  rota enqueue send to=a@b.c --wait  run the job once and print its result
+  rota executions --status failed    list failures
+  rota show 1a2b3c4d                 show one with its error
 
 \b
-Every list has --json. Settings come from ROTA_… in the environment or from rota.toml.
-`rota COMMAND --help` explains a command."""
+An ID may be shortened to its start, or to its last characters.
+Every list has --json, which prints JSON.
+`rota COMMAND --help` explains a command.
+Settings come from the environment (ROTA_URL and others) or from rota.toml."""
 
 
-class Commands(click.Group):
+class Commands(Group):
     """Finds commands by name and lists them by section."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,9 +96,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in SECTIONS.items():
-            found = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(section):
-                formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in found if command])
+            self.format_section(section, names, ctx, formatter)
 
 
 @click.group(

@@ -59,7 +59,7 @@ def _kept(kept: str) -> tuple[int | None, str]:
 
 def _words(one: views.Namespace) -> str:
     text = duration.words(one.retention) if one.retention else "for ever"
-    return text if one.has_own_retention else f"{text} (retention_days)"
+    return text if one.has_own_retention else f"{text} (the setting retention_days)"
 
 
 _COLUMNS: output.Columns[views.Namespace] = {"namespace": lambda one: one.name, "keeps history for": _words}

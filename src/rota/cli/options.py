@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rota.clock import MACHINE
 from rota.domain import duration, rank
@@ -18,6 +19,8 @@ from rota.ids import LAST_ID
 
 F = TypeVar("F", bound=Callable[..., object])
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+WHOLE = 1000
+"""Characters of a help line: all."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -27,6 +30,17 @@ def length(value: str) -> float:
         return duration.seconds(float(value) if _NUMBER.fullmatch(value) else value)
     except DefinitionError as error:
         raise click.BadParameter(str(error).removeprefix("duration ")) from None
+
+
+def number(most: int) -> Callable[[str | int], int]:
+    """A whole number from 1 to `most`."""
+
+    def convert(value: str | int) -> int:
+        if re.fullmatch(r"[1-9]\d{0,15}", str(value)) and int(value) <= most:
+            return int(value)
+        raise click.BadParameter(f"must be a number from 1 to {most:,}, not {str(value)[:64]!r}.")
+
+    return convert
 
 
 def moment(value: str) -> datetime:
@@ -58,15 +72,37 @@ def between(start: int | None, end: int | None, now: int) -> tuple[int, int]:
     return low, high
 
 
+class Group(click.Group):
+    """A group of commands whose help lines are not cut off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_section("Commands", self.list_commands(ctx), ctx, formatter)
+
+    def format_section(
+        self, title: str, names: Iterable[str], ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        found = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section(title):
+            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in found if command])
+
+
 def list_group(function: Callable[..., object]) -> click.Group:
     """A group of commands that lists when it is called without one of them."""
 
     @functools.wraps(function)
     def alone(*args: Any, **options: Any) -> None:
-        if click.get_current_context().invoked_subcommand is None:
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
             function(*args, **options)
+            return
+        for option in context.command.params:
+            if option.name in options and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+                command = f"{context.command_path} {context.invoked_subcommand}"
+                raise click.UsageError(
+                    f"{option.opts[0]} is an option of the list: give the options of `{command}` after it"
+                )
 
-    return click.group(invoke_without_command=True)(alone)
+    return click.group(cls=Group, invoke_without_command=True)(alone)
 
 
 def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -75,16 +111,19 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def limit_option(default: int, most: int) -> Callable[[F], F]:
-    bounds = click.IntRange(1, most)
-    return click.option("--limit", type=bounds, default=default, show_default=True, help="How many rows at most.")
+    words = f"How many rows at most (default: {default:,}, highest: {most:,})."
+    return click.option("--limit", type=number(most), default=default, metavar="N", help=words)
 
 
+ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object per row.")
 object_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+load_option = click.option("--load", metavar="MODULE:APP", help="Load this code, or a file of jobs such as jobs.toml.")
 app_option = click.option("--app", metavar="NAME", help="Only those of this app.")
 owner_option = click.option("--app", metavar="NAME", help="The app, if several apps use this name.")
 note_option = click.option("--note", default="", metavar="TEXT", help="The reason; shown with the pause.")
 filter_options = all_of(
+    click.option("--app", metavar="NAME", help="Only executions of this app."),
     click.option("--job", metavar="NAME", help="Only executions of this job."),
     click.option("--queue", metavar="NAME", help="Only executions of this queue."),
     click.option("--error", metavar="TEXT", help="Only failed executions whose error contains this text."),

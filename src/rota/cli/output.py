@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, TypeVar
 
-import msgspec
-
-from rota.cli import text
+from rota.cli import layout, text
+from rota.cli.layout import Cell
+from rota.views import shape
 
 Row = TypeVar("Row")
-Cell = str | int | datetime | None
-"""A time is shown relative to now, None as `-`."""
 Columns = Mapping[str, Callable[[Row], Cell]]
 
-_STYLES = {
-    "success": "green",
-    "failed": "red",
-    "lost": "red",
-    "fail": "red",
-    "retrying": "yellow",
-    "warn": "yellow",
-    "running": "cyan",
-    "live": "green",
-    "ok": "green",
-    "cancelled": "dim",
-    "skipped": "dim",
-}
 
-
-def listing(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool, empty: str, more: str = "") -> None:
+def listing(
+    rows: Sequence[Row],
+    columns: Columns[Row],
+    *,
+    as_json: bool,
+    empty: str,
+    more: str = "",
+    spare: Sequence[str] = (),
+) -> None:
     """Prints a list for people or for programs; `more` says how to get its next page, if there is one."""
     if as_json:
         print_json_rows(rows)
     elif rows:
-        table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
+        layout.table(list(columns), [[cell(row) for cell in columns.values()] for row in rows], spare)
     else:
         message(empty)
     if more:
-        message(f"there are more: {more}, or a higher --limit")
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Columns in line; on a terminal coloured and fitted to it, otherwise complete."""
-    safe = [[text.harmless(_shown(cell)) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        _rich_table(headings, safe)
-    else:
-        _plain_table(headings, safe)
+        message(f"more: {more}, or a higher --limit")
 
 
 def print_json_rows(rows: Iterable[Any]) -> None:
@@ -65,7 +46,7 @@ def print_json_rows(rows: Iterable[Any]) -> None:
 
 def to_json(value: Any, indent: int | None = None) -> str:
     """The JSON of a shape or of plain values."""
-    return text.harmless_json(json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=indent))
+    return text.harmless_json(shape.to_json(value, indent))
 
 
 def as_text(value: Any) -> str:
@@ -90,39 +71,3 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda step: bar.advance(task, step)
-
-
-def _shown(cell: Cell) -> str:
-    if cell is None or isinstance(cell, datetime):
-        return text.ago(cell)
-    return str(cell)
-
-
-def _plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(_width, column)) for column in zip(headings, *rows, strict=True)]
-    for row in ([heading.upper() for heading in headings], *rows):
-        padded = (cell + " " * (wide - _width(cell)) for cell, wide in zip(row, widths, strict=True))
-        print("  ".join(padded).rstrip())
-
-
-def _width(cell: str) -> int:
-    """The columns of a terminal that a text takes."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len
-
-    return cell_len(cell)
-
-
-def _rich_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in headings:
-        # Only ids are never cut: a shortened one cannot be copied.
-        grid.add_column(heading.upper(), no_wrap=heading == "id", min_width=36 if heading == "id" else None)
-    for row in rows:
-        grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console().print(grid)

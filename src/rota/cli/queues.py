@@ -23,7 +23,7 @@ def queues(database: Database, as_json: bool) -> None:
     rota queues pause mail --note "provider is down"
     """
     found = database.read(views.queues, database.namespace)
-    output.listing(found, _COLUMNS, as_json=as_json, empty="there are no queues yet")
+    output.listing(found, _COLUMNS, as_json=as_json, empty="there are no queues yet", spare=_SPARE)
 
 
 @queues.command()
@@ -48,12 +48,14 @@ def resume(database: Database, name: str) -> None:
 
 _COLUMNS: output.Columns[views.Queue] = {
     "queue": lambda one: one.name,
-    "queued": lambda one: f"{one.queued}/{one.max_depth}" if one.max_depth else one.queued,
+    "queued": lambda one: one.queued,
+    "at most": lambda one: one.max_depth or None,
     "running": lambda one: one.running,
     "waiting": lambda one: one.waiting,
     "scheduled": lambda one: one.scheduled,
     "dead": lambda one: one.dead,
-    "oldest": lambda one: one.oldest_at,
+    "oldest due": lambda one: one.oldest_at,
     "policy": lambda one: one.policy,
     "paused": lambda one: text.pause(one.paused).removeprefix("paused "),
 }
+_SPARE = ("policy", "at most", "scheduled", "waiting", "dead")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import click
@@ -39,9 +38,9 @@ def schedules(database: Database, app: str | None, limit: int, as_json: bool) ->
     rota schedules pause backup --note "disk is full"
     """
     found = database.read(views.schedules, database.namespace, app, limit)
-    empty = "there are no schedules: give a job cron= or every=, and start a worker"
-    more = "say --app" if found.has_more else ""
-    output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more)
+    empty = text.none_of(app, "schedules", "there are no schedules: give a job cron= or every=, and start a worker")
+    more = "--app NAME" if found.has_more else ""
+    output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
     if overdue := sum(one.is_overdue for one in found.items):
         output.message(f"{text.count(overdue, 'schedule')} overdue: is a worker running?")
 
@@ -109,14 +108,14 @@ def ticks(
 
     \b
     rota schedules ticks backup --from 90d
-    rota schedules ticks backup --from 2026-07-01T00:00Z --to 2026-10-01T00:00Z --missed
+    rota schedules ticks backup --from 2026-07-01T00:00Z --missed
     """
     between = options.between(start, end, database.clock.now())
     found, remarks, notes = database.read(_ledger, database.namespace, name, app, between, missed, limit)
     for words in remarks:
         output.message(words)
     empty = "none was missed" if found.outcomes else "no ticks in that time" if start or end else "no ticks yet"
-    more = "say an earlier --to" if found.has_more else ""
+    more = "an earlier --to" if found.has_more else ""
     output.listing(found.items, _TICK_COLUMNS, as_json=as_json, empty=empty, more=more)
     for words in (*_sums(found), *notes):
         output.message(words)
@@ -158,10 +157,11 @@ def _columns(rows: list[Schedule]) -> output.Columns[Schedule]:
         "job": lambda one: one.job,
         "when": lambda one: one.words,
         "next": _next,
-        "last": lambda one: one.last_tick and one.last_tick.at,
+        "next at": lambda one: one.next_at and rfc3339(one.next_at.replace(microsecond=0)),
+        "last tick": lambda one: one.last_tick and one.last_tick.at,
         "outcome": lambda one: one.last_tick and one.last_tick.outcome,
         "late": _late,
-        "status": lambda one: one.last_tick and one.last_tick.status,
+        "last run": lambda one: one.last_tick and one.last_tick.status,
     }
     if all(one.name.partition(":")[0] == one.job for one in rows):
         del columns["job"]  # The name says it.
@@ -173,27 +173,23 @@ def _next(one: Schedule) -> str:
         return text.pause(one.paused)
     if one.next_at is None:
         return "when the last one ends" if one.waits_for else "never again"
-    return text.when(one.next_at)
+    return text.ago(one.next_at)
 
 
 def _late(one: Schedule) -> str | None:
     if one.last_tick is None or one.last_tick.late_by is None:
         return None
-    return duration.words(max(0.0, one.last_tick.late_by))
+    return duration.words(max(0.0, one.last_tick.late_by.total_seconds()))
 
 
+_SPARE = ("next at", "job", "late", "outcome", "last tick")
 _TICK_COLUMNS: output.Columns[Tick] = {
-    "tick": lambda tick: _moment(tick.at),
-    "ticks": lambda tick: "1" if tick.count == 1 else f"{tick.count:,} until {_moment(tick.until)}",
+    "tick": lambda tick: rfc3339(tick.at),
+    "ticks": lambda tick: "" if tick.count == 1 else f"{tick.count:,} until {rfc3339(tick.until)}",
     "outcome": lambda tick: tick.outcome,
     "status": lambda tick: tick.status or ("" if tick.execution_id is None else "-"),
-    "id": lambda tick: tick.execution_id or "",  # Under this heading a narrow terminal does not cut it.
+    "id": lambda tick: tick.execution_id or "",
 }
-
-
-def _moment(at: datetime) -> str:
-    """With a space, at which a narrow terminal breaks the line instead of cutting it."""
-    return rfc3339(at).replace("T", " ")
 
 
 def _sums(found: Ledger) -> list[str]:

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from rota.cli import output, text
+from rota.cli import layout, output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import object_option
 from rota.domain import size
 from rota.views import execution, lookup
 from rota.views.attempt import Attempt, Usage
 from rota.views.execution import ExecutionDetail
-from rota.views.progress import ProgressDetail
+from rota.views.progress import Progress
 from rota.views.stored_json import error_text
 
 MANY = 1e15
@@ -28,10 +28,10 @@ SHORT_S = 0.1
 def show(database: Database, id: str, as_json: bool) -> None:
     """Show one execution: attempts, error, result, and why it is not running.
 
-    Any unique prefix of an ID works.
+    An ID may be shortened to its start, or to its last characters.
 
     \b
-    rota show 0197a3c2
+    rota show 1a2b3c4d
     """
     full = database.read(lookup.execution_id, database.namespace, id)
     found = database.read(execution.execution, database.namespace, full)
@@ -53,14 +53,16 @@ def _heading(one: ExecutionDetail) -> None:
     _field("job", f"{one.app}.{one.job} (version {one.version})")
     _field("queue", f"{one.queue}, priority {one.priority}")
     _field("arguments", output.as_text(one.arguments))
-    _field("attempts", f"{one.attempt_count} counted, {one.fence} started, {one.crashes} crashed")
+    crashes = f", {one.crashes} crashed" if one.crashes else ""
+    _field("attempts", f"{one.fence} started, {one.attempt_count} counted{crashes}" if one.fence else None)
     _field("created", text.when(one.created_at) + (f" by {one.actor}" if one.actor else ""))
     if one.schedule is not None and one.tick is not None:
         late = ", a missed tick that was caught up" if one.catch_up else ""
         _field("schedule", f"{one.schedule}, tick {text.when(one.tick)}{late}")
     if isinstance(one.upstream, dict):
         _field("after", ", ".join(f"{job} {id}" for job, id in one.upstream.items()))
-    times = {"due": one.run_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
+    due_at = one.run_at if one.run_at != one.created_at else None
+    times = {"due": due_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
     for name, at in times.items():
         _field(name, None if at is None else text.when(at))
     _field("key", one.key)
@@ -70,7 +72,7 @@ def _heading(one: ExecutionDetail) -> None:
     _field("tags", _tags(one.tags))
 
 
-def _progress(last: ProgressDetail) -> None:
+def _progress(last: Progress) -> None:
     words = [] if last.done is None and last.total is None else [_so_far(last.done or 0.0, last.total)]
     words += [last.note] if last.note else []
     if words:
@@ -94,19 +96,20 @@ def _number(value: float) -> str:
 
 
 def _attempt(one: Attempt) -> None:
-    took = text.length(one.started_at, one.completed_at)
-    where = f" on {one.worker}" if one.worker else ""
-    title = f"attempt {one.attempt}: {one.status}, took {took}{where}"
-    title = title if one.started_at else "ended without a start"
-    print(f"\n{text.harmless(title)} ({text.harmless(one.reason)}), {text.when(one.completed_at)}")
-    _field("  usage", one.usage if one.usage is None or isinstance(one.usage, str) else _usage(one.usage))
+    print(f"\nattempt {one.attempt}:" if one.started_at else "\nended without a start:")
+    _field("  status", f"{one.status} ({one.reason})")
+    _field("  worker", one.worker)
+    took = f", took {text.length(one.started_at, one.completed_at)}" if one.started_at else ""
+    _field("  ended", text.when(one.completed_at) + took)
+    _field("  usage", None if one.usage is None else _usage(one.usage))
     if one.status == "success" and one.result is not None:
         _field("  result", output.to_json(one.result))
     _error(one.error)
 
 
 def _usage(cost: Usage) -> str:
-    words = [f"{cost.cpu:.{1 if cost.cpu >= SHORT_S else 3}f} s CPU"] if cost.cpu > 0 else []
+    cpu_s = cost.cpu.total_seconds()
+    words = [f"{cpu_s:.{1 if cpu_s >= SHORT_S else 3}f} s CPU"] if cpu_s > 0 else []
     words += [size.words(cost.peak_bytes)] if cost.peak_bytes > 0 else []
     words += [f"exit code {cost.exit_code}"] if cost.exit_code else []
     words += [cost.signal] if cost.signal else []
@@ -130,4 +133,4 @@ def _error(error: Any) -> None:
 
 def _field(name: str, value: str | None) -> None:
     if value:
-        print(f"{name + ':':12}{text.harmless(value)}")
+        layout.paragraph({f"{name}:": 12}, value)

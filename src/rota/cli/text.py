@@ -18,6 +18,8 @@ from rota.domain.instant import MICROSECONDS
 if TYPE_CHECKING:
     from rota.views.shape import Paused
 
+SHORT_ID = 8
+MINUTE_S = 60
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # Controls, invisible marks, surrogates, private use, unassigned, and the separators that start a new line.
 _HOSTILE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -44,8 +46,17 @@ def harmless_json(text: str) -> str:
     return "".join(json.dumps(char)[1:-1] if _is_hostile(char) and char != "\n" else char for char in text)
 
 
+def short_id(id: str) -> str:
+    """The end of an id, which commands understand: ids of the same second begin alike."""
+    return id and f"…{id[-SHORT_ID:]}"
+
+
 def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def now() -> datetime:
@@ -53,11 +64,14 @@ def now() -> datetime:
 
 
 def ago(at: datetime | None) -> str:
-    """An instant relative to now: `5m ago`, `in 2h`."""
+    """An instant relative to now, in whole seconds: `5m ago`, `in 2h`."""
     if at is None:
         return "-"
     passed_s = (now() - at).total_seconds()
-    return f"{duration.words(passed_s)} ago" if passed_s >= 0 else f"in {duration.words(-passed_s)}"
+    if abs(passed_s) < 1:
+        return "just now" if passed_s >= 0 else "now"
+    words = f"{abs(passed_s):.0f}s" if abs(passed_s) < MINUTE_S else duration.words(abs(passed_s))
+    return f"{words} ago" if passed_s > 0 else f"in {words}"
 
 
 def when(at: datetime) -> str:
@@ -81,6 +95,11 @@ def pause(paused: Paused | None) -> str:
 def count(number: int, one: str) -> str:
     """`1 execution`, `2,000 executions`."""
     return f"{number:,} {one if number == 1 else one + 's'}"
+
+
+def none_of(app: str | None, what: str, otherwise: str) -> str:
+    """The words for an empty list: that this app has none, or `otherwise` if no app was named."""
+    return otherwise if app is None else f"app {app} has no {what}: `rota jobs` lists the apps"
 
 
 def signature(parameters: dict[str, dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from rota.cli import options, output
+from rota.cli import layout, options, output
 from rota.clock import MACHINE
 from rota.domain import ticks, trigger, wording
 from rota.domain.instant import MICROSECONDS
@@ -24,7 +24,7 @@ _TIMES = {"first": "once, the first time", "second": "once, the second time", "b
 @click.command("next")
 @click.argument("expression")
 @click.option("--tz", default="UTC", show_default=True, metavar="ZONE", help="The IANA time zone of the expression.")
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=10, show_default=True, help="How many ticks.")
+@click.option("-n", "count", type=options.number(MOST), default=10, metavar="N", help="How many ticks (default: 10).")
 @click.option("--from", "start", type=options.moment, metavar="TIME", help="Only ticks after this time (default: now).")
 @click.option(
     "--dst-gap",
@@ -76,7 +76,7 @@ def upcoming(
         print(output.to_json([_utc(tick.at) for tick in found], indent=2))
     else:
         rows = [[_utc(tick.at), _local(tick.at, tz), "after the gap" if tick.in_gap else ""] for tick in found]
-        output.table(["utc", "local", "note"], rows)
+        layout.table(["utc", "local", "note"], rows)
 
 
 def _warnings(wanted: Cron, after: int, until: int) -> list[str]:

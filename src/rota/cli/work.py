@@ -44,8 +44,8 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
     "--log-level",
     type=click.Choice(LEVELS, case_sensitive=False),
     default="INFO",
-    show_default=True,
-    help="The lowest level to log on stderr.",
+    metavar="LEVEL",
+    help="The lowest level to log on stderr: debug, info (the default), warning, error.",
 )
 @with_database
 def worker(

@@ -6,7 +6,7 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.options import json_option, list_group, past
+from rota.cli.options import app_option, json_option, list_group, past
 from rota.domain import requirement
 from rota.domain.errors import UsageError
 from rota.domain.headcount import Headcount
@@ -15,10 +15,11 @@ from rota.views import worker as views
 
 
 @list_group
+@app_option
 @click.option("--since", type=past, metavar="TIME", help="Also those that stopped since then, such as 1h (ago).")
 @json_option
 @with_database
-def workers(database: Database, since: int | None, as_json: bool) -> None:
+def workers(database: Database, app: str | None, since: int | None, as_json: bool) -> None:
     """List live workers; ask one to drain.
 
     Each is a process. BUSY is how many of its slots are in use, PROCESSES how many live processes its supervisor has,
@@ -29,7 +30,9 @@ def workers(database: Database, since: int | None, as_json: bool) -> None:
     rota workers drain 12
     """
     found = database.read(views.workers, database.namespace, views.NEVER if since is None else since)
-    output.listing(found, _COLUMNS, as_json=as_json, empty="no worker is at work: start one with `rota worker`")
+    found = [one for one in found if app in (None, one.app)]
+    empty = "no worker is at work: start one with `rota worker MODULE:APP`"
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "live workers", empty), spare=_SPARE)
 
 
 @workers.command()
@@ -82,3 +85,4 @@ _COLUMNS: output.Columns[views.Worker] = {
     "version": lambda one: one.version,
     "deploy": lambda one: one.deploy,
 }
+_SPARE = ("version", "deploy", "started", "queues", "offers", "processes")

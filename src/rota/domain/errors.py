@@ -4,13 +4,14 @@
       UsageError                    the caller asked for something that cannot be right
         ArgumentsError              arguments do not fit the job's signature, or are not JSON
         DefinitionError             a job, queue, schedule or setting is declared wrongly
+          WorkflowError             a workflow cannot be built; carries the place
         UnknownJob
         UnknownExecution
         UnknownSchedule
       Conflict                      right in itself, but not now
         KeyConflict                 an idempotency key came back with other arguments
         NotUnique                   a unique key is held and the action is to reject
-        QueueFull                   back-pressure; carries retry_after_s
+        QueueFull                   back-pressure; carries retry_after
         ClockSkew                   this machine's clock is far off the database's
         NotFinished                 result() reached its timeout
       ExecutionError                the execution itself ended without a result
@@ -29,6 +30,7 @@ Raised by user code to steer its own execution (these are signals, not errors): 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Self
 
 
@@ -48,6 +50,21 @@ class ArgumentsError(UsageError, ValueError):
 
 class DefinitionError(UsageError, ValueError):
     code = "bad_definition"
+
+
+class WorkflowError(DefinitionError):
+    """A workflow cannot be built: at `expression` in `line` of `file`, or at the JSON pointer `pointer` of its data."""
+
+    code = "bad_workflow"
+
+    def __init__(
+        self, message: str, file: str | None = None, line: int | None = None, expression: str = "", pointer: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.file, self.line, self.expression, self.pointer = file, line, expression, pointer
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.file, self.line, self.expression, self.pointer)
 
 
 class UnknownJob(UsageError):
@@ -84,16 +101,16 @@ class NotUnique(Conflict):
 
 
 class QueueFull(Conflict):
-    """The queue is at its maximum depth; nothing was accepted. Try again after `retry_after_s`."""
+    """The queue is at its maximum depth; nothing was accepted. Try again after `retry_after`."""
 
     code = "queue_full"
 
-    def __init__(self, message: str, retry_after_s: float) -> None:
+    def __init__(self, message: str, retry_after: timedelta) -> None:
         super().__init__(message)
-        self.retry_after_s = retry_after_s
+        self.retry_after = retry_after
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (str(self), self.retry_after_s)
+        return type(self), (str(self), self.retry_after)
 
 
 class ClockSkew(Conflict):
@@ -105,7 +122,32 @@ class NotFinished(Conflict, TimeoutError):
 
 
 class ExecutionError(RotaError):
+    """The execution `id` of `job` ended without a result, for `reason`, after so many `attempts`.
+
+    `error_type` and `error_message`, such as "ValueError" and "ValueError: no luck", are None without an error.
+    """
+
     code = "execution"
+
+    # Pickle calls it with the message alone, and sets the rest.
+    def __init__(
+        self,
+        message: str,
+        *,
+        id: str = "",
+        job: str = "",
+        reason: str = "",
+        attempts: int = 0,
+        error_type: str | None = None,
+        error_message: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.id = id
+        self.job = job
+        self.reason = reason
+        self.attempts = attempts
+        self.error_type = error_type
+        self.error_message = error_message
 
 
 class ExecutionFailed(ExecutionError):
@@ -161,9 +203,9 @@ class Signal(Exception):
 
 
 class RetryIn(Signal):
-    """Try again after `delay` (seconds or text such as "5m"); counts as an attempt."""
+    """Try again after `delay` (seconds, text such as "5m", or a timedelta); counts as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be retried in {delay}")
         self.delay = delay
 
@@ -178,7 +220,7 @@ class FailForGood(Signal):
 class Snooze(Signal):
     """Run again after `delay`; does not count as an attempt."""
 
-    def __init__(self, delay: float | str, message: str = "") -> None:
+    def __init__(self, delay: float | str | timedelta, message: str = "") -> None:
         super().__init__(message or f"asked to be woken in {delay}")
         self.delay = delay
 

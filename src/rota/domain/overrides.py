@@ -18,21 +18,21 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: dict[str, Any] | None = None
 
 
-_decode = msgspec.json.Decoder(Overrides).decode
+decode = msgspec.json.Decoder(Overrides).decode
 
 
 def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
     """The stored JSON; None without overrides."""
     if timeout_s is None and policy is None:
         return None
-    return msgspec.json.encode(Overrides(timeout_s, None if policy is None else _described(policy))).decode()
+    return msgspec.json.encode(Overrides(timeout_s, None if policy is None else described(policy))).decode()
 
 
 def applied(rules: Rules, stored: str | None) -> Rules:
     """The rules of an execution. Which errors are retried at all remains the job's decision."""
     if stored is None:
         return rules
-    given = _decode(stored)
+    given = decode(stored)
     changes: dict[str, Any] = {}
     if given.timeout_s is not None:
         changes["timeout_s"] = given.timeout_s
@@ -42,7 +42,7 @@ def applied(rules: Rules, stored: str | None) -> Rules:
     return msgspec.structs.replace(rules, **changes)
 
 
-def _described(policy: retry.Policy) -> dict[str, Any]:
+def described(policy: retry.Policy) -> dict[str, Any]:
     """Without exception classes and callables: these exist in the job's code only."""
     if isinstance(policy, retry.Custom):
         raise DefinitionError("options(retry=) is stored: give a number of attempts or a policy, not a callable")

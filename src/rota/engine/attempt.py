@@ -11,7 +11,7 @@ from rota.domain.claim import Claim
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import TimedOut
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Executor
 
 
@@ -31,7 +31,7 @@ class Attempt:
 
     claim: Claim
     target: Executor
-    context: Context
+    state: AttemptState
     rules: Rules
     """The target's rules with the overrides of the execution."""
     limit: Stop
@@ -56,9 +56,9 @@ def timed_out(limit: Stop, rules: Rules) -> TimedOut:
     return TimedOut(payload.error("Timeout", f"{what} took longer than {limit_s:g} s"), total=total)
 
 
-def silence_left_s(rules: Rules, context: Context) -> float:
+def silence_left_s(rules: Rules, state: AttemptState) -> float:
     """How much longer an attempt may report no progress, after the time for its first report is over."""
-    limit_s, silent_s = rules.progress_timeout_s, context.silent_s
+    limit_s, silent_s = rules.progress_timeout_s, state.silent_s
     return 0.0 if limit_s is None or silent_s is None else limit_s - silent_s
 
 

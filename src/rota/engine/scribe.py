@@ -86,7 +86,7 @@ class _Log(msgspec.Struct, eq=False):
 
 
 class Scribe:
-    """Implements `executors.context.Notes` for all attempts of a process."""
+    """Implements `executors.attempt_state.Notes` for all attempts of a process."""
 
     def __init__(self, store: WorkerStore, clock: Clock) -> None:
         self._store = store

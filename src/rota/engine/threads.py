@@ -31,7 +31,7 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Threads:
-    """Runs calls in threads. Implements `executors.context.Threads`."""
+    """Runs calls in threads. Implements `executors.attempt_state.Threads`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

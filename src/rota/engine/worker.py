@@ -32,7 +32,7 @@ from rota.engine.scribe import Scribe
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, SlotWait, Timers, Watchdog
 from rota.executors import capture
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.function import described
 from rota.executors.port import Executor
 from rota.executors.process.fork_guard import Original
@@ -144,10 +144,10 @@ class Worker:
             self._report(claim, limits.timed_out(limit, rules), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
-        context = Context(claim, deadline, target.completions)
-        context.notes = self._scribe
-        context.threads = self._threads
-        attempt = Attempt(claim, target, context, rules, limit)
+        state = AttemptState(claim, deadline, target.completions)
+        state.notes = self._scribe
+        state.threads = self._threads
+        attempt = Attempt(claim, target, state, rules, limit)
         attempt.task = self._loop.create_task(self._run(attempt), context=self._variables.copy())
         self._running[claim.id] = attempt
         self.processes.began(target)
@@ -159,7 +159,7 @@ class Worker:
     def _await_process(self, attempt: Attempt) -> None:
         """While the attempt waits for a process, only the total timeout runs."""
         claim, since = attempt.claim, self._loop.time()
-        attempt.context.begun = lambda: self._begun(attempt, self._loop.time() - since)
+        attempt.state.begun = lambda: self._begun(attempt, self._loop.time() - since)
         if (left_s := limits.total_left_s(claim, attempt.rules)) is not None:
             attempt.limit = Stop.TOTAL_TIMEOUT
             attempt.bucket = self._deadlines.add(left_s, claim.id)
@@ -168,7 +168,7 @@ class Worker:
         """The attempt has got its process, and its own timeout begins."""
         limit_s, limit = limits.limit(attempt.claim, attempt.rules, waited_s)
         if limit_s is not None:
-            attempt.context.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
+            attempt.state.deadline = self._clock.now() + round(limit_s * MICROSECONDS)
         if attempt.stop is None and self._running.get(attempt.claim.id) is attempt:
             if attempt.bucket >= 0:
                 self._deadlines.remove(attempt.bucket, attempt.claim.id)
@@ -191,7 +191,7 @@ class Worker:
         if attempt is None or attempt.stop is not None:
             return
         attempt.stop = cause
-        attempt.context._ask_to_stop()
+        attempt.state.ask_to_stop()
         attempt.grace_bucket = self._graces.add(attempt.target.grace_s + self._stop_grace_s, id)
         if attempt.has_begun:
             attempt.task.cancel()
@@ -220,7 +220,7 @@ class Worker:
         try:
             if attempt.stop is not None:
                 raise asyncio.CancelledError
-            outcome = await attempt.target.run(attempt.claim, attempt.context)
+            outcome = await attempt.target.run(attempt.claim, attempt.state)
         except asyncio.CancelledError as error:
             outcome = _stopped(attempt, error)
         except BaseException as error:
@@ -249,17 +249,17 @@ class Worker:
 
     def _report_end(self, attempt: Attempt, outcome: Outcome) -> None:
         """Reports the outcome, after the checkpoint for the next attempt is written: the store refuses it later."""
-        claim, context, scribe = attempt.claim, attempt.context, self._scribe
-        has_told = context.spoke or context.told
+        claim, state, scribe = attempt.claim, attempt.state, self._scribe
+        has_told = state.spoke or state.told
         if has_told:
-            capture.finish(context)
-        context.notes = None  # A thread that the job has left behind may still write to its log.
+            capture.finish(state)
+        state.notes = None  # A thread that the job has left behind may still write to its log.
         if scribe is not None and has_told:
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):
                 self._telling[claim.id] = self._loop.create_task(self._write_state(attempt, outcome, scribe))
                 return
-        self._report(claim, outcome, attempt.target, context)
+        self._report(claim, outcome, attempt.target, state)
 
     async def _write_state(self, attempt: Attempt, outcome: Outcome, scribe: Scribe) -> None:
         claim = attempt.claim
@@ -267,7 +267,7 @@ class Worker:
             while scribe.has_state(claim.id, claim.fence):
                 await scribe.flush()
         del self._telling[claim.id]
-        self._report(claim, outcome, attempt.target, attempt.context)
+        self._report(claim, outcome, attempt.target, attempt.state)
         self._slot_freed()
 
     def _culprit(self) -> str | None:
@@ -290,7 +290,7 @@ class Worker:
     def _check_progress(self, id: str) -> None:
         """Stops an attempt that has reported no progress for too long. Its time runs from the last report."""
         attempt = self._running[id]
-        left_s = limits.silence_left_s(attempt.rules, attempt.context)
+        left_s = limits.silence_left_s(attempt.rules, attempt.state)
         if left_s <= 0:
             self.stop(id, Stop.PROGRESS_TIMEOUT)
         else:
@@ -306,14 +306,16 @@ class Worker:
         log.warning("job %s did not stop within %g s; its process will be replaced", attempt.claim.job, grace_s)
         self._end(attempt, _stopped(attempt, None))
 
-    def _report(self, claim: Claim, outcome: Outcome, target: Executor | None, context: Context | None = None) -> None:
-        self._completer.add(self._finished(claim, outcome, target, context))
+    def _report(
+        self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None
+    ) -> None:
+        self._completer.add(self._finished(claim, outcome, target, state))
 
     def _finished(
-        self, claim: Claim, outcome: Outcome, target: Executor | None, context: Context | None = None
+        self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None
     ) -> Finished:
         rules = DEFAULT_RULES if target is None else target.rules
-        written, usage = (None, None) if context is None else (context.written, context.usage)
+        written, usage = (None, None) if state is None else (state.written, state.usage)
         is_success = type(outcome) is Succeeded
         about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses)
         return Finished(claim.id, claim.fence, outcome, 0.0 if is_success else self._clock.random(), claim.job, *about)

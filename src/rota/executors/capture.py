@@ -9,10 +9,10 @@ import threading
 from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 
 MOST_PENDING = 8192
-current: ContextVar[Context | None] = ContextVar("rota_attempt", default=None)
+current: ContextVar[AttemptState | None] = ContextVar("rota_attempt", default=None)
 """The attempt that the running code belongs to."""
 _OUTPUT_ERRORS = (OSError, ValueError)
 """Errors of the worker's own output: its reader is gone, or its disk is full. No job fails because of those."""
@@ -25,11 +25,11 @@ def install() -> None:
     logging.getLogger().addHandler(_Handler())
 
 
-def finish(context: Context) -> None:
+def finish(attempt: AttemptState) -> None:
     """Writes the last line of an attempt that has ended, if it has no line break."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Tee):
-            stream.finish(context)
+            stream.finish(attempt)
 
 
 class _Tee(io.TextIOBase):
@@ -38,15 +38,15 @@ class _Tee(io.TextIOBase):
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream = stream
         self._name = name
-        self._pending: dict[Context, str] = {}
+        self._pending: dict[AttemptState, str] = {}
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
-        context = current.get()
-        if context is None or not isinstance(text, str):
+        attempt = current.get()
+        if attempt is None or not isinstance(text, str):
             return self._stream.write(text)
-        if context.notes is not None and text:
-            self._add(context, text)
+        if attempt.notes is not None and text:
+            self._add(attempt, text)
         try:
             self._stream.write(text)
         except UnicodeError:
@@ -55,20 +55,20 @@ class _Tee(io.TextIOBase):
             pass
         return len(text)
 
-    def finish(self, context: Context) -> None:
-        if context in self._pending and (rest := self._pending.pop(context, "")):
-            context.write_log(self._name, rest)
+    def finish(self, attempt: AttemptState) -> None:
+        if attempt in self._pending and (rest := self._pending.pop(attempt, "")):
+            attempt.write_log(self._name, rest)
 
-    def _add(self, context: Context, text: str) -> None:
+    def _add(self, attempt: AttemptState, text: str) -> None:
         """Logs whole lines and keeps the rest: `print` writes the end of a line apart."""
         with self._lock:
-            *lines, rest = (self._pending.pop(context, "") + text).split("\n")
+            *lines, rest = (self._pending.pop(attempt, "") + text).split("\n")
             if len(rest) > MOST_PENDING:
                 lines.append(rest)
             elif rest:
-                context.spoke = True
-                self._pending[context] = rest
-        _log(context, self._name, lines)
+                attempt.spoke = True
+                self._pending[attempt] = rest
+        _log(attempt, self._name, lines)
 
     def flush(self) -> None:
         try:
@@ -114,8 +114,8 @@ class _Handler(logging.Handler):
         return True
 
     def emit(self, record: logging.LogRecord) -> None:
-        context = current.get()
-        if context is None or context.notes is None:
+        attempt = current.get()
+        if attempt is None or attempt.notes is None:
             return
         try:
             text = f"{record.levelname} {record.name}: {record.getMessage()}"
@@ -123,11 +123,11 @@ class _Handler(logging.Handler):
                 text += "\n" + (logging.Formatter().formatException(record.exc_info))
         except Exception:  # The arguments do not fit the message: other handlers report that.
             return
-        _log(context, "log", text.splitlines())
+        _log(attempt, "log", text.splitlines())
 
 
-def _log(context: Context, stream: str, lines: list[str]) -> None:
+def _log(attempt: AttemptState, stream: str, lines: list[str]) -> None:
     if len(lines) == 1:
-        context.write_log(stream, lines[0])
+        attempt.write_log(stream, lines[0])
     else:
-        context.write_lines(stream, lines)
+        attempt.write_lines(stream, lines)

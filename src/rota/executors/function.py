@@ -23,7 +23,8 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.executors import capture
-from rota.executors.context import Completions, Context, ResultRefused
+from rota.executors.attempt_state import AttemptState, Completions
+from rota.executors.context import Context, ResultRefused
 from rota.executors.port import Executor
 from rota.executors.process.fork_guard import Original
 from rota.executors.process.start_backoff import not_started
@@ -56,19 +57,19 @@ class FunctionExecutor(Executor):
         self._context_parameter = signature.context_parameter
         self._most_result_bytes = most_result_bytes
 
-    async def run(self, claim: Claim, context: Context) -> Outcome:
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         original = Original()
-        capture.current.set(context)
-        prepared = self.prepare(claim.arguments, context)
+        capture.current.set(attempt)
+        prepared = self.prepare(claim.arguments, attempt)
         if isinstance(prepared, Failed):
             return prepared
         if self.rules.slice_s is not None:
-            context.begin_slice(self.rules.slice_s)
+            attempt.begin_slice(self.rules.slice_s)
         outcome: Outcome | None
         if not self.is_async:
-            call = partial(self._called, original, claim, context, *prepared)
+            call = partial(self._called, original, claim, attempt, *prepared)
             try:
-                outcome = call() if context.threads is None else await context.threads.run(call)
+                outcome = call() if attempt.threads is None else await attempt.threads.run(call)
             except RuntimeError as error:  # The system has no thread for it.
                 return not_started(claim, described(error))
         else:
@@ -77,42 +78,42 @@ class FunctionExecutor(Executor):
                 value = await self.function(*args, **kwargs)
             except BaseException as error:
                 original.end_copy(error)
-                outcome = self._failed(error, claim, context)
+                outcome = self._failed(error, claim, attempt)
             else:
-                outcome = self._returned(value, context)
+                outcome = self._returned(value, attempt)
         original.end_copy()
         if outcome is None:
             raise asyncio.CancelledError
         return outcome
 
     def _called(
-        self, original: Original, claim: Claim, context: Context, args: list[Any], kwargs: dict[str, Any]
+        self, original: Original, claim: Claim, attempt: AttemptState, args: list[Any], kwargs: dict[str, Any]
     ) -> Outcome | None:
         try:
             value = self.function(*args, **kwargs)
         except BaseException as error:
             original.end_copy(error)
-            return self._failed(error, claim, context)
-        return self._returned(value, context)
+            return self._failed(error, claim, attempt)
+        return self._returned(value, attempt)
 
-    def _failed(self, error: BaseException, claim: Claim, context: Context) -> Outcome | None:
+    def _failed(self, error: BaseException, claim: Claim, attempt: AttemptState) -> Outcome | None:
         """None if the attempt was asked to stop: then the exception does not matter."""
-        if context.is_stopping:
+        if attempt.is_stopping:
             return None
-        if context.threads is None and _stops_caller(error):
+        if attempt.threads is None and _stops_caller(error):
             raise error
         if isinstance(error, KeyboardInterrupt | SystemExit):
             log.warning("job %s raised %s; recorded as a failure", claim.job, type(error).__name__)
         return self.raised(error, claim)
 
-    def _returned(self, value: Any, context: Context) -> Outcome | None:
+    def _returned(self, value: Any, attempt: AttemptState) -> Outcome | None:
         """None if the function saw that it should stop; one that did not look has finished its work."""
-        if context.is_stopping and context.saw_stop:
+        if attempt.is_stopping and attempt.saw_stop:
             return None
         # If the job's own transaction was committed, this report comes too late and changes nothing.
-        return NOT_COMMITTED if context.written is not None else self.returned(value)
+        return NOT_COMMITTED if attempt.written is not None else self.returned(value)
 
-    def prepare(self, arguments: str, context: Context) -> tuple[list[Any], dict[str, Any]] | Failed:
+    def prepare(self, arguments: str, attempt: AttemptState) -> tuple[list[Any], dict[str, Any]] | Failed:
         """The call's arguments, or the failure that arguments which no longer fit end in."""
         try:
             args, kwargs = self._signature.call_with(arguments)
@@ -122,7 +123,7 @@ class FunctionExecutor(Executor):
             # An annotation's own code ran (a dataclass's __post_init__, say) and did not like the value.
             return Failed(described(error), Reason.BAD_ARGUMENTS, permanent=True)
         if self._context_parameter is not None:
-            kwargs[self._context_parameter] = context
+            kwargs[self._context_parameter] = Context(attempt)
         return args, kwargs
 
     def returned(self, value: Any) -> Outcome:

@@ -15,6 +15,8 @@ from rota.executors.third_party import ThirdParty
 
 GROUP = "rota.executors"
 COMMAND, HTTP, PROCESS = "command", "http", "process"
+WORKFLOW = "workflow"
+"""No executor runs it: a claim opens a run."""
 
 
 def executor(target: Mapping[str, Any], rules: Rules) -> Executor:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from rota.domain.claim import Claim
 from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Outcome
-from rota.executors.context import Completions, Context
+from rota.executors.attempt_state import AttemptState, Completions
 from rota.executors.process.start_backoff import StartBackoff
 
 
@@ -42,18 +42,18 @@ class Executor(ABC):
     grace_s: float = 0.0
     """So many seconds after it was cancelled, `run` and the work have surely ended."""
     begins_later: bool = False
-    """Whether `run` may have to wait before the work begins, and then calls `context.begun()`."""
+    """Whether `run` may have to wait before the work begins, and then calls `attempt.begun()`."""
     missing: str = ""
     """What this machine lacks to run the job; a worker leaves such a job to others."""
     processes: Processes | None = None
     """Where it runs its attempts, if these are processes that it shares with other executors."""
 
     @abstractmethod
-    async def run(self, claim: Claim, context: Context) -> Outcome:
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         """One attempt, on the event loop. A failure of the work is an Outcome, an exception a defect of the executor.
 
-        To stop an attempt, the worker sets `context.is_stopping` and cancels this coroutine. It ends the work, and
-        raises CancelledError only when that is done. `context.usage` is set before it ends, if there is anything to
+        To stop an attempt, the worker sets `attempt.is_stopping` and cancels this coroutine. It ends the work, and
+        raises CancelledError only when that is done. `attempt.usage` is set before it ends, if there is anything to
         tell.
         """
 

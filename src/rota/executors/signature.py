@@ -32,16 +32,17 @@ class Signature:
         hints, whole = _hints(function), inspect.signature(function)
         self.context_parameter = _context_parameter(whole, hints)
         self._signature = _for_callers(whole, hints, self.context_parameter)
-        self._takes_others = bool(getattr(function, "takes_others", False))
+        self.takes_others = bool(getattr(function, "_takes_others", False))
         """Whether arguments of any other name are accepted; only jobs without a function do so."""
-        self._struct = _struct(name, self._signature, hints, takes_others=self._takes_others)
+        self._struct = _struct(name, self._signature, hints, takes_others=self.takes_others)
         self._decoder = msgspec.json.Decoder(self._struct)
+        self.result_type = _supported(hints.get("return", Any))
         # The decoder does not look into values of these.
-        self._reads_all = "msgspec.Raw" not in repr(hints) and not self._takes_others
+        self._reads_all = "msgspec.Raw" not in repr(hints) and not self.takes_others
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
-        self._positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self._required = {p.name for p in parameters if p.default is p.empty}
+        self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+        self.required = {p.name for p in parameters if p.default is p.empty}
         self._known = {p.name: None for p in parameters}
         by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         needs_names = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
@@ -49,26 +50,29 @@ class Signature:
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any], most_bytes: int) -> str:
         """The arguments of a call as JSON text; an ArgumentsError names what does not fit."""
-        arguments = self._bound(args, kwargs)
-        if arguments is None:
-            try:
-                arguments = self._signature.bind(*args, **kwargs).arguments
-            except TypeError as error:
-                raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
-            if self._takes_others:
-                arguments = kwargs
-        text = payload.encode(arguments, self._what, most_bytes, is_read_next=self._reads_all)
+        text = payload.encode(self.bind(args, kwargs), self._what, most_bytes, is_read_next=self._reads_all)
         self.check(text)
         return text
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name; an ArgumentsError names what is missing or too much."""
+        arguments = self._bound(args, kwargs)
+        if arguments is not None:
+            return arguments
+        try:
+            arguments = self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentsError(f"{self._name}(): {error}; it takes {self.describe()}") from None
+        return kwargs if self.takes_others else arguments
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """The arguments by name, in the order of the parameters; None if that takes a closer look.
 
         The same as `inspect` finds, for ordinary functions and calls that fit, in a fraction of the time.
         """
-        if not self._is_plain or len(args) > len(self._positional):
+        if not self._is_plain or len(args) > len(self.positional):
             return None
-        given = dict(zip(self._positional, args, strict=False))
+        given = dict(zip(self.positional, args, strict=False))
         if not kwargs and len(args) >= self._least:
             return given
         if kwargs:
@@ -78,7 +82,7 @@ class Signature:
             given = {name: given[name] for name in self._known if name in given}
             if len(given) < len(args) + len(kwargs):
                 return None
-        return given if self._required <= given.keys() and given.keys() <= self._known.keys() else None
+        return given if self.required <= given.keys() and given.keys() <= self._known.keys() else None
 
     def check(self, text: str) -> None:
         """Refuses arguments that the function could not be called with."""
@@ -90,13 +94,25 @@ class Signature:
         if not self._is_plain:
             return self._spread(decoded)
         given = msgspec.structs.asdict(decoded)
-        if len(self._required) < len(given):
+        if len(self.required) < len(given):
             given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
         return [], given
 
     def takes(self, name: str) -> bool:
         """Whether an argument of that name can be given."""
-        return self._takes_others or name in self._known
+        return self.takes_others or name in self._known
+
+    def is_by_name(self, name: str) -> bool:
+        """Whether the parameter takes no positional argument."""
+        return self._signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+
+    def kinds(self) -> dict[str, Any]:
+        """The type of each parameter, Any where JSON cannot carry it."""
+        return {field.name: _always_there(field.type) for field in msgspec.structs.fields(self._struct)}
+
+    def defaults(self) -> dict[str, Any]:
+        """The default of each parameter that has one."""
+        return {p.name: p.default for p in self._signature.parameters.values() if p.default is not p.empty}
 
     def describe(self) -> str:
         """The parameters as a person would write them."""
@@ -109,7 +125,7 @@ class Signature:
                 "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
             }
-            | ({"others": True} if self._takes_others and p.kind is p.VAR_KEYWORD else {})
+            | ({"others": True} if self.takes_others and p.kind is p.VAR_KEYWORD else {})
             for name, p in self._signature.parameters.items()
         }
 
@@ -203,12 +219,18 @@ def _struct(
 
 
 def _supported(kind: Any) -> Any:
-    """The annotation, or Any if JSON cannot carry it: then only the name is checked."""
+    """The annotation, or Any if JSON cannot carry it: then only the name of an argument is checked."""
     try:
         msgspec.json.Decoder(kind)
     except (TypeError, NotImplementedError):
         return Any
     return kind
+
+
+def _always_there(kind: Any) -> Any:
+    """The opposite of `_optional`."""
+    kinds = [one for one in typing.get_args(kind) if one is not msgspec.UnsetType]
+    return typing.Union[tuple(kinds)] if len(kinds) < len(typing.get_args(kind)) else kind  # noqa: UP007
 
 
 def _optional(kind: Any) -> Any:

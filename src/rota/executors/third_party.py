@@ -16,7 +16,7 @@ from rota.domain.errors import DefinitionError
 from rota.domain.outcome import Failed, GivenBack, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Executor
 
 log = logging.getLogger("rota.engine")
@@ -45,11 +45,11 @@ class ThirdParty(Executor):
         except Exception as error:
             return f"its executor failed: {error}"
 
-    async def run(self, claim: Claim, context: Context) -> Outcome:
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         try:
-            return outcome(await self._theirs.run(claim, context))
+            return outcome(await self._theirs.run(claim, attempt))
         finally:
-            context.usage = usage(context.usage)
+            attempt.usage = usage(attempt.usage)
 
     def abandon(self) -> None:
         try:

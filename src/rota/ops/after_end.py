@@ -11,9 +11,9 @@ run) reads it for the ends that are not plain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from rota.domain.status import Status
+from rota.domain.status import Reason, Status
 from rota.ops import job_pauses
 from rota.ops.dependencies import start_dependents
 from rota.ops.end import End
@@ -26,11 +26,15 @@ NEWS_S = 1.0
 MOST = 500
 
 
-def after_end(tx: Tx, ends: Sequence[End]) -> None:
-    """To be called once by each transaction that ends executions, with the ends in the order in which they happened."""
-    if ends:
-        steps = [end for end in ends if end.run is not None]
-        follow(tx, [*ends, *advance_runs(tx, steps)] if steps else ends)
+def after_end(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
+    """To be called once by each transaction that ends executions, with the ends in the order in which they happened.
+
+    `stops` are runs to stop, and why. Returns the runs that have ended by all that.
+    """
+    steps = [end for end in ends if end.run is not None]
+    runs = advance_runs(tx, steps, stops) if steps or stops else []
+    follow(tx, [*ends, *runs] if runs else ends)
+    return runs
 
 
 def follow(tx: Tx, ends: Sequence[End]) -> None:

@@ -1,4 +1,4 @@
-"""Cancelling, replaying and discarding executions, by people and programs."""
+"""Cancelling, starting early, replaying and discarding executions, by people and programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain.errors import UnknownExecution
+from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.status import Reason, Status
 from rota.ids import is_id
-from rota.ops import ending, enqueue
+from rota.ops import ending, enqueue, upkeep
 from rota.ops.audit import audit
+from rota.ops.runs.retry import Request, retry
+from rota.ops.runs.run import graph_of
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.store.port import Tx
@@ -37,11 +39,27 @@ def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     return status
 
 
+def run_now(tx: Tx, namespace: str, id: str, actor: str) -> Status:
+    """Queues a scheduled or retrying execution before its time; returns the status afterwards."""
+    before = reader.status(tx, namespace, id)
+    if not upkeep.promote_early(tx, id):
+        return reader.status(tx, namespace, id)
+    audit(tx, namespace, actor, "execution.run_now", id, before={"status": before}, after={"status": Status.QUEUED})
+    return Status.QUEUED
+
+
 def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:
-    """Runs dead letters again as new executions; `ids` maps each dead letter to the id of its successor."""
+    """Runs dead letters again as new executions; `ids` maps each dead letter to the id of its successor.
+
+    A run of a workflow is retried: the steps that succeeded are kept.
+    """
     originals = tx.records("dead_to_replay", Original, namespace=namespace, ids=[id for id in ids if is_id(id)])
+    runs = {row[0] for row in tx.rows("ended_among", ids=[original.id for original in originals])}
     for original in originals:
-        _repeat(tx, namespace, original, ids[original.id], actor)
+        if original.id in runs:
+            retry(tx, namespace, original.id, ids[original.id], actor, Request())
+        else:
+            _repeat(tx, namespace, original, ids[original.id], actor)
     tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
     if originals:
         replayed = [original.id for original in originals]
@@ -50,14 +68,41 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
 
 
 def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
-    """Runs any execution again as a new one that names it; removes it from the dead letters if it is there."""
+    """Runs any execution again as a new one that names it; removes it from the dead letters if it is there.
+
+    A run of a workflow is retried. A step of a run is refused: the steps after it would not know its new result.
+    """
     originals = tx.records("replayable", Original, namespace=namespace, id=reader.known(id))
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
+    if found := tx.records("run_of_step", _Step, id=id):
+        raise UsageError(_instead(tx, found[0]))
+    if tx.rows("ended_among", ids=[id]) or tx.rows("depths_of", ids=[id]):
+        return retry(tx, namespace, id, new_id, actor, Request())
     _repeat(tx, namespace, originals[0], new_id, actor)
     tx.run("undead", namespace=namespace, ids=[id])
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
+
+
+class _Step(msgspec.Struct, frozen=True, array_like=True):
+    """A step, and the version of the workflow that its run is of."""
+
+    id: str
+    run: str
+    root: str
+    number: int
+    namespace: str
+    app: str
+    job: str
+    version: int
+    graph: str
+
+
+def _instead(tx: Tx, step: _Step) -> str:
+    name = graph_of(tx, step).steps[step.number].id
+    command = f"rota run retry {step.root}" + (f" {name}" if step.run == step.root else "")
+    return f"{step.id} is step {name} of run {step.run} and is not replayed alone: `{command}`"
 
 
 def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:

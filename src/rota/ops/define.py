@@ -13,7 +13,6 @@ from rota import ids
 from rota.domain import requirement
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition, Queue, content, decode, digest
-from rota.ops import dependencies
 from rota.ops.audit import audit
 from rota.store.hints import FIRST_RANK, Ready
 from rota.store.port import Tx
@@ -23,10 +22,8 @@ def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition]
     """Adds the jobs and queues of a process that only enqueues. Before the first deploy the newest version wins."""
     new = add(tx, namespace, app, definitions, queues)
     if lock(tx, namespace, app) is None:
-        dependencies.check(tx, namespace, app, definitions, is_all=False)
-        pointed = point(tx, namespace, app, new)
+        point(tx, namespace, app, new)
         set_queues(tx, namespace, queues)
-        dependencies.declare(tx, namespace, app, pointed, is_all=False)
 
 
 def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> dict[str, str]:

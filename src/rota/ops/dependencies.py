@@ -137,31 +137,27 @@ def clear(tx: Tx, of: OneJob) -> None:
 # --- Declarations --------------------------------------------------------------------------------
 
 
-def check(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition], *, is_all: bool) -> None:
-    """Refuses unknown upstreams and cycles, also through other apps. With `is_all` the app has no other jobs."""
+def check(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition]) -> None:
+    """Refuses unknown upstreams and cycles, also through other apps. `definitions` are all jobs of the app."""
     own = {JobRef(app, one.name): one.depends_on for one in definitions}
     if not any(own.values()):
         return
-    apps = {one.app for upstreams in own.values() for one in upstreams} - ({app} if is_all else set())
+    apps = {one.app for upstreams in own.values() for one in upstreams} - {app}
     known = {*own, *(JobRef(*row) for row in tx.rows("jobs_of_apps", namespace=namespace, apps=sorted(apps)))}
     others: dict[JobRef, list[JobRef]] = {}
     for edge in edges(tx, namespace):
-        if edge.dependent not in own:
+        if edge.app != app:
             others.setdefault(edge.dependent, []).append(edge.ref)
     dependency.check(own, known, others)
 
 
-def declare(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition], *, is_all: bool) -> None:
-    """Sets the edges of these jobs; with `is_all` the app has no others. Edges that stay keep what they have met."""
-    wanted = {about.name: about.depends_on for about in definitions}
-    if not wanted and not is_all:
-        return
-    known_edges = tx.records("lock_edges_of_app", Edge, namespace=namespace, app=app)
-    before = {edge.key: edge for edge in known_edges if is_all or edge.job in wanted}
+def declare(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition]) -> None:
+    """Sets the edges of all jobs of the app. Edges that stay keep what they have met."""
+    before = {edge.key: edge for edge in tx.records("lock_edges_of_app", Edge, namespace=namespace, app=app)}
     after = {}
-    for name, upstreams in wanted.items():
-        for one in upstreams:
-            edge = Edge(namespace, app, name, one.app, one.job, one.outcome)
+    for about in definitions:
+        for one in about.depends_on:
+            edge = Edge(namespace, app, about.name, one.app, one.job, one.outcome)
             known = before.get(edge.key)
             after[edge.key] = known if known is not None and known.outcome is one.outcome else edge
     gone = sorted(before.keys() - after.keys())

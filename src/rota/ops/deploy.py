@@ -52,7 +52,7 @@ def declare(
     define.lock(tx, namespace, app)
     known = tx.rows("declare_deploy", **who, digest=deploy.digest(text))
     if not known:
-        dependencies.check(tx, namespace, app, definitions, is_all=True)
+        dependencies.check(tx, namespace, app, definitions)
         define.add(tx, namespace, app, definitions, queues)
         return int(tx.rows("add_deploy", **who, digest=deploy.digest(text), content=text)[0][0])
     if takes_precedence:
@@ -99,5 +99,5 @@ def _apply(tx: Tx, namespace: str, app: str, number: int, actor: str) -> None:
     pointed = define.point(tx, namespace, app, declared.jobs)
     define.set_queues(tx, namespace, declared.queues)
     schedule.declare(tx, namespace, app, list(declared.schedules.items()), actor)
-    dependencies.declare(tx, namespace, app, pointed, is_all=True)
+    dependencies.declare(tx, namespace, app, pointed)
     tx.run("set_applied_deploy", namespace=namespace, app=app, number=number)

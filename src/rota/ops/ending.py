@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from rota.domain.errors import UnknownExecution
 from rota.domain.lifecycle import Held
 from rota.domain.status import PENDING, Reason, Status
-from rota.ops.after_end import after_end, follow
+from rota.ops.after_end import after_end
 from rota.ops.end import End
-from rota.ops.runs.stop import stop
 from rota.store import reader
 from rota.store.hints import CancelAsked
 from rota.store.port import Tx
@@ -64,6 +63,8 @@ def end_all(
     """
     led_to: dict[str, Status] = {}
     left = set(ids)
+    ends: list[End] = []
+    stops: dict[str, Reason] = {}
     for _ in range(MOST_LOOKS):
         found = standings(tx, namespace, left) if known is None else known
         known = None
@@ -71,26 +72,35 @@ def end_all(
         pending = [row.id for row in found if row.status in PENDING]
         running = [row.id for row in found if row.status is Status.RUNNING and row.cancel_at is None and row.worker]
         runs = [row.id for row in found if row.status is Status.RUNNING and row.worker is None]
-        ended = {row.id for row in end_pending(tx, pending, status, reason)} if pending else set()
-        led_to.update(dict.fromkeys(ended, status))
+        now = _end_pending(tx, pending, status, reason) if pending else []
+        ends += now
+        ended = {end.id for end in now}
+        stops.update(dict.fromkeys(runs, Reason.REPLACED if reason is Reason.REPLACED else Reason.CANCELLED))
         left = {*pending, *running} - ended - (_ask_cancel(tx, running, reason) if running else set())
-        if runs:
-            stopped = stop(tx, runs, reason)
-            follow(tx, stopped)
-            led_to.update((end.id, end.status) for end in stopped)
         if not left:
             break
+    # Last, when all state rows are locked: whatever ends a step locks its row before its run.
+    led_to.update((end.id, end.status) for end in [*ends, *after_end(tx, ends, stops)] if end.id in led_to)
     return led_to
 
 
-def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[Pending]:
-    """Ends those of `ids` that are pending. The end takes a fence of its own, above every start there was."""
+def end_pending(
+    tx: Tx, ids: list[str], status: Status, reason: Reason, stops: Mapping[str, Reason] | None = None
+) -> list[End]:
+    """Ends those of `ids` that are pending, and stops open runs. The end takes a fence of its own, above every start
+    there was."""
+    ends = _end_pending(tx, ids, status, reason)
+    after_end(tx, ends, stops)
+    return ends
+
+
+def _end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:
+    """`end_pending` without `after_end`."""
     rows = tx.records("pending", Pending, ids=ids)
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
         tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **by_place(rows))
-        after_end(tx, [End(row.id, status, reason, run=row.run) for row in rows])
-    return rows
+    return [End(row.id, status, reason, run=row.run) for row in rows]
 
 
 def by_place(rows: Iterable[Pending]) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from rota.domain import backpressure
@@ -94,7 +95,7 @@ def check_depth(tx: Tx, header: Header, arriving: int, max_depth: int | None) ->
     raise QueueFull(
         f"queue {header.queue!r} is full ({depth[0]} of {max_depth} queued): nothing was accepted, "
         f"retry after {after_s:g} s",
-        after_s,
+        timedelta(seconds=after_s),
     )
 
 

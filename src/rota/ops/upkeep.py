@@ -11,9 +11,8 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.ops import ending, fleet
-from rota.ops.after_end import follow
 from rota.ops.fleet import Death
-from rota.ops.runs.stop import stop
+from rota.ops.runs.pause import not_paused
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
 
@@ -85,12 +84,15 @@ def look(
 
 def promote(tx: Tx) -> int:
     """Moves due executions from scheduled to ready, ranked by the instant at which they became due."""
-    due = tx.records("due", _Due, most=MOST)
-    if due:
-        rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
-        tx.run("promote", rows=rows, ids=[row.id for row in due])
-        tx.tell(Ready.of((row.lane, place) for row, (_, place) in zip(due, rows, strict=True)))
-    return len(due)
+    return _promote(tx, tx.records("due", _Due, most=MOST))
+
+
+def promote_early(tx: Tx, id: str) -> bool:
+    """Makes a scheduled execution due now, and moves it to ready; False if it is not scheduled."""
+    rows = tx.records("due_later", _Due, id=id)
+    if rows:
+        tx.run("run_early", id=id)
+    return _promote(tx, [msgspec.structs.replace(row, run_at=min(row.run_at, tx.now)) for row in rows]) > 0
 
 
 def expire(tx: Tx) -> int:
@@ -98,13 +100,21 @@ def expire(tx: Tx) -> int:
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
-    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
-    if overdue := [row[0] for row in tx.rows("past_run_deadline", ids=ids)]:
-        follow(tx, stop(tx, overdue, Reason.RUN_TIMEOUT))
+    overdue = [row[0] for row in tx.rows("past_run_deadline", ids=ids)]
+    stops = dict.fromkeys(not_paused(tx, overdue), Reason.RUN_TIMEOUT)
+    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE, stops)
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
     return len(ids) - len(left)
+
+
+def _promote(tx: Tx, due: list[_Due]) -> int:
+    if due:
+        rows = [(row.id, rank.rank(row.policy, row.run_at, row.priority)) for row in due]
+        tx.run("promote", rows=rows, ids=[row.id for row in due])
+        tx.tell(Ready.of((row.lane, place) for row, (_, place) in zip(due, rows, strict=True)))
+    return len(due)
 
 
 def _late(tx: Tx, ids: list[str]) -> list[str]:

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from types import MappingProxyType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import breaker, dependency, names, rank
-from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
-from rota.domain.dependency import JobRef
+from rota.domain import breaker, names, rank
+from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT
 from rota.domain.duration import Duration
-from rota.domain.errors import ArgumentsError, DefinitionError, UnknownJob
-from rota.domain.job import Definition, Queue
-from rota.domain.lifecycle import Rules
-from rota.domain.schedule import Spec
+from rota.domain.errors import DefinitionError, UnknownJob
+from rota.domain.job import Queue
 from rota.domain.url import masked
 from rota.executors import kinds
 from rota.executors.context import Context
-from rota.executors.function import FunctionExecutor
-from rota.executors.port import Executor
-from rota.executors.signature import Signature
 from rota.ops import schedule
 from rota.sdk import declaration
-from rota.sdk.client import Client
-from rota.sdk.completion import JobCompletions
-from rota.sdk.connection import Connection
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
-from rota.sdk.depends_on import with_upstreams
-from rota.sdk.handle import Handle
-from rota.sdk.job import Job
-from rota.sdk.schedule import Schedule
+from rota.sdk.handle import Handle, handle_on
+from rota.sdk.job import Job, registered
+from rota.sdk.registry import Registry
+from rota.sdk.schedule_handle import ScheduleHandle
 from rota.sdk.stand_in import Plain, stand_in
-from rota.sdk.store_client import StoreClient
 from rota.sdk.when import When, dates, specs
+from rota.sdk.workflow import declaring
+from rota.sdk.workflow.declaring import Declared, WorkflowDecorator
+from rota.sdk.workflow.workflow import Workflow
 
-if TYPE_CHECKING:
-    from rota.executors.process.pool import Pool
-
-log = logging.getLogger("rota.jobs")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -80,19 +69,19 @@ class App:
 
     def __init__(self, name: str, *, url: str | None = None, namespace: str | None = None) -> None:
         self.name = names.check(name, "an app's name")
-        self.settings = config.load(url=url, namespace=namespace)
-        self.jobs: dict[str, Job[..., Any, Any]] = {}
-        self._queues: dict[str, Queue] = {}
-        self._breakers: dict[str, Breaker] = {}
-        self._definitions: list[Definition] = []
-        self._schedules: dict[str, Spec] = {}
-        self.connection = Connection(self.settings, self.name, self._declared)
-        self.client: Client = StoreClient(self.connection, self.name)
-        self.dead = DeadLetters(self.client)
-        self._completions = JobCompletions(self.connection)
+        self._registry = Registry(self.name, config.load(url=url, namespace=namespace))
+        self._client = self._registry.client
+        self._jobs: dict[str, Job[..., Any, Any]] = {}
+        self._workflows: dict[str, Workflow[..., Any]] = {}
+        self.dead = DeadLetters(self._client, self._registry.result_types)
 
     def __repr__(self) -> str:
-        return f"App({self.name!r}, url={masked(self.settings.url)!r})"
+        return f"App({self.name!r}, url={masked(self._registry.settings.url)!r})"
+
+    @property
+    def jobs(self) -> Mapping[str, Job[..., Any, Any]]:
+        """The jobs by name; read-only."""
+        return MappingProxyType(self._jobs)
 
     @property
     def job(self) -> Decorator:
@@ -136,7 +125,7 @@ class App:
         command = declaration.executor_data(about, Command, given, name, "a command")
         takes = {one: list[Plain] if one in lists(command) else Plain for one in parameters(command)}
         function = stand_in(name, takes, "a command")
-        return self._declare(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
+        return self._add(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
 
     def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of an HTTP request: `app.http("settle", "https://example.com/orders/{order}")`.
@@ -153,7 +142,7 @@ class App:
         takes = {one: Any if one in values(request) else Plain for one in parameters(request)}
         sends_all = request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE")
         function = stand_in(name, takes, "an HTTP request", takes_others=sends_all)
-        return self._declare(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
+        return self._add(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
 
     def run_by(
         self, kind: str, name: str, /, parameters: Sequence[str] | None = None, **about: Any
@@ -165,7 +154,27 @@ class App:
         target = {"kind": kind, **declaration.by_name(about.pop("target", None), "target", "{'image': 'small'}")}
         takes = dict.fromkeys(declaration.name_list(parameters or (), "parameters"), Any)
         function = stand_in(name, takes, f"run by {kind}", takes_others=parameters is None)
-        return self._declare(function, name, target, about)
+        return self._add(function, name, target, about)
+
+    @property
+    def workflows(self) -> Mapping[str, Workflow[..., Any]]:
+        """The workflows by name; read-only."""
+        return MappingProxyType(self._workflows)
+
+    @property
+    def workflow(self) -> WorkflowDecorator:
+        """Makes a workflow of a function, which says by `job.step(…)` which steps a run has; see docs/workflows.md.
+
+        Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
+        has failed; by default they end. `priority` is that of its runs. Runs of workflows can be steps of others, down
+        to `max_nesting` levels; a map has at most `max_width` items. With `cron=`, `every=`, `after=` or `at=` a run
+        starts by itself, with `arguments`.
+        """
+        return self._workflow
+
+    def workflow_from(self, data: Mapping[str, Any] | str) -> Workflow[..., Any]:
+        """Makes a workflow of data: what `workflow.to_data()` returns, or a text of JSON or YAML."""
+        return self._add_workflow(declaring.from_data(data))
 
     def queue(self, name: str, *, policy: str = "priority", max_depth: int | None = None) -> None:
         """Declares how a queue orders its work ("priority" or "fifo") and how much of it may wait."""
@@ -175,24 +184,18 @@ class App:
         if max_depth is not None and (isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth <= 0):
             raise DefinitionError(f"queue {name!r}: max_depth must be a positive number, not {max_depth!r}")
         names.check(name, "a queue's name")
-        self._queues[name] = Queue(name=name, policy=rank.Policy(policy), max_depth=max_depth)
+        self._registry.queues[name] = Queue(name=name, policy=rank.Policy(policy), max_depth=max_depth)
 
     def breaker(self, name: str, *, failures: int = DEFAULT_FAILURES, wait: Duration = DEFAULT_WAIT) -> None:
         """Declares a circuit breaker for something that jobs rely on, such as the API of a bank.
 
         After so many `failures` in a row of jobs with `breaker=name`, none of them starts for `wait`. Then one tries.
         """
-        if name in self._breakers:
-            raise DefinitionError(f"breaker {name!r} is known already: declare it once")
-        self._breakers[name] = breaker.breaker(name, failures, wait)
-        for job in self.jobs.values():
-            if name in job.definition.needs.breakers:  # The job was declared before its breaker.
-                breakers = self._named_breakers(job.definition.needs.breakers)
-                job.target.rules = msgspec.structs.replace(job.target.rules, breakers=breakers)
+        self._registry.add_breaker(breaker.breaker(name, failures, wait))
 
     def schedule(
         self,
-        job: Job[..., Any, Any] | str,
+        job: Job[..., Any, Any] | Workflow[..., Any] | str,
         /,
         *,
         name: str | None = None,
@@ -200,169 +203,105 @@ class App:
         priority: int | str | None = None,
         queue: str | None = None,
         **when: Unpack[When],
-    ) -> Schedule:
+    ) -> ScheduleHandle:
         """Makes a schedule at run time, or changes the one of that name.
 
         All nodes follow it at once, or after `poll_s` if a wake-up was lost.
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """
-        known = job if isinstance(job, Job) else self.jobs.get(job)
-        if known is None:
-            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
-        definition = known.definition
+        known = self._schedulable(job)
+        definition = registered(known).definition
         if priority is not None:
             definition = msgspec.structs.replace(definition, priority=rank.level(priority))
         if queue is not None:
             definition = msgspec.structs.replace(definition, queue=names.check(queue, "a queue's name"))
         named = names.check(name or definition.name, "a schedule's name")
         given = declaration.by_name(arguments, "arguments", "{'month': 'last'}")
-        found = specs(definition, self.name, when, known.encode(dict(given)))
+        found = specs(definition, self.name, when, self._registry.encode(registered(known), given))
         if len(found) != 1:
             raise DefinitionError(
                 "a schedule that is made at run time has one trigger and one expression; make several schedules"
             )
-        self.client.put_schedule(named, found[0])
-        return Schedule(self.client, named)
+        self._client.put_schedule(named, found[0])
+        return ScheduleHandle(self._client, named)
 
     def unschedule(self, name: str) -> bool:
         """Removes a schedule that was made at run time; False if there is none."""
-        return self.client.remove_schedule(name)
+        return self._client.remove_schedule(name)
 
-    def schedules(self) -> list[Schedule]:
+    def schedules(self) -> list[ScheduleHandle]:
         """Every schedule of the app, declared or made at run time."""
-        return [Schedule(self.client, row.name) for row in self.client.schedules()]
+        return [ScheduleHandle(self._client, name) for name in self._client.schedule_names()]
 
     def calendar(self, name: str, days: Iterable[date | str]) -> None:
         """Sets a named set of dates, such as public holidays, that schedules may leave out by `calendars=[name]`."""
         names.check(name, "a calendar's name")
         texts = dates(days, "days", schedule.MOST_DAYS)
-        self.client.set_calendar(name, texts)
+        self._client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker or depends on a job that is not declared, or on itself.
+        """Raises DefinitionError if a workflow cannot be built, jobs depend on each other, or a name is not declared.
 
         Call it after all declarations. Jobs of other apps are checked when the app is declared.
         """
-        named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
-        declaration.check_breakers(named, self._breakers)
-        own = {JobRef(self.name, one.name): one.depends_on for one in self._definitions}
-        foreign = {one.ref for upstreams in own.values() for one in upstreams if one.app != self.name}
-        dependency.check(own, {*own, *foreign}, {})
+        self._registry.check()
 
     def declare(self, *, takes_precedence: bool = False) -> int:
         """Registers the declarations of the code as a deploy and returns its number; a worker does so when it starts.
 
         The deploy is in force once a worker has joined with that number, unless another one has precedence.
         """
-        self.check()
-        number = self.client.declare(*self._declared(), self._schedules, takes_precedence=takes_precedence)
-        if any(spec.calendars for spec in self._schedules.values()):
-            for name in self.client.unset_calendars(list(self._schedules.values())):
-                log.warning(
-                    "there is no calendar %r: no date is left out until app.calendar(%r, …) sets it", name, name
-                )
-        return number
+        return self._registry.declare(takes_precedence=takes_precedence)
 
     def handle(self, id: str) -> Handle[Any]:
-        """A handle on an execution whose id is known."""
-        if not isinstance(id, str):
-            raise DefinitionError(f"the id of an execution is a text, not {id!r}")
-        return Handle(self.client, id)
-
-    def targets(self, pool: Pool | None = None) -> dict[str, Executor]:
-        """The executors of a worker, by job. Without a pool of processes all functions run in this one."""
-        jobs = {name: job for name, job in self.jobs.items() if not job.target.missing}
-        return {name: job.target if pool is None else _in_process(job, pool) for name, job in jobs.items()}
-
-    def functions(self) -> dict[str, FunctionExecutor]:
-        """The functions of this app, to be called in this process."""
-        return {name: job.function_executor for name, job in self.jobs.items() if job.is_function}
-
-    def unavailable(self) -> dict[str, str]:
-        """By job: what this machine lacks to run it. A worker leaves such a job to others."""
-        return {name: missing for name, job in self.jobs.items() if (missing := job.target.missing)}
-
-    def alone(self, pool: Pool) -> dict[str, Executor]:
-        """How a worker runs functions that may have killed a process: each in one of its own."""
-        return {name: _isolated(self.jobs[name], pool) for name in self.functions()}
+        """A handle on an execution whose id is known. Its result is decoded as that of its job, if the app has it."""
+        return handle_on(self._client, id, self._registry.result_types)
 
     def close(self) -> None:
         """Closes the database; the next use opens it again."""
-        self._completions.close()
-        self.connection.close()
+        self._registry.close()
 
     def _job(self, function: Any = None, /, **about: Any) -> Any:
         isolated = (about.pop("isolation", None), about.pop("memory", None), about.pop("grace", None))
         target = declaration.isolated(*isolated)
-        declare = partial(self._declare, name=about.pop("name", None), target=target, options=about)
+        declare = partial(self._add, name=about.pop("name", None), target=target, options=about)
         return declare if function is None else declare(function)
 
-    def _wanted_schedules(self, job: Job[..., Any, Any], when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
-        """By name: the first has the name of the job, each further one also a number."""
-        try:
-            encoded = job.encode(dict(arguments))
-        except ArgumentsError as error:
-            raise DefinitionError(
-                f"job {job.name!r} runs by itself, so arguments= must be what it takes: {error}"
-            ) from None
-        found = specs(job.definition, self.name, when, encoded)
-        wanted = {job.name if number == 1 else f"{job.name}:{number}": spec for number, spec in enumerate(found, 1)}
-        if taken := sorted(wanted.keys() & self._schedules.keys()):
-            raise DefinitionError(f"app {self.name!r} already has a schedule {taken[0]!r}: give the job name=")
-        return wanted
-
-    def _declared(self) -> tuple[list[Definition], list[Queue]]:
-        return self._definitions, list(self._queues.values())
-
-    def _declare(
+    def _add(
         self, function: Callable[..., Any], name: str | None, target: dict[str, Any], options: Mapping[str, Any]
     ) -> Job[..., Any, Any]:
-        if not callable(function):
-            raise DefinitionError(f"@app.job() decorates a function, not {function!r}")
-        job_name = names.check(name or str(getattr(function, "__name__", "")), "a job's name")
-        if job_name in self.jobs:
-            raise DefinitionError(f"app {self.name!r} already has a job {job_name!r}: pass name= to one of them")
-        signature = Signature(function, job_name)
-        rules = declaration.rules(options, self._named_breakers(options.get("breaker", ())))
-        doc = function.__doc__ or ""
-        definition = declaration.definition(job_name, signature, rules, target, options, doc)
-        executor = self._executor(function, signature, target, rules)  # Unlike the definition it has literal secrets.
-        when, arguments = declaration.when(options, job_name)
-        most = self.settings.max_payload_bytes
-        given = options.get("depends_on", ())
-        definition = with_upstreams(definition, given, arguments, signature, self.name, most)
-        job: Job[..., Any, Any] = Job(function, signature, definition, executor, self.client, self.name)
-        wanted = self._wanted_schedules(job, when, arguments) if when else {}
-        self.jobs[job_name] = job
-        self._definitions.append(definition)
-        self._schedules |= wanted
+        added = self._registry.add_job(function, name, target, options)
+        job: Job[..., Any, Any] = Job(added, self._client, self.name)
+        self._jobs[added.name] = job
         return job
 
-    def _named_breakers(self, named: str | Sequence[str]) -> tuple[Breaker, ...]:
-        listed = sorted({names.check(name, "a breaker's name") for name in declaration.name_list(named, "breaker")})
-        # A breaker may be declared after its jobs; `check` runs before a worker starts.
-        return tuple(
-            self._breakers.get(name) or breaker.breaker(name, DEFAULT_FAILURES, DEFAULT_WAIT) for name in listed
-        )
+    def _schedulable(self, job: Job[..., Any, Any] | Workflow[..., Any] | str) -> Job[..., Any, Any]:
+        known = (self._jobs.get(job) or self._workflows.get(job)) if isinstance(job, str) else job
+        if known is None:
+            raise UnknownJob(f"app {self.name!r} has no job {job!r}")
+        if isinstance(known, Workflow):
+            known.check()  # The schedule needs its definition in the database.
+            return known._job
+        return known
 
-    def _executor(
-        self, function: Callable[..., Any], signature: Signature, target: Mapping[str, Any], rules: Rules
-    ) -> Executor:
-        if target.get("kind", kinds.PROCESS) != kinds.PROCESS:
-            return kinds.executor(target, rules)
-        return FunctionExecutor(function, signature, rules, self.settings.max_payload_bytes, self._completions)
+    def _workflow(self, function: Any = None, /, **about: Any) -> Any:
+        def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
+            return self._add_workflow(declaring.from_function(self.name, function, about))
+
+        return declare if function is None else declare(function)
+
+    def _add_workflow(self, declared: Declared) -> Workflow[..., Any]:
+        when = (declared.when, declared.arguments)
+        of = (declared.function, declared.signature, declared.definition)
+        added = self._registry.add_workflow(*of, when, declared.depends_on)
+        job: Job[..., Any, Any] = Job(added, self._client, self.name)
+        workflow: Workflow[..., Any] = Workflow(job, declared.plan, self, self._registry.add_built)
+        self._registry.builds.append(workflow.check)
+        self._workflows[added.name] = workflow
+        return workflow
 
 
-def _in_process(job: Job[..., Any, Any], pool: Pool) -> Executor:
-    return _isolated(job, pool) if job.definition.target.get("kind") == kinds.PROCESS else job.target
-
-
-def _isolated(job: Job[..., Any, Any], pool: Pool) -> Executor:
-    """In a process of its own, whether it asks for that or not, and with the limits that it has if it does."""
-    from rota.executors.process.pool import ProcessExecutor  # lazy: only in a worker
-    from rota.executors.process.warm_process import GRACE_S  # lazy: only in a worker
-
-    target = job.definition.target
-    memory, grace_s = target.get("memory_bytes"), target.get("grace_s", GRACE_S)
-    return ProcessExecutor(pool, job.target.rules, memory_bytes=memory, grace_s=grace_s)
+def registry_of(app: App) -> Registry:
+    """For the engine, the commands and the harness."""
+    return app._registry

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from rota.clock import MACHINE
 from rota.domain.errors import ArgumentsError, CommitUnknown, DefinitionError, StoreUnavailable
 from rota.domain.outcome import Succeeded
-from rota.executors.context import Context, ResultRefused
+from rota.executors.attempt_state import AttemptState
+from rota.executors.context import ResultRefused
 from rota.ops import finish
 from rota.ops.finish import Finished
 from rota.sdk import transaction
@@ -35,12 +36,12 @@ PAUSE_S = 0.05
 
 
 class JobCompletions:
-    """Implements `rota.executors.context.Completions` for the jobs of one app."""
+    """Implements `rota.executors.attempt_state.Completions` for the jobs of one app."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link
         self.most_bytes = link.settings.max_payload_bytes
-        self.open: dict[Context, _Block] = {}
+        self.open: dict[AttemptState, _Block] = {}
         self._start_anew()
         os.register_at_fork(after_in_child=self._start_anew)
 
@@ -49,25 +50,25 @@ class JobCompletions:
         self._lock = threading.Lock()
         self._pools: dict[asyncio.AbstractEventLoop | None, Pool] = {}
 
-    def transaction(self, context: Context) -> _Block:
+    def transaction(self, attempt: AttemptState) -> _Block:
         transaction.check_database(self.link)
-        return _Block(self, context)
+        return _Block(self, attempt)
 
-    def complete(self, context: Context, connection: Any, result: str) -> None:
-        run_sync(self._complete(context, connection, result, is_async=False))
+    def complete(self, attempt: AttemptState, connection: Any, result: str) -> None:
+        run_sync(self._complete(attempt, connection, result, is_async=False))
 
-    async def acomplete(self, context: Context, connection: Any, result: str) -> None:
-        await self._complete(context, connection, result, is_async=True)
+    async def acomplete(self, attempt: AttemptState, connection: Any, result: str) -> None:
+        await self._complete(attempt, connection, result, is_async=True)
 
-    async def _complete(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
-        if (block := self._block_of(context, connection)) is not None:
+    async def _complete(self, attempt: AttemptState, connection: Any, result: str, *, is_async: bool) -> None:
+        if (block := self._block_of(attempt, connection)) is not None:
             block.result = result
         else:
-            await self.write(context, connection, result, is_async=is_async)
+            await self.write(attempt, connection, result, is_async=is_async)
 
-    def _block_of(self, context: Context, connection: Any) -> _Block | None:
+    def _block_of(self, attempt: AttemptState, connection: Any) -> _Block | None:
         """The open block of the attempt; None if it has none and completes on a connection of its own."""
-        block = self.open.get(context)
+        block = self.open.get(attempt)
         if block is not None and block.connection is not transaction.bare(connection):
             raise DefinitionError(
                 "ctx.transaction() is open: this execution completes there, so give ctx.complete() the connection of "
@@ -75,33 +76,33 @@ class JobCompletions:
             )
         return block
 
-    async def write(self, context: Context, connection: Any, result: str, *, is_async: bool) -> None:
+    async def write(self, attempt: AttemptState, connection: Any, result: str, *, is_async: bool) -> None:
         """Writes the outcome in the transaction of `connection`."""
-        _check_not_completed(context)
-        if not context.id:
+        _check_not_completed(attempt)
+        if not (claim := attempt.claim).id:
             return  # In a direct call there is no execution to end.
-        report = Finished(context.id, context.fence, Succeeded(result), job=context.job)
+        report = Finished(claim.id, claim.fence, Succeeded(result), job=claim.job)
         caller, op = Caller(connection, ends=True), partial(finish.complete, report=report)
-        context.written = result
+        attempt.written = result
         try:
             if is_async:
                 await transaction.atransact(self.link, caller, op)
             else:
                 transaction.transact(self.link, caller, op)
         except BaseException as error:
-            context.written = None
+            attempt.written = None
             if isinstance(error, ArgumentsError):
                 raise ResultRefused(str(error)) from None
             raise
 
-    def has_landed(self, context: Context) -> bool:
+    def has_landed(self, attempt: AttemptState) -> bool:
         """Whether a COMMIT without an answer was done. Raises CommitUnknown if the database cannot say."""
         give_up_at = MACHINE.monotonic() + self.link.settings.busy_s
         pause = threading.Event()
         problem = "a transaction is still open that may commit it"
         while MACHINE.monotonic() < give_up_at:
             try:
-                landed = self.link.store().transact(finish.has_landed, context.id, context.fence)
+                landed = self.link.store().transact(finish.has_landed, attempt.claim.id, attempt.claim.fence)
             except StoreUnavailable as error:
                 problem = str(error)
                 landed = None
@@ -130,9 +131,9 @@ class JobCompletions:
 class _Block:
     """One `with ctx.transaction()` or `async with ctx.transaction()`."""
 
-    def __init__(self, completions: JobCompletions, context: Context) -> None:
+    def __init__(self, completions: JobCompletions, attempt: AttemptState) -> None:
         self._completions = completions
-        self._context = context
+        self._attempt = attempt
         self._loop: asyncio.AbstractEventLoop | None = None
         self.result = "null"
 
@@ -154,9 +155,9 @@ class _Block:
         return self._held.connection
 
     async def _enter(self) -> Any:
-        _check_not_completed(self._context)
+        _check_not_completed(self._attempt)
         # Two blocks at once: the inner one would end the execution, and the outer one be rolled back.
-        if self._completions.open.setdefault(self._context, self) is not self:
+        if self._completions.open.setdefault(self._attempt, self) is not self:
             raise DefinitionError(
                 "ctx.transaction() is open already, and an execution completes once: use the connection of the "
                 "outer block, and `with conn.transaction():` for a savepoint in it"
@@ -166,7 +167,7 @@ class _Block:
             self._pool = self._completions.pool(self._loop)
             self._held = await self._pool.begin()
         except BaseException:
-            del self._completions.open[self._context]
+            del self._completions.open[self._attempt]
             raise
         transaction.after_commit[self.connection] = []
         return self.connection
@@ -176,10 +177,10 @@ class _Block:
             await self._end(error)
             _check_no_rollback(error)
             return False
-        with _uncharged(self._context):
+        with _uncharged(self._attempt):
             try:
                 is_async = self._loop is not None
-                await self._completions.write(self._context, self.connection, self.result, is_async=is_async)
+                await self._completions.write(self._attempt, self.connection, self.result, is_async=is_async)
             except BaseException as refused:
                 await self._end(refused)
                 raise
@@ -188,7 +189,7 @@ class _Block:
 
     async def _end(self, error: BaseException | None) -> None:
         hooks = transaction.after_commit.pop(self.connection, [])
-        del self._completions.open[self._context]
+        del self._completions.open[self._attempt]
         try:
             await self._held.end(error)
         except BaseException as lost:
@@ -199,9 +200,9 @@ class _Block:
             if error is not None:
                 return  # A transaction that cannot even be rolled back is not committed.
             # An answer to the COMMIT is a refusal, as of a constraint that is checked at the end.
-            is_refused = not is_broken or self._context.written is None or not isinstance(lost, Exception)
-            if is_refused or not await self._blocking(self._completions.has_landed, self._context):
-                self._context.written = None
+            is_refused = not is_broken or self._attempt.written is None or not isinstance(lost, Exception)
+            if is_refused or not await self._blocking(self._completions.has_landed, self._attempt):
+                self._attempt.written = None
                 raise
         else:
             await self._pool.give_back(self._held)
@@ -214,15 +215,16 @@ class _Block:
 
 
 @contextlib.contextmanager
-def _uncharged(context: Context) -> Iterator[None]:
+def _uncharged(attempt: AttemptState) -> Iterator[None]:
     """An execution that only lost against another transaction runs again soon, and it costs no attempt."""
     try:
         yield
     except Exception as error:
         from rota.sdk.conflict import conflict  # lazy: only with PostgreSQL
 
+        claim = attempt.claim
         # In a direct call no worker would run it again.
-        again = conflict(error, context.fence - context.attempt, MACHINE.random()) if context.id else None
+        again = conflict(error, claim.fence - claim.attempts - 1, MACHINE.random()) if claim.id else None
         if again is None:
             raise
         raise again from error
@@ -239,6 +241,6 @@ def _check_no_rollback(error: BaseException) -> None:
         ) from error
 
 
-def _check_not_completed(context: Context) -> None:
-    if context.written is not None:
+def _check_not_completed(attempt: AttemptState) -> None:
+    if attempt.written is not None:
         raise DefinitionError("this execution has completed already: a job does so once")

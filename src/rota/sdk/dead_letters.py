@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.ids import LAST_ID, is_id
 from rota.sdk.client import Client
-from rota.sdk.handle import Handle
+from rota.sdk.handle import Handle, ResultTypes
 from rota.sdk.options import instant
-from rota.store.reader import DeadRow, Filter
+from rota.store.reader import Filter
+from rota.views.dead_letter import DeadLetter
 
 PAGE = 500
+Letters = list[DeadLetter]  # In the class `list` is a method.
 
 
 class DeadLetters:
     """List, replay and discard; the filters are those of `list`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, result_types: ResultTypes) -> None:
         self._client = client
+        self._result_types = result_types
 
     def list(
         self,
@@ -31,7 +35,7 @@ class DeadLetters:
         since: datetime | None = None,
         limit: int = 100,
         before: str = LAST_ID,
-    ) -> list[DeadRow]:
+    ) -> Letters:
         """Newest first. `error` is a part of the error's text; `before` is the last id of the page before."""
         wanted = Filter(
             job=job,
@@ -43,14 +47,14 @@ class DeadLetters:
         )
         return self._client.dead_letters(wanted, reason)
 
-    def replay(self, ids: Iterable[str]) -> Iterator[Handle[object]]:
+    def replay(self, ids: Iterable[str]) -> Iterator[Handle[Any]]:
         """Runs each again as a new execution, page by page; ids that are no dead letters are skipped."""
         return self._replayed(_checked(ids))
 
-    def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[object]]:
+    def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[Any]]:
         for page in _pages(ids):
             for id in self._client.replay(page):
-                yield Handle(self._client, id)
+                yield Handle(self._client, id, self._result_types)
 
     def discard(self, ids: Iterable[str]) -> int:
         """Takes each off the list and returns how many were on it; the executions and their attempts stay."""

@@ -168,7 +168,8 @@ def _needs(options: Mapping[str, Any], breakers: Sequence[Breaker], kind: str | 
         options.get("affinity"),
         options.get("affinity_wait"),
     )
-    return msgspec.structs.replace(found, isolated=kind == kinds.PROCESS, command=kind == kinds.COMMAND)
+    flags = {"isolated": kind == kinds.PROCESS, "command": kind == kinds.COMMAND, "workflow": kind == kinds.WORKFLOW}
+    return msgspec.structs.replace(found, **flags)
 
 
 def _check_affinity(argument: str | None, signature: Signature, job: str) -> None:

@@ -18,7 +18,7 @@ class Referable(Protocol):
     """A job or a workflow."""
 
     @property
-    def ref(self) -> JobRef: ...
+    def _ref(self) -> JobRef: ...
 
 
 Named = str | JobRef | Referable
@@ -60,7 +60,7 @@ def _upstream(one: Any, outcome: Any, job: str, app: str) -> Upstream:
         if unknown := sorted(one.keys() - {"app", "job", "outcome"}):
             raise DefinitionError(f"job {job!r}: depends_on has app, job and outcome, not {unknown[0]!r}")
         one, outcome = JobRef(one.get("app", app), one.get("job", "")), one.get("outcome")
-    ref = JobRef(app, one) if isinstance(one, str) else one if isinstance(one, JobRef) else getattr(one, "ref", None)
+    ref = JobRef(app, one) if isinstance(one, str) else one if isinstance(one, JobRef) else getattr(one, "_ref", None)
     if not isinstance(ref, JobRef):
         raise DefinitionError(f"job {job!r}: depends_on has names, jobs and JobRef(app, job), not {one!r}")
     names.check(ref.app, f"job {job!r}: depends_on: an app's name")

@@ -7,17 +7,33 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from rota.domain import duration
+from rota.domain.duration import Duration
 from rota.domain.errors import (
+    DefinitionError,
     ExecutionCancelled,
+    ExecutionError,
     ExecutionFailed,
     ExecutionSkipped,
     NotFinished,
 )
 from rota.domain.status import Status
 from rota.sdk.client import Client
-from rota.store.reader import AttemptRow, Ending, ExecutionRow
+from rota.store.reader import Ending
+from rota.views.attempt import Attempt
+from rota.views.execution import ExecutionDetail
+from rota.views.stored_json import decoded, error_text
 
 T = TypeVar("T")
+_ENDED: dict[Status, tuple[type[ExecutionError], str]] = {
+    Status.FAILED: (ExecutionFailed, "failed"),
+    Status.CANCELLED: (ExecutionCancelled, "was cancelled"),
+    Status.SKIPPED: (ExecutionSkipped, "was skipped"),
+}
+
+
+class ResultTypes(dict[tuple[str, str], Any]):
+    """The types of results by app and job, for a handle that learns from the ending which job it is of."""
 
 
 class Handle(Generic[T]):
@@ -44,48 +60,85 @@ class Handle(Generic[T]):
     def status(self) -> Status:
         return self._client.status(self.id)
 
-    def info(self) -> ExecutionRow:
-        """Everything that is known of the execution itself."""
+    def info(self) -> ExecutionDetail:
+        """Everything that is known of the execution."""
         return self._client.execution(self.id)
 
-    def attempts(self) -> list[AttemptRow]:
-        """Every attempt so far, each with its error, worker and times."""
+    def attempts(self) -> list[Attempt]:
+        """Every attempt that has ended, each with its error, worker and times."""
         return self._client.attempts(self.id)
 
     def cancel(self) -> Status:
         """Cancels at once, or asks a running execution to stop; returns the status that it has now."""
         return self._client.cancel(self.id)
 
-    def result(self, timeout: float | None = None) -> T:
-        """Waits for the end and returns the result; raises if there is none. `timeout` is in seconds."""
-        return self._outcome(self._client.wait(self.id, timeout) or self.status(), timeout)
+    def result(self, timeout: Duration | None = None) -> T:
+        """Waits for the end and returns the result; raises if there is none, or `NotFinished` after the timeout."""
+        timeout_s = None if timeout is None else duration.seconds(timeout, "timeout")
+        return self._outcome(self._client.wait(self.id, timeout_s) or self.status(), timeout_s)
 
     async def astatus(self) -> Status:
+        """`status`, without blocking the event loop."""
         return await asyncio.to_thread(self.status)
 
+    async def ainfo(self) -> ExecutionDetail:
+        """`info`, without blocking the event loop."""
+        return await asyncio.to_thread(self.info)
+
+    async def aattempts(self) -> list[Attempt]:
+        """`attempts`, without blocking the event loop."""
+        return await asyncio.to_thread(self.attempts)
+
     async def acancel(self) -> Status:
+        """`cancel`, without blocking the event loop."""
         return await asyncio.to_thread(self.cancel)
 
-    async def aresult(self, timeout: float | None = None) -> T:
+    async def aresult(self, timeout: Duration | None = None) -> T:
         """`result`, without blocking the event loop."""
-        return self._outcome(await self._client.await_end(self.id, timeout) or await self.astatus(), timeout)
+        timeout_s = None if timeout is None else duration.seconds(timeout, "timeout")
+        return self._outcome(await self._client.await_end(self.id, timeout_s) or await self.astatus(), timeout_s)
 
-    def _outcome(self, ending: Ending | Status, timeout: float | None) -> T:
+    def _outcome(self, ending: Ending | Status, timeout_s: float | None) -> T:
         if isinstance(ending, Status):
-            raise NotFinished(f"execution {self.id} is {ending} after {timeout:g} s; it continues")
+            raise NotFinished(f"execution {self.id} is {ending}{_after(timeout_s)}; it continues")
         if ending.status is Status.SUCCESS:
-            return self._decoded(ending.result or "null")
-        if ending.status is Status.CANCELLED:
-            raise ExecutionCancelled(f"execution {self.id} was cancelled ({ending.reason})")
-        if ending.status is Status.SKIPPED:
-            raise ExecutionSkipped(f"execution {self.id} was skipped ({ending.reason})")
-        error = msgspec.json.decode(ending.error) if ending.error else {}
-        what = f"{error['type']}: {error['message']}" if error else ending.reason
-        raise ExecutionFailed(f"execution {self.id} failed ({ending.reason}): {what}")
+            return self._decoded(ending)
+        raise _without_result(self.id, ending)
 
-    def _decoded(self, text: str) -> T:
+    def _decoded(self, ending: Ending) -> T:
+        kind, text = self._result_type, ending.result or "null"
+        if isinstance(kind, ResultTypes):
+            kind = kind.get((ending.app, ending.job), Any)
         try:
-            return msgspec.json.decode(text, type=self._result_type)  # type: ignore[no-any-return]
+            return msgspec.json.decode(text, type=kind)  # type: ignore[no-any-return]
         except msgspec.ValidationError:
             # The function returned another type than it announced; its value is still the result.
             return msgspec.json.decode(text)  # type: ignore[no-any-return]
+
+
+def handle_on(client: Client, id: str, result_type: Any) -> Handle[Any]:
+    """A handle on an execution whose id is known."""
+    if not isinstance(id, str):
+        raise DefinitionError(f"the id of an execution is a text, not {id!r}")
+    return Handle(client, id, result_type)
+
+
+def _after(timeout_s: float | None) -> str:
+    if timeout_s is None:
+        return ""
+    return f" after {timeout_s:g} s" if timeout_s < 60 else f" after {duration.words(timeout_s)}"
+
+
+def _without_result(id: str, ending: Ending) -> ExecutionError:
+    kind, verb = _ENDED[ending.status]
+    error = decoded(ending.error)
+    message = error_text(error)
+    return kind(
+        f"execution {id} {verb} ({ending.reason})" + (f": {message}" if message else ""),
+        id=id,
+        job=ending.job,
+        reason=ending.reason,
+        attempts=ending.attempts,
+        error_type=error.get("type") if isinstance(error, dict) else None,
+        error_message=message,
+    )

@@ -7,8 +7,7 @@ import copy
 import functools
 import inspect
 import itertools
-import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 import msgspec
@@ -16,19 +15,17 @@ import msgspec
 from rota.domain.claim import Claim
 from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError
-from rota.domain.job import Definition
 from rota.domain.payload import digest
-from rota.executors import kinds
+from rota.executors.attempt_state import AttemptState
 from rota.executors.context import Context
-from rota.executors.function import FunctionExecutor
-from rota.executors.port import Executor
-from rota.executors.signature import Signature
 from rota.ops import enqueue, submission
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Client, Parent
-from rota.sdk.handle import Handle
+from rota.sdk.handle import Handle, handle_on
 from rota.sdk.options import Options, applied, checked_tags
+from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.transaction import Caller, atransact, transact
+from rota.sdk.workflow.stepped import Stepped, Stepping, check_call, check_enqueue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,26 +33,16 @@ R = TypeVar("R")
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
 
-class Job(Generic[P, T, R]):
+class Job(Stepped[P, T], Generic[P, T, R]):
     """`P` are the function's parameters, `T` is the type of the result, `R` that of a direct call."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        signature: Signature,
-        definition: Definition,
-        target: Executor,
-        client: Client,
-        app: str,
-    ) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.definition = definition
-        self.target = target
-        self._signature = signature
+    def __init__(self, registered: RegisteredJob, client: Client, app: str) -> None:
+        functools.update_wrapper(self, registered.function)
+        definition = registered.definition
+        self._registered = registered
         self._client = client
         self._app = app
-        self._result_type = _result_type(function)
+        self._result_type = registered.signature.result_type
         self._defaults = Header(
             namespace=client.settings.namespace,
             app=app,
@@ -73,38 +60,26 @@ class Job(Generic[P, T, R]):
 
     @property
     def name(self) -> str:
-        return self.definition.name
+        return self._registered.name
 
     @property
-    def ref(self) -> JobRef:
-        """Its app and its name, for `depends_on=` in another app."""
+    def _ref(self) -> JobRef:
         return JobRef(self._app, self.name)
-
-    @property
-    def is_function(self) -> bool:
-        """Whether it runs its function; a command or a request does not."""
-        return bool(self.definition.target.get("kind", kinds.PROCESS) == kinds.PROCESS)
-
-    @property
-    def function_executor(self) -> FunctionExecutor:
-        """Calls the function with stored arguments, in this process."""
-        if not self.is_function:
-            raise DefinitionError(f"{self.name} has no function: it is {self.definition.target.get('kind')}")
-        return cast("FunctionExecutor", self.target)
 
     def __repr__(self) -> str:
         return f"Job({self._app}.{self.name})"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function here and now, without Rota."""
-        context = self._signature.context_parameter
+        check_call(self.name)
+        function, context = self._registered.function, self._registered.signature.context_parameter
         if context is not None and context not in kwargs and not any(isinstance(arg, Context) for arg in args):
-            imaginary = Context(_UNBOUND, None, self.target.completions)
-            position = list(inspect.signature(self.function).parameters).index(context)
+            imaginary = Context(AttemptState(_UNBOUND, None, self._registered.target.completions))
+            position = list(inspect.signature(function).parameters).index(context)
             if position < len(args):
-                return self.function(*args[:position], imaginary, *args[position:], **kwargs)  # type: ignore[no-any-return]
+                return function(*args[:position], imaginary, *args[position:], **kwargs)  # type: ignore[no-any-return]
             kwargs[context] = imaginary
-        return self.function(*args, **kwargs)  # type: ignore[no-any-return]
+        return function(*args, **kwargs)  # type: ignore[no-any-return]
 
     def options(self, **given: Unpack[Options]) -> Job[P, T, R]:
         """The same job, enqueued with these options instead of its defaults."""
@@ -122,7 +97,7 @@ class Job(Generic[P, T, R]):
         """
         return self._with(self._options, Caller(connection, notify), self._parent)
 
-    def child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Job[P, T, R]:
+    def _child_of(self, parent: str, fence: int, headers: Mapping[str, str]) -> Job[P, T, R]:
         """The same job, enqueued by an attempt of another execution, whose headers it inherits; for `ctx.enqueue`."""
         if self._caller is not None:
             raise DefinitionError("ctx.enqueue has a transaction of its own: use job.within(…).enqueue, without ctx")
@@ -169,13 +144,12 @@ class Job(Generic[P, T, R]):
             return []
         return self._handles(await self._awithin(self._caller, items))
 
-    def encode(self, arguments: dict[str, Any]) -> str:
-        """Arguments by name as JSON text, if the function could be called with them."""
-        return self._signature.encode((), arguments, self._client.settings.max_payload_bytes)
+    def handle(self, id: str) -> Handle[T]:
+        """A handle on an execution of this job whose id is known."""
+        return handle_on(self._client, id, self._result_type)
 
-    def check(self, arguments: str) -> None:
-        """Refuses arguments (as JSON text) that the function could not be called with."""
-        self._signature.check(arguments)
+    def _stepping(self) -> Stepping:
+        return Stepping(self._app, self.name, False, self._registered.signature, self._result_type, self._options)
 
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
@@ -186,6 +160,7 @@ class Job(Generic[P, T, R]):
         return await atransact(self._client.database(), caller, lambda tx: enqueue.enqueue(tx, self._header, items))
 
     def _items(self, calls: Iterable[Any]) -> list[Item]:
+        check_enqueue(self.name, self._options)
         if self._header.key is not None:
             raise DefinitionError(
                 "key= names one execution; enqueue_many makes many. Use unique=, or enqueue one by one"
@@ -193,7 +168,7 @@ class Job(Generic[P, T, R]):
         # Before any work is done; and the calls may have no end.
         calls = list(itertools.islice(calls, submission.MOST_ITEMS + 1))
         submission.check_count(len(calls))
-        encode, most = self._signature.encode, self._client.settings.max_payload_bytes
+        encode, most = self._registered.signature.encode, self._client.settings.max_payload_bytes
         texts = [
             encode((), call, most)
             if isinstance(call, dict)
@@ -205,7 +180,8 @@ class Job(Generic[P, T, R]):
         return list(map(Item, ids, texts, map(digest, texts)) if self._is_keyed else map(Item, ids, texts))
 
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
-        text = self._signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
+        check_enqueue(self.name, self._options)
+        text = self._registered.signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
         return Item(self._client.ids.new(), text, digest(text) if self._is_keyed else "")
 
     def _handles(self, accepted: list[Accepted]) -> list[Handle[T]]:
@@ -216,11 +192,6 @@ class Job(Generic[P, T, R]):
         return Handle(self._client, accepted.id, self._result_type, created=accepted.created)
 
 
-def _result_type(function: Callable[..., Any]) -> Any:
-    """The return annotation, if JSON can carry it."""
-    try:
-        kind = typing.get_type_hints(function).get("return", Any)
-        msgspec.json.Decoder(kind)
-    except Exception:
-        return Any
-    return kind
+def registered(job: Job[..., Any, Any]) -> RegisteredJob:
+    """For the app, the commands and the harness."""
+    return job._registered

@@ -34,6 +34,14 @@ class Options(TypedDict, total=False):
     timeout: Duration | None
     retry: Policy | int | None
     headers: Mapping[str, str] | None
+    name: str | None
+    at_once: int | None
+    tolerate: int | str | None
+    may_fail: bool | None
+
+
+STEP_ONLY = ("name", "at_once", "tolerate", "may_fail")
+"""The options that only a step of a workflow has."""
 
 
 def applied(options: Options, header: Header) -> Header:
@@ -41,6 +49,8 @@ def applied(options: Options, header: Header) -> Header:
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if unknown := sorted(given.keys() - Options.__annotations__.keys()):
         raise TypeError(f"there is no option {unknown[0]!r}")
+    for name in STEP_ONLY:
+        given.pop(name, None)
     for one, other in (("delay", "at"), ("start_by", "start_within")):
         if one in given and other in given:
             raise DefinitionError(f"give {one}= or {other}=, not both")

@@ -13,7 +13,12 @@ Plain = str | int | float | bool
 
 
 def stand_in(
-    name: str, parameters: Mapping[str, Any], about: str, *, takes_others: bool = False
+    name: str,
+    parameters: Mapping[str, Any],
+    about: str,
+    *,
+    takes_others: bool = False,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Callable[..., NoReturn]:
     """A function that has the parameters of such a job, by name with their types, and cannot be called.
 
@@ -24,7 +29,11 @@ def stand_in(
         raise DefinitionError(f"{name} is {about}: it can be enqueued, but not called here")
 
     named = {_checked(parameter, name): kind for parameter, kind in parameters.items()}
-    seen = [inspect.Parameter(one, inspect.Parameter.KEYWORD_ONLY, annotation=kind) for one, kind in named.items()]
+    default, empty = defaults or {}, inspect.Parameter.empty
+    seen = [
+        inspect.Parameter(one, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default.get(one, empty))
+        for one, kind in named.items()
+    ]
     if takes_others:
         others = next(one for one in ("others", "_others", "__others") if one not in parameters)
         seen.append(inspect.Parameter(others, inspect.Parameter.VAR_KEYWORD, annotation=Any))
@@ -32,7 +41,7 @@ def stand_in(
     nowhere.__doc__ = ""
     nowhere.__annotations__ = named
     nowhere.__signature__ = inspect.Signature(seen)  # type: ignore[attr-defined]
-    nowhere.takes_others = takes_others  # type: ignore[attr-defined]
+    nowhere._takes_others = takes_others  # type: ignore[attr-defined]
     return nowhere
 
 

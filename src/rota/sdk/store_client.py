@@ -13,14 +13,23 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control, deploy, enqueue, schedule
+from rota.ops.runs import pause, retry
+from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Parent
 from rota.sdk.connection import Connection
 from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, Listener, Wanted
 from rota.store.port import View
-from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
-from rota.store.schedule_reader import ScheduleRow, TickRow
+from rota.store.reader import Ending, Filter
+from rota.views import attempt, dead_letter, execution, run, tick
+from rota.views import schedule as views
+from rota.views.attempt import Attempt
+from rota.views.dead_letter import DeadLetter
+from rota.views.execution import ExecutionDetail
+from rota.views.run import RunDetail
+from rota.views.schedule import Schedule
+from rota.views.tick import Tick
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,17 +70,33 @@ class StoreClient:
     def status(self, id: str) -> Status:
         return self._read(reader.status, self._namespace, id)
 
-    def execution(self, id: str) -> ExecutionRow:
-        return self._read(reader.execution, self._namespace, id)
+    def execution(self, id: str) -> ExecutionDetail:
+        return self._read(execution.execution, self._namespace, id)
 
-    def attempts(self, id: str) -> list[AttemptRow]:
-        return self._read(reader.attempts, self._namespace, id)
+    def attempts(self, id: str) -> list[Attempt]:
+        return self._read(attempt.attempts, self._namespace, id)
 
     def cancel(self, id: str) -> Status:
         return self._connection.store().transact(control.cancel, self._namespace, id, ACTOR)
 
-    def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadRow]:
-        return self._read(reader.dead, self._namespace, wanted, reason)
+    # --- Runs ------------------------------------------------------------------------------------
+
+    def run(self, id: str) -> RunDetail:
+        return self._read(run.run, self._namespace, id)
+
+    def pause_run(self, id: str, note: str) -> bool:
+        return self._connection.store().transact(pause.pause, self._namespace, id, ACTOR, note)
+
+    def resume_run(self, id: str) -> bool:
+        return self._connection.store().transact(pause.resume, self._namespace, id, ACTOR)
+
+    def retry_run(self, id: str, request: Request) -> str:
+        return self._connection.store().transact(retry.retry, self._namespace, id, self.ids.new(), ACTOR, request)
+
+    # --- Dead letters ----------------------------------------------------------------------------
+
+    def dead_letters(self, wanted: Filter, reason: str | None) -> list[DeadLetter]:
+        return self._read(dead_letter.dead_letters, self._namespace, wanted, reason).items
 
     def replay(self, ids: Sequence[str]) -> list[str]:
         successors = dict(zip(ids, self.ids.many(len(ids)), strict=True))
@@ -82,14 +107,14 @@ class StoreClient:
 
     # --- Schedules -------------------------------------------------------------------------------
 
-    def schedules(self) -> list[ScheduleRow]:
-        return self._read(schedule_reader.schedules, self._namespace, self._app)
+    def schedule_names(self) -> list[str]:
+        return [row.name for row in self._read(schedule_reader.schedules, self._namespace, self._app)]
 
-    def schedule(self, name: str) -> ScheduleRow | None:
-        return self._read(schedule_reader.schedule_called, self._namespace, self._app, name)
+    def schedule(self, name: str) -> Schedule:
+        return self._read(views.schedule, self._namespace, self._app, name)
 
-    def ticks(self, name: str, low: int, high: int, most: int) -> list[TickRow]:
-        return self._read(schedule_reader.ticks, self._namespace, self._app, name, low, high, most)
+    def ticks(self, name: str, low: int, high: int, limit: int) -> list[Tick]:
+        return self._read(tick.ticks, self._namespace, self._app, name, low, high, limit)
 
     def put_schedule(self, name: str, spec: Spec) -> None:
         self._connection.store().transact(schedule.put, self._namespace, self._app, name, spec, ACTOR)

@@ -10,10 +10,12 @@ from rota.domain import requirement
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
-from rota.ids import LAST_ID, is_id, range_of
+from rota.ids import LAST_ID, is_id
 from rota.store.port import Row, View, operation
 
 MOST_COUNTED = 10_000
+NEWEST = 10_000
+"""How many ids of a table are searched for their ends."""
 """Executions ahead of another one are counted up to this number."""
 
 
@@ -77,12 +79,15 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ending(msgspec.Struct, frozen=True, array_like=True):
-    """How an execution ended."""
+    """How an execution ended. `attempts` are those that count towards the retries."""
 
     status: Status
     reason: str
     result: str | None
     error: str | None
+    app: str
+    job: str
+    attempts: int
 
 
 class DeadRow(msgspec.Struct, frozen=True, array_like=True):
@@ -230,22 +235,23 @@ def execution(view: View, namespace: str, id: str) -> ExecutionRow:
     return found[0]
 
 
-def _position(before: str) -> str:
+def position(before: str) -> str:
+    """Refuses the start of a page that is no id."""
     if not is_id(before):
         raise UsageError(f"{before!r} is no id: give the last id of the page before")
     return before
 
 
-def resolve(view: View, namespace: str, prefix: str) -> str:
-    """The id that starts with `prefix`, if there is exactly one."""
-    bounds = range_of(prefix.lower())
-    rows = view.rows("ids_like", namespace=namespace, lowest=bounds[0], highest=bounds[1]) if bounds else []
-    found = [str(row[0]) for row in rows]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UnknownExecution(f"there is no execution {prefix}; `rota executions` lists them")
-    raise UsageError(f"{prefix} could be {found[0]} or {found[1]}: give more of the id")
+def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int) -> list[str]:
+    """The newest first."""
+    rows = view.rows("ids_between", namespace=namespace, lowest=lowest, highest=highest, most=most)
+    return [str(row[0]) for row in rows]
+
+
+def ids_ending(view: View, namespace: str, end: str) -> list[str]:
+    """The ids with this end, among the newest executions, dead letters, and those in each state that is not an end."""
+    rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST)
+    return [str(row[0]) for row in rows]
 
 
 def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
@@ -282,7 +288,7 @@ def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
         "app": wanted.app,
         "queue": wanted.queue,
         "since": wanted.since,
-        "before": _position(wanted.before),
+        "before": position(wanted.before),
         "most": wanted.limit,
     }
     status = wanted.status or (Status.FAILED if wanted.error else None)
@@ -302,12 +308,13 @@ def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) 
         "dead_letters",
         DeadRow,
         namespace=namespace,
+        app=wanted.app,
         job=wanted.job,
         queue=wanted.queue,
         reason=reason,
         since=wanted.since,
         error=wanted.error,
-        before=_position(wanted.before),
+        before=position(wanted.before),
         most=wanted.limit,
     )
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from rota.domain import usage
+from rota.store import notes, reader
+from rota.store.port import View
 from rota.store.reader import AttemptRow
 from rota.views.shape import Shape, shaped
-from rota.views.stored_json import decoded
+from rota.views.stored_json import decoded, error_text
 
 
 class Usage(Shape, frozen=True):
-    """`cpu` in seconds, of the whole tree of processes; the signal that ended it, such as SIGKILL."""
+    """What an attempt in a process of its own used, child processes included; `signal`, such as SIGKILL, ended it."""
 
-    cpu: float
+    cpu: timedelta
     peak_bytes: int
     exit_code: int | None
     signal: str | None
 
 
 class Attempt(Shape, frozen=True):
-    """Numbered from 1. An execution that ended without a start has one attempt without `startedAt`."""
+    """An attempt that has ended; `attempt` counts from 1. `error` has the keys type, message and traceback.
+
+    An execution that ended without a start has one attempt whose `started_at` is None.
+    """
 
     attempt: int
     status: str
@@ -34,10 +39,20 @@ class Attempt(Shape, frozen=True):
     completed_at: datetime
     result: Any
     error: Any
-    usage: Usage | str | None
+    usage: Usage | None
+
+    @property
+    def error_message(self) -> str | None:
+        """Type and message of the error, such as "ValueError: no luck"."""
+        return error_text(self.error)
 
 
-def attempt(row: AttemptRow, stored_usage: str | None) -> Attempt:
+def attempts(view: View, namespace: str, id: str) -> list[Attempt]:
+    usages = notes.usages(view, namespace, id)
+    return [_attempt(row, usages.get(row.fence)) for row in reader.attempts(view, namespace, id)]
+
+
+def _attempt(row: AttemptRow, stored_usage: str | None) -> Attempt:
     return shaped(
         Attempt,
         row,
@@ -50,9 +65,9 @@ def attempt(row: AttemptRow, stored_usage: str | None) -> Attempt:
     )
 
 
-def _usage(stored: str) -> Usage | str:
+def _usage(stored: str) -> Usage | None:
     try:
         found = usage.decode(stored)
     except msgspec.DecodeError:
-        return stored
+        return None
     return shaped(Usage, found, cpu=found.cpu_s)

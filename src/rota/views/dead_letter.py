@@ -48,13 +48,13 @@ def every_id(view: View, namespace: str, wanted: Filter, reason: str | None) -> 
             return found[::-1]
 
 
-def named(view: View, namespace: str, prefixes: tuple[str, ...]) -> list[str]:
-    """The ids of the dead letters with these ids or prefixes."""
-    found = lookup.execution_ids(view, namespace, prefixes)
+def named(view: View, namespace: str, parts: tuple[str, ...]) -> list[str]:
+    """The ids of the dead letters with these ids, or parts of ids."""
+    found = lookup.execution_ids(view, namespace, parts)
     known = reader.are_dead(view, namespace, found)
     for id in found:
         if id not in known:
-            raise UsageError(f"{id} is not a dead letter (any more); `rota dead list` lists them")
+            raise UsageError(f"{id} is not a dead letter (any more); `rota dead` lists them")
     return found
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from rota.domain import overrides
 from rota.domain.errors import UsageError
+from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
 from rota.store import notes, reader
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
-from rota.views.attempt import Attempt, attempt
-from rota.views.progress import ProgressDetail, percent, progress_detail
+from rota.views.attempt import Attempt, attempts
+from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.stored_json import decoded, error_text
 from rota.views.why import Why, why
 
 
 class Execution(Shape, frozen=True):
-    """As a list has it. `attemptCount` counts towards the retries, `fence` all attempts, `crashes` the crashed ones."""
+    """As a list has it."""
 
     execution_id: str
     status: Status
@@ -45,7 +47,7 @@ class Execution(Shape, frozen=True):
     completed_at: datetime | None
     cancel_requested_at: datetime | None
     last_heartbeat: datetime | None
-    tags: Any
+    tags: list[str] | None
     key: str | None
     actor: str | None
     parent_id: str | None
@@ -54,25 +56,30 @@ class Execution(Shape, frozen=True):
 
 
 class ExecutionDetail(Execution, frozen=True):
-    """With what takes further reads. `schedule`, `tick` and `catchUp` say which tick started it, and `upstream` after
-    which executions of other jobs.
+    """An execution in full.
 
-    `timeout` (in seconds) and `retry` are null unless the execution has its own in place of its job's.
+    `attempt_count` counts the attempts that count towards the retries, `fence` all of them, `crashes` the crashed ones.
+    `run_at` is when it is due. `why` says why it is not running. `error` has the keys type, message and traceback.
+    `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
+    `upstream` are the executions of other jobs that it was started after, by job.
+
+    `timeout` and `retry` are None unless the execution has its own in place of its job's. `retry` is the policy as
+    data, such as {"policy": "Exponential", "attempts": 3}; its durations are seconds.
     """
 
     result: Any
     error: Any
     progress: int | None
-    progress_detail: ProgressDetail | None
+    progress_detail: Progress | None
     why: Why | None
     schedule: str | None
     tick: datetime | None
     catch_up: bool
-    late_by: float | None
-    upstream: Any
-    headers: Any
-    timeout: float | None
-    retry: Any
+    late_by: timedelta | None
+    upstream: dict[str, str] | None
+    headers: dict[str, str] | None
+    timeout: timedelta | None
+    retry: dict[str, Any] | None
     attempts: list[Attempt]
 
 
@@ -105,18 +112,16 @@ def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
 
 def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
     row = reader.execution(view, namespace, id)
-    usages = notes.usages(view, namespace, id)
-    attempts = [attempt(one, usages.get(one.fence)) for one in reader.attempts(view, namespace, id)]
-    last = attempts[-1] if attempts and row.status in TERMINAL else None
+    ended = attempts(view, namespace, id)
+    last = ended[-1] if ended and row.status in TERMINAL else None
     told = progress_detail(notes.state(view, namespace, id))
-    own = decoded(row.overrides)
-    own = own if isinstance(own, dict) else {}
+    own = _own_rules(row.overrides)
     return shaped(
         ExecutionDetail,
         row,
         **_members(row),
         result=last.result if last else None,
-        error=attempts[-1].error if attempts else None,
+        error=ended[-1].error if ended else None,
         progress=percent(told, row.status),
         progress_detail=told,
         why=why(view, namespace, id),
@@ -124,9 +129,9 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
         upstream=decoded(row.upstream),
         headers=decoded(row.headers),
-        timeout=own.get("timeout_s"),
-        retry=own.get("retry"),
-        attempts=attempts,
+        timeout=own.timeout_s,
+        retry=own.retry,
+        attempts=ended,
     )
 
 
@@ -135,6 +140,13 @@ def check_ended(view: View, namespace: str, ids: list[str]) -> None:
         status = reader.status(view, namespace, id)
         if status not in TERMINAL:
             raise UsageError(f"{id} is {status} and has not ended: wait for it, or `rota cancel` it first")
+
+
+def _own_rules(stored: str | None) -> Overrides:
+    try:
+        return Overrides() if stored is None else overrides.decode(stored)
+    except msgspec.DecodeError:
+        return Overrides()
 
 
 def _members(row: ExecutionRow) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from rota.domain import job as domain
@@ -23,7 +24,7 @@ class Dependency(Shape, frozen=True):
 
 
 class Job(Shape, frozen=True):
-    """Durations are seconds. `target` says what runs it, if that is not a function in the worker's own process."""
+    """`target` says what runs it, if that is not a function in the worker's own process."""
 
     job_id: str
     name: str
@@ -37,17 +38,17 @@ class Job(Shape, frozen=True):
     queue: str
     priority: int
     retry: dict[str, Any]
-    timeout: float | None
-    total_timeout: float | None
-    progress_timeout: float | None
-    time_slice: float | None
-    start_within: float | None
+    timeout: timedelta | None
+    total_timeout: timedelta | None
+    progress_timeout: timedelta | None
+    time_slice: timedelta | None
+    start_within: timedelta | None
     pool: str
     requires: list[str]
     resources: dict[str, float]
     breakers: list[str]
     affinity: str | None
-    affinity_wait: float | None
+    affinity_wait: timedelta | None
     pause_after: int | None
     depends_on: list[Dependency]
 

@@ -7,10 +7,11 @@ from datetime import datetime
 import msgspec
 
 from rota.domain import load as domain
+from rota.domain.instant import moment
 from rota.domain.load import WINDOW_S, Figures, Group, Measured
 from rota.store import load as measuring
 from rota.store.port import View
-from rota.views.shape import Shape, moment
+from rota.views.shape import Shape
 
 
 class Load(Shape, frozen=True):

@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from rota import ids
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
-from rota.store import reader, schedule_reader
+from rota.store import reader, run_reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
 
 MOST_NAMED = 5
 FOREVER = 2**62
+LEAST_END = 6
+"""The end of an id is only searched for among the newest ones: with fewer characters, the end of an older id would too
+often be that of another one."""
 
 
-def execution_id(view: View, namespace: str, prefix: str) -> str:
-    """The id that starts with `prefix`, if there is exactly one."""
-    if not prefix:
+def execution_id(view: View, namespace: str, part: str) -> str:
+    """The only id that starts with `part`, or ends with it; `…1a2b3c4d`, as a narrow table shows it, works too."""
+    if not part:
         raise UnknownExecution("an id cannot be empty; `rota executions` lists them")
-    return reader.resolve(view, namespace, prefix)
+    end = part.lower().lstrip("…")
+    bounds = ids.range_of(end) if end == part.lower() else None
+    found = reader.ids_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
+    if LEAST_END <= len(end) < len(ids.LAST_ID) and ids.is_id(ids.FIRST_ID[: -len(end)] + end):
+        found += reader.ids_ending(view, namespace, end)
+    found = sorted(set(found), reverse=True)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{part} may be any of {_listed(found)}: give more of the id")
+    raise UnknownExecution(
+        f"there is no execution {part}: give the start of its id, or of a recent one the last {LEAST_END} characters "
+        "or more; `rota executions` lists them"
+    )
 
 
-def execution_ids(view: View, namespace: str, prefixes: Sequence[str]) -> list[str]:
-    """The ids that start with these, each once, in the order given."""
-    return list(dict.fromkeys([execution_id(view, namespace, prefix) for prefix in prefixes]))
+def run_id(view: View, namespace: str, part: str) -> str:
+    """As `execution_id`; but if several executions fit, of which one is a run, that run: its steps begin like it."""
+    try:
+        return execution_id(view, namespace, part)
+    except UsageError:
+        bounds = ids.range_of(part.lower())
+        found = run_reader.runs_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UsageError(f"{part} may be any of the runs {_listed(found)}: give more of the id") from None
+        raise
+
+
+def run_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:
+    """The ids that these mean, each once, in the order given."""
+    return list(dict.fromkeys([run_id(view, namespace, part) for part in parts]))
+
+
+def execution_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:
+    """The ids that these mean, each once, in the order given."""
+    return list(dict.fromkeys([execution_id(view, namespace, part) for part in parts]))
 
 
 def app_of_job(view: View, namespace: str, job: str, app: str | None) -> str:
@@ -90,7 +126,10 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
 def _the_only(rows: Sequence[ScheduleRow], name: str, otherwise: str) -> ScheduleRow:
     if len(rows) == 1:
         return rows[0]
-    more = ", …" if len(rows) > MOST_NAMED else ""
-    known = ", ".join(f"{row.app}.{row.name}" for row in rows[:MOST_NAMED]) + more
     how = "--app" if len({row.app for row in rows}) > 1 else otherwise
-    raise UsageError(f"{name!r} may be any of {known}: say which with {how}")
+    raise UsageError(f"{name!r} may be any of {_listed(f'{row.app}.{row.name}' for row in rows)}: say which with {how}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    return ", ".join(known[:MOST_NAMED]) + (", …" if len(known) > MOST_NAMED else "")

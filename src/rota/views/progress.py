@@ -12,7 +12,7 @@ from rota.views.shape import Shape, shaped
 from rota.views.stored_json import decoded
 
 
-class ProgressDetail(Shape, frozen=True):
+class Progress(Shape, frozen=True):
     """The last report of an attempt, with its checkpoint."""
 
     done: float | None
@@ -23,11 +23,11 @@ class ProgressDetail(Shape, frozen=True):
     checkpoint: Any
 
 
-def progress_detail(told: State | None) -> ProgressDetail | None:
+def progress_detail(told: State | None) -> Progress | None:
     if told is None:
         return None
     return shaped(
-        ProgressDetail,
+        Progress,
         told,
         done=_finite(told.done),
         total=_finite(told.total),
@@ -36,7 +36,7 @@ def progress_detail(told: State | None) -> ProgressDetail | None:
     )
 
 
-def percent(told: ProgressDetail | None, status: Status) -> int | None:
+def percent(told: Progress | None, status: Status) -> int | None:
     """Rounded down; 100 only for a success, None if nothing was reported."""
     if status is Status.SUCCESS:
         return 100

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from rota.domain import schedule_lint, wording
 from rota.domain import trigger as triggers
-from rota.domain.errors import UnknownExecution
-from rota.domain.instant import MICROSECONDS
+from rota.domain.errors import UnknownExecution, UnknownSchedule
+from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.schedule import CatchUp, Spec
-from rota.domain.ticks import Gap, Repeat
+from rota.domain.status import Status
 from rota.domain.trigger import After, At, Cron, Every
 from rota.store import reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
-from rota.views.shape import Page, Paused, Shape, moment, page, paused, rfc3339, seconds, shaped
+from rota.views.shape import Page, Paused, Shape, page, paused, rfc3339, seconds, shaped
 from rota.views.stored_json import decoded
 
 OVERDUE_S = 10
@@ -26,19 +26,19 @@ _held = msgspec.json.Decoder(list[int])
 
 
 class LastTick(Shape, frozen=True):
-    """The newest tick that was decided. `lateBy` is in seconds; `status` is that of its execution, if still kept."""
+    """The newest tick that was decided. `status` is that of its execution, if still kept."""
 
     at: datetime
     outcome: str | None
-    late_by: float | None
+    late_by: timedelta | None
     execution_id: str | None
-    status: str | None
+    status: Status | None
 
 
 class Schedule(Shape, frozen=True):
-    """A schedule and its state. `nextAt` is null if it is paused, over, or waits for its last execution.
+    """A schedule and its state. `next_at` is None if it is paused, over, or waits for its last execution.
 
-    From `cron` on its options, named as `@app.job(…)` names them; durations are seconds.
+    `words` say when it fires. The options are named as `@app.job(…)` names them; `window` is the one in force.
     """
 
     schedule_id: str
@@ -59,23 +59,31 @@ class Schedule(Shape, frozen=True):
     arguments: Any
     queue: str
     priority: int
-    start_within: float | None
+    start_within: timedelta | None
     cron: str | None
-    every: float | None
-    after: float | None
+    every: timedelta | None
+    after: timedelta | None
     at: list[datetime] | None
-    phase: float | None
-    dst_gap: Gap | None
-    dst_overlap: Repeat | None
+    phase: timedelta | None
+    dst_gap: str | None
+    dst_overlap: str | None
     tz: str
     start: datetime | None
     end: datetime | None
     exclude: list[str]
     calendars: list[str]
     catch_up: str | int
-    window: float
+    window: timedelta
     overlap: str
-    jitter: float
+    jitter: timedelta
+
+
+def schedule(view: View, namespace: str, app: str, name: str) -> Schedule:
+    """The schedule of an app with exactly this name."""
+    row = schedule_reader.schedule_called(view, namespace, app, name)
+    if row is None:
+        raise UnknownSchedule(f"app {app!r} has no schedule {name!r}")
+    return _schedule(view, row)
 
 
 def schedules(view: View, namespace: str, app: str | None, limit: int) -> Page[Schedule]:
@@ -153,8 +161,8 @@ def _when(spec: Spec) -> dict[str, Any]:
         "after": seconds(spec.trigger.delay) if isinstance(spec.trigger, After) else None,
         "at": [moment(at) for at in spec.trigger.instants] if isinstance(spec.trigger, At) else None,
         "phase": seconds(every.phase) if every else None,
-        "dst_gap": cron.gap if cron else None,
-        "dst_overlap": cron.repeat if cron else None,
+        "dst_gap": cron.gap.value if cron else None,
+        "dst_overlap": cron.repeat.value if cron else None,
         "tz": spec.tz,
         "start": spec.start,
         "end": spec.end,
@@ -175,8 +183,10 @@ def _catch_up(spec: Spec) -> str | int:
 def _last_tick(view: View, row: ScheduleRow) -> LastTick | None:
     if row.last_at is None:
         return None
-    return LastTick(
-        at=moment(row.last_at),
+    return shaped(
+        LastTick,
+        row,
+        at=row.last_at,
         outcome=row.last_outcome,
         late_by=seconds(row.last_late),
         execution_id=row.last_execution,
@@ -184,12 +194,12 @@ def _last_tick(view: View, row: ScheduleRow) -> LastTick | None:
     )
 
 
-def _status(view: View, row: ScheduleRow) -> str | None:
+def _status(view: View, row: ScheduleRow) -> Status | None:
     """None if the execution is no longer kept."""
     if row.last_execution is None:
         return None
     try:
-        return reader.status(view, row.namespace, row.last_execution).value
+        return reader.status(view, row.namespace, row.last_execution)
     except UnknownExecution:
         return None
 

@@ -1,23 +1,26 @@
-"""What all shapes have in common: camelCase names, times as aware datetimes, pauses, pages."""
+"""What all shapes have in common: times, durations and their JSON, pauses, pages.
+
+The SDK returns shapes, the commands print them as JSON. `msgspec.json.decode(text, type=…, strict=False)` reads that
+JSON back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 
 T = TypeVar("T")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Shape(msgspec.Struct, frozen=True, rename="camel"):
-    """A shown value. Times are RFC 3339 in UTC in its JSON, durations are seconds."""
+    """A shown value. Times are aware datetimes in UTC and durations timedeltas; in its JSON RFC 3339 and seconds."""
 
 
 S = TypeVar("S", bound=Shape)
@@ -55,31 +58,39 @@ def page(items: Sequence[T], limit: int) -> Page[T]:
 
 
 def shaped(kind: type[S], row: object, **members: Any) -> S:
-    """Members that are not given have the value of the row's attribute of that name. Instants become datetimes."""
+    """Members that are not given have the value of the row's attribute of that name.
+
+    Instants become datetimes, and seconds timedeltas, where the shape has these.
+    """
+    conversions = _conversions(kind)
     for name in kind.__struct_fields__:
         if name not in members:
             members[name] = getattr(row, name)
-        if name in _datetimes(kind):
-            members[name] = moment_or_none(members[name])
+        if name in conversions and members[name] is not None:
+            members[name] = conversions[name](members[name])
     return kind(**members)
 
 
 @cache
-def _datetimes(kind: type[Shape]) -> frozenset[str]:
-    hints = get_type_hints(kind)
-    return frozenset(name for name, hint in hints.items() if hint in (datetime, datetime | None))
+def _conversions(kind: type[Shape]) -> dict[str, Callable[[Any], Any]]:
+    known: dict[Any, Callable[[Any], Any]] = {datetime: moment, datetime | None: moment}
+    known |= {timedelta: length, timedelta | None: length}
+    return {name: known[hint] for name, hint in get_type_hints(kind).items() if hint in known}
 
 
-def moment(instant: int) -> datetime:
-    """An instant of the store as a datetime; the first or last datetime if it is beyond what a datetime can hold."""
+def to_json(value: Any, indent: int | None = None) -> str:
+    """The JSON of a shape, of a list of shapes or of plain values."""
+    # msgspec alone would write a timedelta as text, such as "PT30S".
+    plain = msgspec.to_builtins(value, builtin_types=(timedelta,))
+    return json.dumps(plain, default=timedelta.total_seconds, ensure_ascii=False, indent=indent)
+
+
+def length(seconds: float) -> timedelta:
+    """Seconds of the store as a timedelta; the longest one if there are too many."""
     try:
-        return _EPOCH + timedelta(microseconds=instant)
+        return timedelta(seconds=seconds)
     except OverflowError:
-        return _FIRST if instant < 0 else _LAST
-
-
-def moment_or_none(instant: int | None) -> datetime | None:
-    return None if instant is None else moment(instant)
+        return timedelta.min if seconds < 0 else timedelta.max
 
 
 def rfc3339(at: datetime) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
+from rota.domain.status import Status
 from rota.store import schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import TickRow
@@ -15,14 +16,14 @@ PAGE, MOST_ROWS = 10_000, 1_000_000
 
 
 class Tick(Shape, frozen=True):
-    """A tick, or `count` ticks in a row with one outcome, from `at` to `until`."""
+    """A tick of a schedule and its outcome, or `count` ticks in a row with one outcome, from `at` to `until`."""
 
     at: datetime
     until: datetime
     count: int
     outcome: str
     execution_id: str | None
-    status: str | None
+    status: Status | None
     reason: str | None
     decided_at: datetime
     schedule_id: str
@@ -41,6 +42,11 @@ class Ledger(Shape, frozen=True):
     is_capped: bool
 
 
+def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, limit: int) -> list[Tick]:
+    """Between two instants, newest first."""
+    return [_tick(row) for row in schedule_reader.ticks(view, namespace, app, name, low, high, limit)]
+
+
 def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int, missed: bool, limit: int) -> Ledger:
     """Between two instants; at most `limit` ticks to show, if `missed` only those that started nothing."""
     shown: list[Tick] = []
@@ -56,7 +62,7 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
             continue
         shown_rows += 1
         if shown_rows <= limit:
-            shown.append(shaped(Tick, row, execution_id=row.execution, schedule_id=str(row.schedule)))
+            shown.append(_tick(row))
     return Ledger(
         items=shown,
         has_more=shown_rows > limit,
@@ -64,6 +70,11 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
         started=dict(started),
         is_capped=rows >= MOST_ROWS,
     )
+
+
+def _tick(row: TickRow) -> Tick:
+    status = None if row.status is None else Status(row.status)
+    return shaped(Tick, row, execution_id=row.execution, status=status, schedule_id=str(row.schedule))
 
 
 def _rows(view: View, namespace: str, app: str, name: str, low: int, high: int) -> Iterator[TickRow]:

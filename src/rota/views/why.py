@@ -12,14 +12,19 @@ import msgspec
 
 from rota.domain import blocker, duration, requirement
 from rota.domain.blocker import Kind
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
-from rota.store import reader
+from rota.domain.workflow.letters import OPEN
+from rota.ops.runs.run import graph_of
+from rota.store import reader, run_reader
 from rota.store.port import View
 from rota.store.reader import MOST_COUNTED, ClaimFacts
-from rota.views.shape import Shape, moment
+from rota.store.run_reader import RunRow
+from rota.views.shape import Shape
 
 PLACE = "place"
+MOST_NAMED = 5
+"""How many open steps of a run are named."""
 _AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}
 _blockers = msgspec.json.Decoder(list[tuple[Kind, str]])
 _circuits = msgspec.json.Decoder(list[tuple[str, int]])
@@ -35,7 +40,7 @@ class Remedy(Shape, frozen=True):
     command: str | None
 
 
-class Check(Shape, frozen=True):
+class WhyCheck(Shape, frozen=True):
     """One condition of a claim. `holds` is false if it stands in the way, null if it is not known."""
 
     code: str
@@ -54,7 +59,7 @@ class Why(Shape, frozen=True):
     """Why an execution is not running, in a sentence and check by check."""
 
     text: str
-    checks: list[Check]
+    checks: list[WhyCheck]
 
     @property
     def is_in_line(self) -> bool:
@@ -63,8 +68,15 @@ class Why(Shape, frozen=True):
 
 
 def why(view: View, namespace: str, id: str) -> Why | None:
-    """None if there is nothing to explain: it has ended, or it runs undisturbed."""
-    return explain(reader.claim_facts(view, namespace, id), view.now)
+    """None if there is nothing to explain: it has ended, or it runs undisturbed. An open run waits for its steps."""
+    facts = reader.claim_facts(view, namespace, id)
+    if facts.status is Status.RUNNING and facts.lease_until is None:
+        row = run_reader.run(view, namespace, id)
+        return None if row is None or not row.letters else _of_run(view, row)
+    found = explain(facts, view.now)
+    if found is not None and facts.status is not Status.RUNNING and (step := _of_step(view, namespace, id)) is not None:
+        found = Why(text=step.sentence if step.holds is False else found.text, checks=[step, *found.checks])
+    return found
 
 
 def explain(facts: ClaimFacts, now: int) -> Why | None:
@@ -78,7 +90,7 @@ def explain(facts: ClaimFacts, now: int) -> Why | None:
     return Why(text=_sentence(facts.status, checks), checks=checks)
 
 
-def _sentence(status: Status, checks: list[Check]) -> str:
+def _sentence(status: Status, checks: list[WhyCheck]) -> str:
     due, *between, place = checks
     in_the_way = next((check.sentence for check in between if check.holds is False), "")
     match status:
@@ -90,106 +102,151 @@ def _sentence(status: Status, checks: list[Check]) -> str:
             return f"{due.text}; {in_the_way or 'about to be queued'}" if due.holds else due.text
 
 
+# --- Runs and their steps -------------------------------------------------------------------------
+
+
+def _of_run(view: View, row: RunRow) -> Why:
+    """What an open run waits for."""
+    checks = [_run_paused(row, row.id), _run_stopping(row), _run_steps(view, row)]
+    return Why(text="; ".join(check.sentence for check in checks if check.holds is False), checks=checks)
+
+
+def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
+    """Whether the run of a step, or a run above it, is paused; None if the execution is no step."""
+    place = run_reader.place_in_run(view, namespace, id)
+    if place is None:
+        return None
+    rows = run_reader.runs(view, namespace, run_reader.ancestors(view, place[0]))
+    return _run_paused(next((row for row in rows if row.paused_at is not None), None), place[0])
+
+
+def _run_paused(row: RunRow | None, id: str) -> WhyCheck:
+    if row is None or row.paused_at is None:
+        return WhyCheck("run_paused", True, "the run is not paused", id)
+    words = f"run {row.id} is paused{_by(row.paused_by, row.paused_note)}"
+    return WhyCheck("run_paused", False, words, row.id, remedy=_command(f"rota run resume {row.id}"))
+
+
+def _run_stopping(row: RunRow) -> WhyCheck:
+    if row.stopping is None:
+        return WhyCheck("run_stopping", True, "the run is not stopping", row.id)
+    return WhyCheck("run_stopping", False, f"the run is stopping ({row.stopping})", row.id)
+
+
+def _run_steps(view: View, row: RunRow) -> WhyCheck:
+    graph, tallies = graph_of(view, row), run_reader.tallies(view, row.id)
+    words = []
+    for number, step in enumerate(graph.steps):
+        if row.letters[number] == OPEN:
+            tally = tallies.get(number)
+            ended = f" ({tally.width - tally.open:,} of {tally.width:,} items have ended)" if tally else ""
+            words.append(step.id + ended)
+    if not words:
+        return WhyCheck("steps", True, "no step of the run is open", row.id)
+    more = f" and {len(words) - MOST_NAMED:,} more" if len(words) > MOST_NAMED else ""
+    return WhyCheck("steps", False, f"waits for {', '.join(words[:MOST_NAMED])}{more}", row.id)
+
+
 # --- The checks ----------------------------------------------------------------------------------
 
 
-def _due(facts: ClaimFacts, now: int) -> Check:
+def _due(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.due_at is None:
-        return Check("due", True, "it is due")
+        return WhyCheck("due", True, "it is due")
     if facts.due_at <= now:
-        return Check("due", True, f"due {_length(now - facts.due_at)} ago")
+        return WhyCheck("due", True, f"due {_length(now - facts.due_at)} ago")
     kind = "to be tried again" if facts.status is Status.RETRYING else "scheduled to start"
     words = f"{kind} in {_length(facts.due_at - now)}{_AFTER.get(facts.reason, '')}"
-    return Check("due", False, words, until=moment(facts.due_at))
+    return WhyCheck("due", False, words, until=moment(facts.due_at))
 
 
-def _job_paused(facts: ClaimFacts, now: int) -> Check:
+def _job_paused(facts: ClaimFacts, now: int) -> WhyCheck:
     name = f"{facts.app}.{facts.job}"
     if facts.job_paused_at is not None:
         words = f"job {name} is paused{_by(facts.job_paused_by, facts.job_paused_note)}"
-        return Check("job_paused", False, words, name, remedy=_command(f"rota jobs resume {facts.job}"))
+        return WhyCheck("job_paused", False, words, name, remedy=_command(f"rota jobs resume {facts.job}"))
     for kind, key in _blockers.decode(facts.blockers or "[]"):
         if kind is Kind.JOB_PAUSED:
-            return Check("job_paused", False, f"waits for {blocker.words(kind, key)}", name)
-    return Check("job_paused", True, f"job {name} is not paused", name)
+            return WhyCheck("job_paused", False, f"waits for {blocker.words(kind, key)}", name)
+    return WhyCheck("job_paused", True, f"job {name} is not paused", name)
 
 
-def _queue_paused(facts: ClaimFacts, now: int) -> Check:
+def _queue_paused(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.paused_at is None:
-        return Check("queue_paused", True, f"queue {facts.queue} is not paused", facts.queue)
+        return WhyCheck("queue_paused", True, f"queue {facts.queue} is not paused", facts.queue)
     words = f"queue {facts.queue} is paused{_by(facts.paused_by, facts.paused_note)}"
-    return Check("queue_paused", False, words, facts.queue, remedy=_command(f"rota queues resume {facts.queue}"))
+    return WhyCheck("queue_paused", False, words, facts.queue, remedy=_command(f"rota queues resume {facts.queue}"))
 
 
-def _breaker(facts: ClaimFacts, now: int) -> Check:
+def _breaker(facts: ClaimFacts, now: int) -> WhyCheck:
     wanted = requirement.breakers(facts.requirements or "")
     for name, retry_at in sorted(_circuits.decode(facts.circuits or "[]")):
         if name in wanted:
             when = f"in {_length(retry_at - now)}" if retry_at > now else "now"
             words = f"breaker {name} is open after failures: one execution tries {when}"
-            return Check("breaker", False, words, name, until=moment(retry_at))
-    return Check("breaker", True, "no breaker that it relies on is open")
+            return WhyCheck("breaker", False, words, name, until=moment(retry_at))
+    return WhyCheck("breaker", True, "no breaker that it relies on is open")
 
 
-def _worker_serves(facts: ClaimFacts, now: int) -> Check:
+def _worker_serves(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.live_workers:
-        return Check("worker", True, f"a live worker of app {facts.app} serves queue {facts.queue}", facts.queue)
+        return WhyCheck("worker", True, f"a live worker of app {facts.app} serves queue {facts.queue}", facts.queue)
     wanted = requirement.words(facts.requirements or "")
     needed = f", and it needs {wanted}" if wanted else ""
     words = f"no live worker of app {facts.app} serves queue {facts.queue}{needed}"
-    return Check("worker", False, words, facts.queue, remedy=_start(wanted))
+    return WhyCheck("worker", False, words, facts.queue, remedy=_start(wanted))
 
 
-def _worker_has_job(facts: ClaimFacts, now: int) -> Check:
+def _worker_has_job(facts: ClaimFacts, now: int) -> WhyCheck:
     if not facts.live_workers:
-        return Check("worker_has_job", None, "no worker to look at", facts.job)
+        return WhyCheck("worker_has_job", None, "no worker to look at", facts.job)
     if _offered(facts):
-        return Check("worker_has_job", True, f"a live worker has the job {facts.job}", facts.job)
+        return WhyCheck("worker_has_job", True, f"a live worker has the job {facts.job}", facts.job)
     remedy = Remedy(text="start one with code that has it, and with all that it needs", command=None)
-    return Check("worker_has_job", False, f"no live worker has the job {facts.job}", facts.job, remedy=remedy)
+    return WhyCheck("worker_has_job", False, f"no live worker has the job {facts.job}", facts.job, remedy=remedy)
 
 
-def _worker_fits(facts: ClaimFacts, now: int) -> Check:
+def _worker_fits(facts: ClaimFacts, now: int) -> WhyCheck:
     wanted = requirement.words(facts.requirements or "")
     if not _offered(facts):
-        return Check("worker_fits", None, "no worker to look at")
+        return WhyCheck("worker_fits", None, "no worker to look at")
     if any(requirement.fits(facts.requirements or "", one) for one in _offered(facts)):
-        return Check("worker_fits", True, "a live worker has what it needs")
-    return Check("worker_fits", False, f"no live worker has what it needs ({wanted})", remedy=_start(wanted))
+        return WhyCheck("worker_fits", True, "a live worker has what it needs")
+    return WhyCheck("worker_fits", False, f"no live worker has what it needs ({wanted})", remedy=_start(wanted))
 
 
-def _worker_starts(facts: ClaimFacts, now: int) -> Check:
+def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
     """Whether a worker that it fits can start the process that it needs."""
     wanted, reasons = facts.requirements or "", []
     for offers, trouble in _troubles.decode(facts.troubles or "[]"):
         if requirement.fits(wanted, offers):
             reasons.append(_reasons.decode(trouble).get(requirement.processes(wanted), ""))
     if not reasons:
-        return Check("worker_starts", None, "no worker to look at")
+        return WhyCheck("worker_starts", None, "no worker to look at")
     if all(reasons):
-        return Check("worker_starts", False, f"no live worker can start a process for it: {reasons[0]}")
-    return Check("worker_starts", True, "a live worker can start what it needs")
+        return WhyCheck("worker_starts", False, f"no live worker can start a process for it: {reasons[0]}")
+    return WhyCheck("worker_starts", True, "a live worker can start what it needs")
 
 
-def _slot(facts: ClaimFacts, now: int) -> Check:
-    return Check("slot", None, "a worker takes it as soon as it has a free slot")
+def _slot(facts: ClaimFacts, now: int) -> WhyCheck:
+    return WhyCheck("slot", None, "a worker takes it as soon as it has a free slot")
 
 
-def _place(facts: ClaimFacts, now: int) -> Check:
+def _place(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.status is not Status.QUEUED:
-        return Check(PLACE, None, "it has no place in line yet")
+        return WhyCheck(PLACE, None, "it has no place in line yet")
     if not facts.ahead:
-        return Check(PLACE, True, "next in line")
+        return WhyCheck(PLACE, True, "next in line")
     more = "more than " if facts.ahead > MOST_COUNTED else ""
-    return Check(PLACE, False, f"queued behind {more}{min(facts.ahead, MOST_COUNTED):,}")
+    return WhyCheck(PLACE, False, f"queued behind {more}{min(facts.ahead, MOST_COUNTED):,}")
 
 
-def _blocked(facts: ClaimFacts, now: int) -> Check:
+def _blocked(facts: ClaimFacts, now: int) -> WhyCheck:
     """All blockers but a pause of the job, which has a check of its own."""
     found = [(kind, key) for kind, key in _blockers.decode(facts.blockers or "[]") if kind is not Kind.JOB_PAUSED]
     if not found:
-        return Check("blocked", True, "it waits for no run, event, approval or limit")
-    return Check("blocked", False, f"waits for {' and '.join(blocker.words(*one) for one in found)}", found[0][1])
+        return WhyCheck("blocked", True, "it waits for no run, event, approval or limit")
+    return WhyCheck("blocked", False, f"waits for {' and '.join(blocker.words(*one) for one in found)}", found[0][1])
 
 
 _CHECKS = (
@@ -207,17 +264,19 @@ _CHECKS = (
 )
 
 
-def _lease(facts: ClaimFacts, now: int) -> Check:
+def _lease(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.lease_until is None or facts.lease_until > now:
-        return Check("lease", True, "the lease of its worker is live")
+        return WhyCheck("lease", True, "the lease of its worker is live")
     gone = _length(now - facts.lease_until)
-    return Check("lease", False, f"the lease of its worker ran out {gone} ago: any live worker will give it to another")
+    return WhyCheck(
+        "lease", False, f"the lease of its worker ran out {gone} ago: any live worker will give it to another"
+    )
 
 
-def _cancel_requested(facts: ClaimFacts, now: int) -> Check:
+def _cancel_requested(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.cancel_at is None:
-        return Check("cancel_requested", True, "it was not asked to stop")
-    return Check("cancel_requested", False, f"asked to stop {_length(now - facts.cancel_at)} ago")
+        return WhyCheck("cancel_requested", True, "it was not asked to stop")
+    return WhyCheck("cancel_requested", False, f"asked to stop {_length(now - facts.cancel_at)} ago")
 
 
 def _offered(facts: ClaimFacts) -> list[str]:

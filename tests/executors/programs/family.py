@@ -21,7 +21,7 @@ def start(kind: str, report: int) -> None:
     if kind in ("daemon", "wiped") and os.fork():
         os._exit(0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if kind == "wiped":  # Neither a parent nor a session nor its environment tells where it comes from.
+    if kind == "wiped":  # Neither parent nor session nor environment shows where it comes from.
         os.write(report, f"{KINDS.index(kind)} {os.getpid()}\n".encode())
         os.execve("/bin/sleep", ["sleep", "1000"], {})
     os.write(report, f"{KINDS.index(kind)} {os.getpid()}\n".encode())

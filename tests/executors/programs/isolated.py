@@ -1,4 +1,4 @@
-"""An app for the pool of processes: its jobs wait for files, crash, speak, and leave things behind."""
+"""An app for the pool of processes: its jobs wait for files, crash, write output, and leave orphans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pid() -> int:
 def wait_for(began: str, gate: str) -> int:
     Path(began).write_text(str(os.getpid()))
     while not Path(gate).exists():
-        time.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        time.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
     return os.getpid()
 
 
@@ -42,13 +42,13 @@ def leave(how: str, written: str) -> int:
     else:
         subprocess.Popen(["sh", "-c", script])
     while not Path(written).exists():
-        time.sleep(0.01)  # sleep: a file calls nobody back.
+        time.sleep(0.01)  # sleep: a file sends no signal.
     return os.getpid()
 
 
 @app.job(isolation="process")
 def burn(seconds: float) -> int:
-    """Holds a lot, for so long that it is seen."""
+    """Holds much memory, for long enough to be measured."""
     kept, until = bytearray(b"x") * (LARGE * 2**20), time.process_time() + seconds
     while time.process_time() < until:
         pass
@@ -58,7 +58,7 @@ def burn(seconds: float) -> int:
 
 @app.job(isolation="process")
 def burn_in_child(seconds: float) -> int:
-    subprocess.run([sys.executable, "-c", f"from {__name__} import burn; burn.target.function({seconds})"], check=True)
+    subprocess.run([sys.executable, "-c", f"from {__name__} import burn; burn({seconds})"], check=True)
     return os.getpid()
 
 

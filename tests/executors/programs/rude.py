@@ -99,14 +99,14 @@ async def end_copy() -> int:
 async def wait_async(began: str, gate: str) -> int:
     Path(began).write_text(str(os.getpid()))
     while not Path(gate).exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)  # sleep: a gate is a file, which calls nobody back.
+        await asyncio.sleep(0.01)  # sleep: a gate is a file, which sends no signal.
     return os.getpid()
 
 
 def talk() -> None:
     for _ in range(6000):
         print("still here")
-        time.sleep(0.1)  # sleep: it goes on for much longer than its job.
+        time.sleep(0.1)  # sleep: it runs for much longer than its job.
 
 
 @app.job(isolation="process")

@@ -31,14 +31,14 @@ def accepted_is_stored_once(history: History) -> Iterator[str]:
                     yield f"{id}, a {order.verb}, was accepted and is stored {stored[id]} times"
 
 
-def nothing_is_stored_that_nobody_asked_for(history: History) -> Iterator[str]:
+def every_stored_execution_was_requested(history: History) -> Iterator[str]:
     possible = {item.id for submission in history.submissions for item in _possible(submission)}
     for order in history.orders:
         if any(one.told in ("accepted", "unsure") for one in order.tries):
             possible.update(order.new_ids)
     for row in history.tables["execution"]:
         if row["id"] not in possible:
-            yield f"{row['id']} ({row['job']}) is stored, but nobody was told or could think so"
+            yield f"{row['id']} ({row['job']}) is stored, but no client got its id or may expect it"
 
 
 def _possible(submission: Submission) -> Iterator[Item]:
@@ -129,9 +129,9 @@ def _judge_newcomer(unique: Unique, holder: str, status: Status | None, after: L
     match OnConflict(unique.on_conflict):
         case OnConflict.REPLACE:
             running = after["running"].get(holder)
-            is_told = running is not None and running["cancel_at"] is not None
-            if not is_told and holder not in after.ended:
-                yield f"{holder} was replaced and goes on"
+            is_asked_to_stop = running is not None and running["cancel_at"] is not None
+            if not is_asked_to_stop and holder not in after.ended:
+                yield f"{holder} was replaced and keeps running"
         case OnConflict.DEBOUNCE:
             if status in PENDING:
                 yield f"{holder} could have been pushed back, but got company"
@@ -176,7 +176,7 @@ def depth_limits_hold(history: History) -> Iterator[str]:
 
 
 def _is_from_elsewhere(history: History, operation: Operation, other: Operation) -> bool:
-    """Whoever counted knows of its own: on SQLite all callers share one count here, on PostgreSQL each has its own."""
+    """A caller counts its own executions: on SQLite all callers share one count, on PostgreSQL each has its own."""
     return other.name not in ENQUEUES or (history.database == "postgres" and other.caller != operation.caller)
 
 

@@ -10,16 +10,16 @@ from tests.simulation.ledger import replay
 
 
 def every_change_is_hinted_at(history: History) -> Iterator[str]:
-    """What somebody may wait for is told in the moment of its commit."""
+    """A commit sends a hint for every row that a process may wait for."""
     for operation, _, after in replay(history):
         for change in operation.changes:
-            # What the operation itself moved on, as a claim does with what came too late, is nobody's news.
+            # A row that the operation itself moved on, as a claim does with a late start, needs no hint.
             is_still_so = change.table == "finished" or change.row.get("id") in after[change.table]
-            if is_still_so and not _is_told(operation, change):
-                yield f"{operation.name} told nobody of {change.kind} {change.table} {change.row['id']}"
+            if is_still_so and not _is_hinted(operation, change):
+                yield f"{operation.name} sent no hint of {change.kind} {change.table} {change.row['id']}"
 
 
-def _is_told(operation: Operation, change: Change) -> bool:
+def _is_hinted(operation: Operation, change: Change) -> bool:
     row, hints = change.row, operation.hints
     match change.table, change.kind:
         case "ready", "+":

@@ -1,4 +1,4 @@
-"""Leases by the database's clock, and that whoever lost one has let go."""
+"""Leases by the database's clock; a worker that lost its lease has stopped its executions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _lived(lease_s: float, life: Incarnation | None, since: float, at: float) ->
     return not stood_still and not had_ended
 
 
-def an_orderly_leave_burns_nothing(history: History) -> Iterator[str]:
+def an_orderly_leave_counts_no_attempt(history: History) -> Iterator[str]:
     orderly = {life.worker for life in history.incarnations if life.ending in ("drained", "recycled")}
     ended = {life.worker: life.ended_at for life in history.incarnations}
     for operation, change in changes(history, "finished", "+"):
@@ -85,7 +85,7 @@ def bodies_belong_to_claims(history: History) -> Iterator[str]:
 
 
 def bodies_do_not_overlap(history: History) -> Iterator[str]:
-    """No body runs while a later start of the same execution does, except where nobody could have stopped it."""
+    """No body runs while a later start of the same execution does, except where it could not be stopped."""
     lives = {life.worker: life for life in history.incarnations}
     by_id: dict[str, list[Body]] = {}
     for body in history.bodies:

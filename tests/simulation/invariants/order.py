@@ -35,7 +35,7 @@ def claims_follow_the_rank(history: History) -> Iterator[str]:
                     yield f"{id} was claimed before {other} of lane {lane}, which ranks lower"
 
 
-def paused_queues_rest(history: History) -> Iterator[str]:
+def paused_queues_are_not_claimed_from(history: History) -> Iterator[str]:
     for operation, before, _ in replay(history):
         for id in _claimed(operation):
             queue = before["execution"][id]["queue"]
@@ -43,7 +43,7 @@ def paused_queues_rest(history: History) -> Iterator[str]:
                 yield f"{id} was claimed from {queue}, which is paused"
 
 
-def paused_jobs_rest(history: History) -> Iterator[str]:
+def paused_jobs_are_not_claimed(history: History) -> Iterator[str]:
     """A claimer may know the paused jobs of a moment ago."""
     for operation, before, _ in replay(history):
         for id in _claimed(operation):

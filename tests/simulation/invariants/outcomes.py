@@ -81,7 +81,7 @@ def _expected(row: Row, counted: int) -> tuple[int, int]:
 
 def _expected_crashes(row: Row, crashes: int) -> tuple[int, int]:
     if row["reason"] == "suspected":
-        return crashes, crashes  # Its worker died with several: nobody knows whose fault that was.
+        return crashes, crashes  # Its worker died with several executions: the cause is not known.
     if row["status"] == "lost" or row["reason"] == "crash_loop":
         return crashes + 1, crashes + 1
     if row["status"] == Status.CANCELLED:
@@ -144,16 +144,16 @@ def nothing_starts_after_a_cancel(history: History) -> Iterator[str]:
             yield f"{order.ids[0]} was cancelled while {order.answer} and ended as {end['status']}"
 
 
-def cancels_are_of_somebody(history: History) -> Iterator[str]:
+def every_cancel_was_requested(history: History) -> Iterator[str]:
     """Nothing ends as cancelled unless a client cancelled or replaced it."""
     asked = {order.ids[0] for order in history.orders if order.verb == "cancel"}
     for id, end in endings(history).items():
         if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked:
-            yield f"{id} ended as cancelled ({end['reason']}), which nobody asked for"
+            yield f"{id} ended as cancelled ({end['reason']}), which no client requested"
 
 
 def dead_letters_are_the_failed(history: History) -> Iterator[str]:
-    """Exactly those that failed and that nobody has replayed or discarded since."""
+    """Exactly the failed executions that were neither replayed nor discarded."""
     dead: set[str] = set()
     for operation in history.operations:
         for change in operation.changes:

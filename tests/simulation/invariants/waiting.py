@@ -24,7 +24,7 @@ Pair = tuple[int, str]
 
 
 def nothing_waits_beside_a_free_slot(history: History) -> Iterator[str]:
-    """However it came there, and whether or not anybody was told."""
+    """However it came there, and with or without a hint."""
     most_s = SWEEP_S + 2 * history.poll_s + SLACK_S
     troubles = {life.worker: _troubles(history, life) for life in history.incarnations}
     for worker, row, since, until in _waits(history):
@@ -33,7 +33,7 @@ def nothing_waits_beside_a_free_slot(history: History) -> Iterator[str]:
             yield f"{row['id']} was ready from {since:.3f} s to {until:.3f} s, and worker {worker} had a free slot"
 
 
-def what_was_heard_of_is_claimed_at_once(history: History) -> Iterator[str]:
+def rows_with_a_hint_are_claimed_at_once(history: History) -> Iterator[str]:
     """A hint about it, or about anything before it in its lane, is enough."""
     troubles = {life.worker: _troubles(history, life) for life in history.incarnations}
     heard: dict[tuple[int, int], list[Heard]] = {}
@@ -94,7 +94,7 @@ def _pairs(
 
 
 def _end_of(life: Incarnation) -> float:
-    """A process that is told to go claims no more, a moment before the database knows."""
+    """A process that is asked to leave claims no more, a moment before the database knows."""
     return min([life.draining_at] + [at for at in (life.ended_at,) if at is not None])
 
 

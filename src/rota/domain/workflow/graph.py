@@ -37,9 +37,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """The arguments by parameter. For a map those that all items share."""
     map: Template | None = None
     """The list of items: the step is a map."""
-    item: str | tuple[str, ...] | None = msgspec.field(name="as", default=None)
-    """The parameter that takes the item. A list of names if each item is a whole call: an object of arguments, or a
-    list of arguments for these parameters."""
+    item: str | None = msgspec.field(name="as", default=None)
+    """The parameter that takes the item; None if each item is a whole call: an object, or a list of arguments."""
+    positional: tuple[str, ...] = ()
+    """If each item is a whole call: the parameters that a list of arguments fills, in order."""
     at_once: int | None = None
     tolerate: int | str | None = None
     """How many items may fail: a number, or a share such as `1%`."""
@@ -89,12 +90,23 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         return {step.id: number for number, step in enumerate(self.steps)}
 
 
+_STEP_DEFAULTS, _GRAPH_DEFAULTS = (
+    {field.encode_name: field.default for field in msgspec.structs.fields(kind)} for kind in (Step, Graph)
+)
 decode = msgspec.json.Decoder(Graph).decode
 
 
 def to_data(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON values, in the order of the fields. The form is always named."""
-    return {"rota": graph.rota, **msgspec.to_builtins(graph)}
+    """The graph as JSON values, in the order of the fields and without defaults. The form is always named."""
+    data = msgspec.json.decode(msgspec.json.encode(graph))
+    steps = [_without(_STEP_DEFAULTS, step) for step in data.get("steps", ())]
+    data = _without(_GRAPH_DEFAULTS, data)
+    return {"rota": graph.rota, **data, **({"steps": steps} if steps else {})}
+
+
+def _without(defaults: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """msgspec leaves a default out only if it is the same object, not if it was written out."""
+    return {name: value for name, value in data.items() if value != defaults[name]}
 
 
 def content(graph: Graph) -> str:

@@ -86,7 +86,7 @@ def items(step: Step, most: int, value: Any) -> list[Any]:
         raise TemplateError(f"step {step.id} maps over {kind(value)}; it takes a list")
     if len(value) > most:
         raise TemplateError(f"step {step.id} maps over {len(value):,} items; at most {most:,} are allowed (max_width)")
-    if not isinstance(step.item, str):
+    if step.item is None:
         for index, item in enumerate(value):
             call(step, item, index)
     return value
@@ -94,14 +94,13 @@ def items(step: Step, most: int, value: Any) -> list[Any]:
 
 def call(step: Step, item: Any, index: int = 0) -> dict[str, Any]:
     """The arguments that an item gives its execution."""
-    if isinstance(step.item, str):
+    if step.item is not None:
         return {step.item: item}
     if isinstance(item, dict):
         return item
-    names = step.item or ()
-    if isinstance(item, list) and len(item) <= len(names):
-        return dict(zip(names, item, strict=False))
+    if isinstance(item, list) and len(item) <= len(step.positional):
+        return dict(zip(step.positional, item, strict=False))
     raise TemplateError(
         f"step {step.id}: item {index} is {kind(item)}; each item must be an object of arguments, or a list of at most "
-        f"{len(names)}"
+        f"{len(step.positional)}"
     )

@@ -21,7 +21,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Failed, Outcome, Succeeded
 from rota.domain.status import Reason
 from rota.executors import reference
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.http import address, signing, template
 from rota.executors.http.address import Refused
 from rota.executors.http.answer import Answer, retry_after_s
@@ -230,23 +230,23 @@ class HttpExecutor(Executor):
     def missing(self) -> str:  # type: ignore[override]
         return address.missing()
 
-    async def run(self, claim: Claim, context: Context) -> Outcome:
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         try:
             secrets = await reference.read(self._references)
             _check_headers(self._request, secrets)
         except Missing as error:
             return Failed(payload.error("SecretMissing", str(error)))
-        return secrets.mask_error(await self._sent(claim, context, secrets))
+        return secrets.mask_error(await self._sent(claim, attempt, secrets))
 
-    async def _sent(self, claim: Claim, context: Context, secrets: Secrets) -> Outcome:
+    async def _sent(self, claim: Claim, attempt: AttemptState, secrets: Secrets) -> Outcome:
         where = self._request.url.partition("?")[0]
         try:
             if self._pool is None and self.answers is None:
                 await asyncio.to_thread(address.prepared)  # Slow the first time in a process.
-            call = self._call(claim, context, secrets)
+            call = self._call(claim, secrets)
             where = call.shown
             async with asyncio.timeout(self._request.timeout_s):
-                answer = await self._answer(call, context)
+                answer = await self._answer(call, attempt)
         except ArgumentsError as error:
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
         except Refused as error:
@@ -259,7 +259,7 @@ class HttpExecutor(Executor):
             return Failed(payload.error(kind, f"{where}: {sentence}"), permanent=is_for_good)
         return self._outcome(where, answer)
 
-    def _call(self, claim: Claim, context: Context, secrets: Secrets) -> Call:
+    def _call(self, claim: Claim, secrets: Secrets) -> Call:
         request = self._request
         arguments = payload.decode(claim.arguments, "the arguments")
         if not isinstance(arguments, dict):
@@ -278,23 +278,23 @@ class HttpExecutor(Executor):
             name: secrets[value] if isinstance(value, Reference) else template.header(name, value, arguments)
             for name, value in request.headers.items()
         }
-        about = {signing.IDEMPOTENCY_KEY: context.id, "X-Rota-Job": quote(context.job, safe="/:@ ")}
-        about |= {"X-Rota-Attempt": str(context.attempt), "X-Rota-Fence": str(context.fence)}
+        about = {signing.IDEMPOTENCY_KEY: claim.id, "X-Rota-Job": quote(claim.job, safe="/:@ ")}
+        about |= {"X-Rota-Attempt": str(claim.attempts + 1), "X-Rota-Fence": str(claim.fence)}
         kind = {} if body is None else {"Content-Type": request.content_type}
         key = None if self._key is None else secrets[self._key].encode()
         return Call(request.method, url, body, kind, about, private, key)
 
-    async def _answer(self, call: Call, context: Context) -> Answer:
+    async def _answer(self, call: Call, attempt: AttemptState) -> Answer:
         left = self._request.follow_redirects
         while True:
-            answer = await self._send(call, context)
+            answer = await self._send(call, attempt)
             location = answer.headers.get("location") if answer.status in (301, 302, 303, 307, 308) else None
             if not location or not left or answer.status in self._success:
                 return answer
             call = call.redirected(answer.status, location)
             left -= 1
 
-    async def _send(self, call: Call, context: Context) -> Answer:
+    async def _send(self, call: Call, attempt: AttemptState) -> Answer:
         import httpcore  # lazy: an extra
 
         began = self._clock.monotonic()
@@ -311,7 +311,7 @@ class HttpExecutor(Executor):
                 extensions={"timeout": {"connect": self._request.connect_timeout_s}},
             ) as response:
                 answer = await self._read(response)
-        context.write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
+        attempt.write_log("log", f"{call.shown} → {answer.status} in {self._clock.monotonic() - began:.2f} s")
         return answer
 
     async def _answered_by_test(self, call: Call, answers: Answers) -> Answer:

@@ -23,7 +23,7 @@ from rota.domain.requirement import COMMANDS
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.executors import reference
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
 from rota.executors.process.lines import CHUNK, Lines, last_of
@@ -180,8 +180,8 @@ class CommandExecutor(Executor):
         self.starts = self.processes.starts
         self._most_result_bytes = most_result_bytes
 
-    async def run(self, claim: Claim, context: Context) -> Outcome:
-        context.usage = Usage()
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
+        attempt.usage = Usage()
         try:
             secrets = await reference.read(references(self.command))
             arguments = payload.decode(claim.arguments, "the arguments")
@@ -190,10 +190,10 @@ class CommandExecutor(Executor):
             return Failed(payload.error("ArgumentsError", str(error)), Reason.BAD_ARGUMENTS, permanent=True)
         except Missing as error:
             return Failed(payload.error("SecretMissing", str(error)))
-        environment = {**self._inherited(), **variables, **_attempt_variables(context)}
-        return secrets.mask_error(await self._run(claim, context, _Call(argv, environment, directory, secrets)))
+        environment = {**self._inherited(), **variables, **_attempt_variables(claim, attempt.deadline)}
+        return secrets.mask_error(await self._run(claim, attempt, _Call(argv, environment, directory, secrets)))
 
-    async def _run(self, claim: Claim, context: Context, call: _Call) -> Outcome:
+    async def _run(self, claim: Claim, attempt: AttemptState, call: _Call) -> Outcome:
         if self.starts.room == 0:
             return GivenBack(Reason.NOT_BEGUN, error=_no_process(self.starts.why))  # Another worker may run it at once.
         kept = None
@@ -203,8 +203,8 @@ class CommandExecutor(Executor):
         self.starts.begin()
         try:
             keep = None if kept is None else kept.keep
-            with _lines("stdout", context, call, keep) as out, _lines("stderr", context, call) as err:
-                status = await self._run_to_end(on, call, out, err, context)
+            with _lines("stdout", attempt, call, keep) as out, _lines("stderr", attempt, call) as err:
+                status = await self._run_to_end(on, call, out, err, attempt)
         except Refused as refused:
             return self._not_started(claim, refused, call)
         except OSError as error:
@@ -221,7 +221,7 @@ class CommandExecutor(Executor):
     def abandon(self) -> None:
         spawner.shared().close()
 
-    async def _run_to_end(self, on: Spawner, call: _Call, out: Lines, err: Lines, context: Context) -> ExitStatus:
+    async def _run_to_end(self, on: Spawner, call: _Call, out: Lines, err: Lines, attempt: AttemptState) -> ExitStatus:
         """Runs the command to its end. A cancel ends the command first."""
         where = (call.argv, call.environment, call.directory)
         spawned = await on.spawn(*where, out.writing, err.writing, memory_bytes=self.command.memory_bytes)
@@ -232,9 +232,9 @@ class CommandExecutor(Executor):
             status = await spawned.wait()
         except asyncio.CancelledError:
             spawned.stop(self.command.grace_s)
-            context.usage = (await spawned.wait_despite_cancels()).usage
+            attempt.usage = (await spawned.wait_despite_cancels()).usage
             raise
-        context.usage = status.usage
+        attempt.usage = status.usage
         return status
 
     def _not_started(self, claim: Claim, refused: Refused, call: _Call) -> Failed | GivenBack:
@@ -279,8 +279,10 @@ def _no_process(why: str) -> Error:
 
 
 @contextlib.contextmanager
-def _lines(stream: str, context: Context, call: _Call, keep: Callable[[bytes], None] | None = None) -> Iterator[Lines]:
-    lines = Lines(stream, lambda name, texts: context.write_output(name, call.secrets.mask_all(texts)), keep)
+def _lines(
+    stream: str, attempt: AttemptState, call: _Call, keep: Callable[[bytes], None] | None = None
+) -> Iterator[Lines]:
+    lines = Lines(stream, lambda name, texts: attempt.write_output(name, call.secrets.mask_all(texts)), keep)
     try:
         yield lines
     finally:
@@ -375,14 +377,14 @@ def _text(value: Any, name: str) -> str:
             raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is no text for a command{hint}")
 
 
-def _attempt_variables(context: Context) -> dict[str, str]:
+def _attempt_variables(claim: Claim, deadline: int | None) -> dict[str, str]:
     """Variables about the attempt. The deadline is in whole seconds since 1970 UTC, as `date +%s` prints."""
     variables = {
-        "ROTA_EXECUTION_ID": context.id,
-        "ROTA_JOB": context.job,
-        "ROTA_ATTEMPT": str(context.attempt),
-        "ROTA_FENCE": str(context.fence),
+        "ROTA_EXECUTION_ID": claim.id,
+        "ROTA_JOB": claim.job,
+        "ROTA_ATTEMPT": str(claim.attempts + 1),
+        "ROTA_FENCE": str(claim.fence),
     }
-    if context.deadline is not None:
-        variables["ROTA_DEADLINE"] = str(context.deadline // MICROSECONDS)
+    if deadline is not None:
+        variables["ROTA_DEADLINE"] = str(deadline // MICROSECONDS)
     return variables

@@ -26,7 +26,7 @@ from rota.domain import payload
 from rota.domain.errors import UsageError
 from rota.domain.note import State
 from rota.domain.outcome import Failed, Outcome
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.function import NOT_COMMITTED, FunctionExecutor
 from rota.executors.process import connection
 from rota.executors.process.connection import STOPPED, Answer, Call, Caller, LogLine, Message, NewState, Ready
@@ -49,7 +49,7 @@ class JobProcess:
     def __init__(self, end: socket.socket, targets: Mapping[str, FunctionExecutor], meter: Meter) -> None:
         self._end = end
         self._targets = targets
-        self._context: Context | None = None
+        self._attempt: AttemptState | None = None
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stop_asked = False
@@ -95,23 +95,23 @@ class JobProcess:
         if target is None:
             missing = payload.error("UnknownJob", f"the process has no job {call.claim.job!r}")
             return Failed(missing), None
-        context = self._context = Context(call.claim, call.deadline, target.completions)
-        context.notes = self
-        context.begin_slice(call.slice_s)
+        attempt = self._attempt = AttemptState(call.claim, call.deadline, target.completions)
+        attempt.notes = self
+        attempt.begin_slice(call.slice_s)
         try:
             if self._is_stop_asked:
                 self._raise_stop()  # The signal came before the process had read this call.
-            prepared = target.prepare(call.claim.arguments, context)
+            prepared = target.prepare(call.claim.arguments, attempt)
             if isinstance(prepared, Failed):
                 return prepared, None
             value = self._call(target, *prepared)
         except BaseException as error:
             self._original.end_copy(error)
-            return target.raised(error, call.claim), context.written
+            return target.raised(error, call.claim), attempt.written
         finally:
-            self._context = context.notes = None
+            self._attempt = attempt.notes = None
             gc.collect(0)
-        return (NOT_COMMITTED if context.written is not None else target.returned(value)), context.written
+        return (NOT_COMMITTED if attempt.written is not None else target.returned(value)), attempt.written
 
     def line(self, id: str, fence: int, stream: str, text: str) -> None:
         """Sends a line of `ctx.log`. All lines of a forked copy go through the pipe of its standard error."""
@@ -182,10 +182,10 @@ class JobProcess:
 
     def _raise_stop(self) -> None:
         """Stops the function. Does so once, so that its clean-up is not interrupted."""
-        if self._is_stop_raised or self._context is None:
+        if self._is_stop_raised or self._attempt is None:
             return
         self._is_stop_raised = True
-        self._context._ask_to_stop()
+        self._attempt.ask_to_stop()
         if self._task is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
         else:

@@ -25,7 +25,7 @@ from rota.domain.lifecycle import Rules
 from rota.domain.outcome import Error, Failed, GivenBack, Lost, Outcome
 from rota.domain.requirement import ISOLATED
 from rota.domain.status import Reason
-from rota.executors.context import Completions, Context
+from rota.executors.attempt_state import AttemptState, Completions
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
 from rota.executors.process.connection import STOPPED, Answer
@@ -257,8 +257,8 @@ class ProcessExecutor(Executor):
         self.grace_s = grace_s
         self.begins_later = True
 
-    async def run(self, claim: Claim, context: Context) -> Outcome:
-        call = JobCall(claim, context, self.rules.slice_s, self.memory_bytes)
+    async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
+        call = JobCall(claim, attempt, self.rules.slice_s, self.memory_bytes)
         self.pool.admit(call)
         try:
             answer = await call.answered
@@ -268,14 +268,14 @@ class ProcessExecutor(Executor):
                 raise
             answer = call.answered.result()  # The answer came first, and the process may have begun another call.
         if isinstance(answer, Answer):
-            context.usage, context.written = answer.usage, answer.written
+            attempt.usage, attempt.written = answer.usage, answer.written
             outcome: Outcome = answer.outcome
             return outcome
         if answer is not None:
             return answer
         assert call.process is not None
         try:
-            return self._crashed(call.process, await call.process.end(), context)
+            return self._crashed(call.process, await call.process.end(), attempt)
         finally:
             self.pool.leave()
 
@@ -284,13 +284,13 @@ class ProcessExecutor(Executor):
             self.pool.withdraw(call)
             return
         try:
-            call.context.usage = call.process.cost(await call.process.stop(self.grace_s))
+            call.attempt.usage = call.process.cost(await call.process.stop(self.grace_s))
             await call.process.end()
         finally:
             self.pool.leave()
 
-    def _crashed(self, warm: WarmProcess, ended: ExitStatus, context: Context) -> Outcome:
-        context.usage = warm.cost(ended)
+    def _crashed(self, warm: WarmProcess, ended: ExitStatus, attempt: AttemptState) -> Outcome:
+        attempt.usage = warm.cost(ended)
         last = warm.last_lines()
         if ended.out_of_memory:
             limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self.memory_bytes or 0, ended.peak_bytes))

@@ -15,7 +15,7 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Failed, GivenBack
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
-from rota.executors.context import Context
+from rota.executors.attempt_state import AttemptState
 from rota.executors.process.connection import Answer, Call, Channel, LogLine, Message, NewState, Ready, Spent, Stop
 from rota.executors.process.lines import Lines, last_of
 from rota.executors.process.spawned import ExitStatus, Spawned
@@ -31,11 +31,11 @@ _reported_jobs: set[str] = set()
 class JobCall:
     """One call of a job's function: it waits for a process, is made there, and is answered."""
 
-    __slots__ = ("answered", "claim", "context", "memory_bytes", "process", "slice_s")
+    __slots__ = ("answered", "attempt", "claim", "memory_bytes", "process", "slice_s")
 
-    def __init__(self, claim: Claim, context: Context, slice_s: float | None, memory_bytes: int | None) -> None:
+    def __init__(self, claim: Claim, attempt: AttemptState, slice_s: float | None, memory_bytes: int | None) -> None:
         self.claim = claim
-        self.context = context
+        self.attempt = attempt
         self.slice_s = slice_s
         self.memory_bytes = memory_bytes
         self.process: WarmProcess | None = None
@@ -99,12 +99,12 @@ class WarmProcess:
     def begin(self, call: JobCall) -> None:
         """Makes the call, whose timeout begins now."""
         assert self._call is None, "one at a time"
-        call.context.begun()
-        self._channel.send(Call(call.claim, call.context.deadline, call.slice_s))
+        call.attempt.begun()
+        self._channel.send(Call(call.claim, call.attempt.deadline, call.slice_s))
         self._call, call.process = call, self
         for output in self._outputs:
             output.forget()  # The output of the last call explains nothing about the end of this one.
-            output.write = call.context.write_output
+            output.write = call.attempt.write_output
 
     @property
     def has_ended(self) -> bool:
@@ -147,9 +147,9 @@ class WarmProcess:
             case LogLine(stream=stream, text=text) if self._call is not None:
                 for output in self._outputs:
                     output.take()  # In the order in which it was written.
-                self._call.context.write_log(stream, text)
+                self._call.attempt.write_log(stream, text)
             case NewState(state=state) if self._call is not None:
-                self._call.context._tell(state)
+                self._call.attempt.tell(state)
             case Ready() if not self._ready.done():
                 self._ready.set_result(message)
             case _:

@@ -62,14 +62,14 @@ class _Reader:
             found = {name: template.resolve(one, value, value.outcomes) for name, one in templates.items()}
         except TemplateError as error:
             raise _Broken(str(error)) from None
-        text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found}).decode()
+        text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found})
         if len(text) > MOST_BYTES:
             raise _Broken(
                 f"the arguments with the results of earlier steps are {len(text):,} bytes of JSON; at most "
                 f"{MOST_BYTES:,} are handed to a step. Keep large data elsewhere and pass a reference",
                 is_too_large=True,
             )
-        return msgspec.structs.replace(claim, arguments=text, inputs=None)
+        return msgspec.structs.replace(claim, arguments=text.decode(), inputs=None)
 
     def _value(self, run: str) -> Values:
         if run not in self._values:

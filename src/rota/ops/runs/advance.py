@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from rota.ops.runs.result import run_result
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.start import Started, start
 from rota.ops.runs.values import Values
+from rota.store.hints import Due
 from rota.store.port import Tx
 
 Changes = dict[str, dict[int, str]]
@@ -41,18 +42,28 @@ class Level(msgspec.Struct):
 
     steps: Changes = {}
     items: list[tuple[Item, Status]] = []
+    stops: dict[str, Reason] = {}
+    """Runs to stop, and why. A run that is stopping already keeps its reason."""
 
 
-def advance_runs(tx: Tx, ends: Sequence[End]) -> list[End]:
-    """Advances the runs of these steps, and returns the runs that have ended by that, which may be steps themselves."""
-    ids = [end.id for end in ends]
-    rows = tx.records("step_places", _Place, ids=ids, lowest=min(ids), highest=max(ids))
-    places = {place.id: place for place in rows}
+def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
+    """Advances the runs of these steps, and stops some runs.
+
+    Returns the runs that have ended by that, which may be steps themselves. All of it is one walk from the deepest run
+    up, because a second walk would lock a deeper run after a higher one.
+    """
     levels: dict[int, Level] = {}
-    for end in ends:
-        if (place := places.get(end.id)) is not None:
-            at_once = place.item is not None and graph_of(tx, place).steps[place.number].at_once is not None
-            _add(levels, place.depth, place.run, place.number, place.item, end.status, at_once=at_once)
+    if ends:
+        ids = [end.id for end in ends]
+        rows = tx.records("step_places", _Place, ids=ids, lowest=min(ids), highest=max(ids))
+        places = {place.id: place for place in rows}
+        for end in ends:
+            if (place := places.get(end.id)) is not None:
+                at_once = None if place.item is None else graph_of(tx, place).steps[place.number].at_once
+                _add(levels, place.depth, place.run, place.number, place.item, end.status, at_once)
+    if stops:
+        for id, depth in tx.rows("depths_of", ids=sorted(stops)):
+            levels.setdefault(depth, Level()).stops[id] = stops[id]
     return advance_levels(tx, levels)
 
 
@@ -70,18 +81,31 @@ def advance_levels(tx: Tx, levels: dict[int, Level]) -> list[End]:
     while levels:
         depth = max(levels)
         level = levels.pop(depth)
-        for run_id in maps.count(tx, level.items):
+        for run_id in (*maps.count(tx, level.items), *level.stops):
             level.steps.setdefault(run_id, {})
-        for run, status, reason in _advance_level(tx, level.steps):
+        for run, status, reason in _advance_level(tx, level.steps, level.stops):
             ends.append(End(run.id, status, reason, run=run.parent))
             if run.parent is not None:
                 assert run.parent_step is not None
-                _add(levels, depth - 1, run.parent, run.parent_step, run.parent_item, status, at_once=True)
+                at_once = None if run.parent_item is None else _at_once(tx, run.parent, run.parent_step)
+                _add(levels, depth - 1, run.parent, run.parent_step, run.parent_item, status, at_once)
     return ends
 
 
+def _at_once(tx: Tx, run: str, number: int) -> int | None:
+    """How many items of this map may run at once. The run is open: one of its steps is."""
+    (above,) = tx.records("run_open", Run, id=run)
+    return graph_of(tx, above).steps[number].at_once
+
+
 def _add(
-    levels: dict[int, Level], depth: int, run: str, number: int, item: int | None, status: Status, *, at_once: bool
+    levels: dict[int, Level],
+    depth: int,
+    run: str,
+    number: int,
+    item: int | None,
+    status: Status,
+    at_once: int | None,
 ) -> None:
     level = levels.setdefault(depth, Level())
     if item is None:
@@ -93,7 +117,7 @@ def _add(
 Ended = tuple[Run, Status, Reason]
 
 
-def _advance_level(tx: Tx, changes: Changes) -> list[Ended]:
+def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> list[Ended]:
     runs = tx.records("lock_runs", Run, ids=sorted(changes))
     tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
     updates: list[tuple[str, str, str | None, int | None]] = []
@@ -101,8 +125,8 @@ def _advance_level(tx: Tx, changes: Changes) -> list[Ended]:
     ended: list[tuple[Run, Status, Reason, str | None, Error | None]] = []
     for run in runs:
         graph, values = graph_of(tx, run), Values(tx, run.id, graph_of(tx, run))
-        letters, stopping = run.letters, run.stopping
-        ended_steps = changes[run.id] | maps.decided(started, run, graph, tallies)
+        letters, stopping = run.letters, run.stopping or stops.get(run.id)
+        ended_steps = changes[run.id] | maps.decided(started, run, graph, tallies, is_stopping=stopping is not None)
         looked_at = None if run.letters.strip(alphabet.UNDECIDED) == "" or not ended_steps else ended_steps.keys()
         while True:
             letters = alphabet.with_ends(letters, ended_steps)
@@ -119,6 +143,8 @@ def _advance_level(tx: Tx, changes: Changes) -> list[Ended]:
         if alphabet.is_over(letters):
             ended.append((run, *run_result(tx, run, graph, letters, stopping, values)))
         tells = stopping is not None and run.stopping is None
+        if tells:
+            tx.tell(Due(tx.now))
         updates.append((run.id, letters, stopping, 0 if tells else None))
     tx.run("update_runs", rows=updates)
     started.write(tx)

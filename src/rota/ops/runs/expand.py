@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.domain.blocker import Kind
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import maps as map_rules
@@ -29,10 +28,12 @@ from rota.store.port import Tx
 CHUNK = 1_000
 FEW = 500
 """The next chunk follows when fewer items of the last one wait to be claimed."""
+MOST = 20
 TOLD = 500
 """Items that are told to stop in one transaction."""
 LOOK_S = 0.05
 """How often a map is looked at whose last chunk is still waiting."""
+NEVER = 2**62
 
 
 class _Open(msgspec.Struct, frozen=True, array_like=True):
@@ -48,11 +49,14 @@ class _Open(msgspec.Struct, frozen=True, array_like=True):
 
 
 def expand(tx: Tx, look_s: float) -> bool:
-    """One step of work on one map. False if there was none to do: then the map is looked at again after `look_s`."""
-    rows = tx.records("next_map", _Open)
-    if not rows:
-        return False
-    (one,) = rows
+    """One step of work on one map. False if there was none to do.
+
+    Maps whose last chunk is still waiting are passed over, and looked at again after `look_s`.
+    """
+    return any(_work_on(tx, one, look_s) for one in tx.records("next_maps", _Open, most=MOST))
+
+
+def _work_on(tx: Tx, one: _Open, look_s: float) -> bool:
     runs = tx.records("run_open", Run, id=one.run)
     if not runs:
         return _close(tx, one)
@@ -62,7 +66,7 @@ def expand(tx: Tx, look_s: float) -> bool:
     if _must_stop(tx, run, step, one):
         return _stop(tx, run, one)
     if one.next_item >= one.width:
-        return _close(tx, one)
+        return _close_unless_stopped(tx, run, step, one)
     if one.from_id is not None:
         (waiting,) = tx.one("unclaimed_between", low=one.from_id, high=one.to_id, most=FEW) or (0,)
         if waiting >= FEW:
@@ -87,24 +91,15 @@ def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
     kept = {row[0] for row in tx.rows("kept_items", **where)} if pinned(run.pinned).partial else set()
     chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in kept]
     started = Started()
-    free = None if step.at_once is None else _free(tx, run, step.at_once, one)
+    free = None
+    if step.at_once is not None:
+        maps.lock_all(tx, run.id, one.number)
+        free = maps.free_places(tx, run.id, one.number, step.at_once)
     ids = start_items(tx, started, run, one.number, step, inputs, chunk, free)
     started.write(tx)
-    if next_item >= one.width:
-        return _close(tx, one)
     ends = {"from_id": min(ids), "to_id": max(ids)} if ids else {}
     _note(tx, msgspec.structs.replace(one, next_item=next_item, **ends))
     return True
-
-
-def _free(tx: Tx, run: Run, at_once: int, one: _Open) -> int:
-    """How many more items may start. The tallies are locked, so that no item ends between this count and the chunk."""
-    tx.rows("lock_tallies", keys=[(run.id, one.number, shard) for shard in range(map_rules.SHARDS)])
-    counts = maps.tallies(tx, [run.id])[run.id, one.number]
-    kept = len(tx.rows("kept_items", run=run.id, number=one.number, low=one.next_item, high=one.width))
-    ended = one.width - counts.open - kept
-    (behind,) = tx.one("count_blocked", kind=Kind.MAP, key=maps.blocker_key(run.id, one.number)) or (0,)
-    return at_once - (one.next_item - ended - int(behind))
 
 
 def _stop(tx: Tx, run: Run, one: _Open) -> bool:
@@ -118,7 +113,9 @@ def _stop(tx: Tx, run: Run, one: _Open) -> bool:
         return True
     found = tx.rows("items_from", run=run.id, number=one.number, item=one.told_item, most=TOLD)
     if not found:
-        return _close(tx, one)
+        # The row stays until the run ends: it says that all items have been told.
+        tx.run("park_map", run=one.run, number=one.number, look_at=NEVER)
+        return True
     ending.end_all(tx, run.namespace, [id for _, id in found], Status.CANCELLED, Reason.CANCELLED)
     _note(tx, msgspec.structs.replace(one, told_item=found[-1][0] + 1))
     return True
@@ -126,6 +123,16 @@ def _stop(tx: Tx, run: Run, one: _Open) -> bool:
 
 def _note(tx: Tx, one: _Open, after_s: float = 0.0) -> None:
     tx.run("note_map", look_at=tx.now + round(after_s * MICROSECONDS), **msgspec.structs.asdict(one))
+
+
+def _close_unless_stopped(tx: Tx, run: Run, step: Step, one: _Open) -> bool:
+    """Closes a map whose items have all been placed.
+
+    A transaction that stops the map leaves an existing row as it is, and this one would delete that row. So it locks
+    the run, which such a transaction holds, and looks again.
+    """
+    locked = tx.records("lock_runs", Run, ids=[run.id])
+    return _stop(tx, locked[0], one) if locked and _must_stop(tx, locked[0], step, one) else _close(tx, one)
 
 
 def _close(tx: Tx, one: _Open) -> bool:

@@ -33,8 +33,8 @@ class Item(NamedTuple):
     run: str
     number: int
     position: int
-    at_once: bool
-    """Whether the map bounds how many of its items run at once."""
+    at_once: int | None
+    """How many of the items may run at once; None if nothing bounds them."""
 
 
 def blocker_key(run: str, number: int) -> str:
@@ -45,22 +45,45 @@ def blocker_key(run: str, number: int) -> str:
 def count(tx: Tx, ended: Iterable[tuple[Item, Status]]) -> set[str]:
     """Counts ended items, and returns the runs that must be looked at."""
     shards: dict[Shard, dict[Status, int]] = defaultdict(lambda: defaultdict(int))
-    places: dict[tuple[str, int], int] = defaultdict(int)
+    bounded: dict[tuple[str, int], int] = {}
     for item, status in ended:
         shards[item.run, item.number, maps.shard(item.position)][status] += 1
-        if item.at_once:
-            places[item.run, item.number] += 1
-    touched = count_shards(tx, shards)
-    for (run, number), free in sorted(places.items()):
-        # After the lock on the tally: an expander either has seen this end, or its items are seen here.
-        blockers.release(tx, Kind.MAP, blocker_key(run, number), free)
+        if item.at_once is not None:
+            bounded[item.run, item.number] = item.at_once
+    touched = count_shards(tx, shards, bounded)
+    for (run, number), at_once in sorted(bounded.items()):
+        if (free := free_places(tx, run, number, at_once)) > 0:
+            blockers.release(tx, Kind.MAP, blocker_key(run, number), free)
     return touched
 
 
-def count_shards(tx: Tx, shards: dict[Shard, dict[Status, int]]) -> set[str]:
+def free_places(tx: Tx, run: str, number: int, at_once: int) -> int:
+    """How many more items may start: all that are placed, less those that have ended or wait for others, take a place.
+
+    The caller has locked all tallies of the map, so that no item ends, and no chunk is placed, during this count. An
+    item that was cancelled while it waited for others had no place, so it is not enough to count the ends.
+    """
+    counts = tallies(tx, [run])[run, number]
+    next_item, behind = tx.rows("places_of_map", run=run, number=number, kind=Kind.MAP, key=blocker_key(run, number))[0]
+    placed = counts.width if next_item is None else next_item
+    kept = len(tx.rows("kept_items", run=run, number=number, low=placed, high=counts.width)) if next_item else 0
+    ended = counts.width - counts.open - kept
+    return int(at_once - (placed - ended - behind))
+
+
+def lock_all(tx: Tx, run: str, number: int) -> None:
+    tx.rows("lock_tallies", keys=_all_shards(run, number))
+
+
+def _all_shards(run: str, number: int) -> list[Shard]:
+    return [(run, number, shard) for shard in range(maps.SHARDS)]
+
+
+def count_shards(tx: Tx, shards: dict[Shard, dict[Status, int]], bounded: Iterable[tuple[str, int]] = ()) -> set[str]:
+    """`bounded` are maps of which all tallies are locked."""
     if not shards:
         return set()
-    tx.rows("lock_tallies", keys=sorted(shards))
+    tx.rows("lock_tallies", keys=sorted({*shards, *(key for one in bounded for key in _all_shards(*one))}))
     rows = [
         (*key, sum(counts.values()), *(counts.get(status, 0) for status in _COLUMNS)) for key, counts in shards.items()
     ]
@@ -82,14 +105,16 @@ def has_open(graph: Graph, letters: str) -> bool:
     return any(letter == OPEN and step.is_map for step, letter in zip(graph.steps, letters, strict=True))
 
 
-def decided(started: Started, run: Run, graph: Graph, counts: dict[tuple[str, int], Tally]) -> dict[int, str]:
+def decided(
+    started: Started, run: Run, graph: Graph, counts: dict[tuple[str, int], Tally], *, is_stopping: bool
+) -> dict[int, str]:
     """The letters of the maps whose items have all ended. A map with too many bad items is told to stop meanwhile."""
     letters: dict[int, str] = {}
     for number, step in enumerate(graph.steps):
         found = counts.get((run.id, number)) if run.letters[number] == OPEN else None
         if found is None:
             continue
-        letter = maps.outcome(found, step.tolerate, is_stopping=run.stopping is not None)
+        letter = maps.outcome(found, step.tolerate, is_stopping=is_stopping)
         if not found.open:
             letters[number] = letter
         elif letter == FAILED:

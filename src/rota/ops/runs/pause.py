@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict
 from rota.ops import blockers
@@ -26,18 +28,30 @@ def pause(tx: Tx, namespace: str, id: str, actor: str, note: str = "") -> bool:
 
 
 def resume(tx: Tx, namespace: str, id: str, actor: str) -> bool:
-    """False if the run was not paused. Its timeout is later by as long as it was paused."""
+    """False if the run was not paused. Its timeout, and those below it, are later by as long as it was paused."""
+    _below(tx, reader.known(id))
     run = _open(tx, namespace, id)
     if run.paused_at is None:
         return False
-    deadline = None if run.deadline is None else run.deadline + tx.now - run.paused_at
-    tx.run("resume_run", id=id, deadline=deadline)
-    if deadline is not None:
-        tx.run("place_expiries", rows=[(id, deadline)])
-        tx.tell(Due(deadline))
+    tx.run("resume_run", id=id)
+    if moved := tx.rows("move_run_deadlines", ids=[one.id for one in _below(tx, id)], by=tx.now - run.paused_at):
+        tx.run("place_expiries", rows=moved)
+        tx.tell(Due(min(deadline for _, deadline in moved)))
     blockers.lift(tx, Kind.RUN_PAUSED, id)
     audit(tx, namespace, actor, "run.resume", id)
     return True
+
+
+def not_paused(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Those of the runs that are not paused, nor any run above them."""
+    paused = {row[0] for row in tx.rows("paused_runs")} if ids else set()
+    still = {id for id, above in tx.rows("ancestors_of", ids=list(ids)) if above in paused} if paused else set()
+    return [id for id in ids if id not in still]
+
+
+def _below(tx: Tx, id: str) -> list[Run]:
+    """Locks the run and those below it, from the deepest up, as everywhere."""
+    return tx.records("lock_runs", Run, ids=sorted(row[0] for row in tx.rows("runs_below", id=id)))
 
 
 def _open(tx: Tx, namespace: str, id: str) -> Run:

@@ -21,8 +21,8 @@ End = tuple[Status, Reason, str | None, Error | None]
 
 def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | None, values: Values) -> End:
     """How a run ends whose steps have all ended."""
-    if stopping == Reason.CANCELLED:
-        return Status.CANCELLED, Reason.CANCELLED, None, None
+    if stopping in (Reason.CANCELLED, Reason.REPLACED):
+        return Status.CANCELLED, Reason(stopping), None, None
     if stopping == Reason.RUN_TIMEOUT:
         text = f"the run took longer than its timeout of {graph.timeout:g} s"
         return Status.FAILED, Reason.RUN_TIMEOUT, None, Error("RunTimeout", text)
@@ -33,18 +33,19 @@ def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | Non
         value = template.resolve(template.lowered(graph.result, outcomes), values, values.outcomes)
     except TemplateError as error:
         return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", str(error))
-    text = msgspec.json.encode(value).decode()
-    if len(text) > MOST_RESULT_BYTES:
-        words = f"the result of the run is {len(text):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > MOST_RESULT_BYTES:
+        words = f"the result of the run is {len(encoded):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
         return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", words)
-    return Status.SUCCESS, Reason.COMPLETED, text, None
+    return Status.SUCCESS, Reason.COMPLETED, encoded.decode(), None
 
 
 def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
     """Names the first step that failed, with its error."""
     for number, step in enumerate(graph.steps):
-        if letters[number] in (alphabet.FAILED, alphabet.CANCELLED) and not step.may_fail:
-            status = "failed" if letters[number] == alphabet.FAILED else "was cancelled"
+        letter = letters[number].lower()
+        if letter in (alphabet.FAILED, alphabet.CANCELLED) and not step.may_fail:
+            status = "failed" if letter == alphabet.FAILED else "was cancelled"
             found = tx.one("first_error", run=run.id, number=number)
             if found is None or found[0] is None:
                 return Error("StepFailed", f"step {step.id} {status}")

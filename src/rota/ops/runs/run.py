@@ -13,9 +13,6 @@ from rota.domain.workflow import graph as graphs
 from rota.domain.workflow.graph import Graph
 from rota.store.port import View
 
-KIND = "workflow"
-"""The kind of target that makes a job a workflow."""
-
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
     """A row of `run`."""

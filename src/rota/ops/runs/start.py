@@ -22,6 +22,7 @@ from rota.ops.place import Batch, Origin, Route, StepOf, find_route, place
 from rota.ops.runs.inputs import Inputs
 from rota.ops.runs.run import Pinned, Run, pinned
 from rota.ops.runs.values import Values
+from rota.store.hints import Due
 from rota.store.port import Tx
 
 AT_FIRST = 500
@@ -51,6 +52,8 @@ class Started:
         for statement, rows in (("add_steps", self.steps), ("add_tallies", self.tallies), ("open_maps", self.maps)):
             if rows:
                 tx.run(statement, rows=rows)
+        if self.maps:
+            tx.tell(Due(tx.now))
 
 
 def start(
@@ -129,7 +132,8 @@ def start_items(
     free: int | None,
 ) -> list[str]:
     """Places items of a map, each with its index. With `free`, so many of them may start; the others wait."""
-    placed = [ids.named(tx.now, f"{run.id}/{number}/{index}") for index, _ in items]
+    # Items of one chunk have the same rank: their ids keep them in the order of the list.
+    placed = [ids.named(tx.now, f"{run.id}/{number}/{index}", place) for place, (index, _) in enumerate(items)]
     started.steps += [(run.id, number, index, id) for (index, _), id in zip(items, placed, strict=True)]
     split = len(items) if free is None else max(0, min(free, len(items)))
     waits = ((Kind.MAP, f"{run.id}/{number}"),)

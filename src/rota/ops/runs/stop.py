@@ -13,20 +13,14 @@ from collections.abc import Sequence
 from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
 from rota.ops.end import End
-from rota.ops.runs.advance import look_at
+from rota.ops.runs.advance import advance_runs
 from rota.ops.runs.run import Run, graph_of
-from rota.store.hints import Due
 from rota.store.port import Tx
 
 
 def stop(tx: Tx, ids: Sequence[str], reason: Reason) -> list[End]:
     """Stops open runs and returns those that have ended by that. A run that is stopping already keeps its reason."""
-    runs = [run for run in tx.records("lock_runs", Run, ids=sorted(ids)) if run.stopping is None]
-    if not runs:
-        return []
-    tx.run("update_runs", rows=[(run.id, run.letters, reason.value, 0) for run in runs])
-    tx.tell(Due(tx.now))
-    return look_at(tx, runs)
+    return advance_runs(tx, [], dict.fromkeys(ids, reason))
 
 
 def open_steps(tx: Tx, run: Run) -> tuple[list[str], list[int]]:

@@ -12,7 +12,7 @@ from rota.domain.workflow import letters as alphabet
 from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
-from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.run import Run
 from rota.store.port import Tx
 
 QUIET_S = 60.0
@@ -20,20 +20,21 @@ MOST = 20
 
 
 def sweep(tx: Tx, quiet_s: float = QUIET_S) -> list[str]:
-    """Looks at some runs that have not changed for `quiet_s`; returns those that it repaired."""
-    found = tx.rows("untouched_runs", before=tx.now - round(quiet_s * MICROSECONDS), most=MOST)
-    runs = tx.records("lock_runs", Run, ids=sorted(row[0] for row in found)) if found else []
-    return [run.id for run in runs if _repair(tx, run)]
+    """Looks at some runs that have not changed for `quiet_s`; returns the one that it repaired, if any.
+
+    It never waits for the row of a run: these runs are of different depths, and others lock the deepest first.
+    """
+    runs = tx.records("untouched_runs", Run, before=tx.now - round(quiet_s * MICROSECONDS), most=MOST)
+    return next(([run.id] for run in runs if _repair(tx, run)), [])
 
 
 def _repair(tx: Tx, run: Run) -> bool:
-    graph = graph_of(tx, run)
     tx.run("note_swept", id=run.id)
     open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
-    single = [number for number in open_steps if not graph.steps[number].is_map]
+    counts = maps.tallies(tx, [run.id])
+    single = [number for number in open_steps if (run.id, number) not in counts]
     rows = tx.rows("ends_of_steps", run=run.id, numbers=single) if single else []
     ends = {number: alphabet.letter_of(Status(status)) for number, status in rows}
-    counts = maps.tallies(tx, [run.id])
     is_decided = any(not counts[run.id, number].open for number in open_steps if (run.id, number) in counts)
     is_over = alphabet.is_over(run.letters)
     if not (ends or is_decided or is_over):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.domain.status import Reason, Status
 from rota.ops import ending
+from rota.ops.runs import maps
 from rota.ops.runs.run import Run
 from rota.ops.runs.stop import open_steps
 from rota.store.port import Tx
@@ -18,12 +19,17 @@ def tell_steps(tx: Tx) -> bool:
     found = tx.one("next_untold_run")
     if found is None:
         return False
-    (run,) = tx.records("run_open", Run, id=found[0])
-    executions, maps = open_steps(tx, run)
+    runs = tx.records("run_open", Run, id=found[0])
+    if not runs:  # It has ended since.
+        return True
+    run = runs[0]
+    executions, mapped = open_steps(tx, run)
     if executions:
         reason = Reason(run.stopping or Reason.CANCELLED)
         ending.end_all(tx, run.namespace, executions, Status.CANCELLED, reason)
-    if maps:
-        tx.run("open_maps", rows=[(run.id, number, 0, 0, None, None) for number in maps])
+    if mapped:
+        widths = {number: counts.width for (_, number), counts in maps.tallies(tx, [run.id]).items()}
+        stops = [(run.id, number, widths.get(number, 0), widths.get(number, 0), None, None) for number in mapped]
+        tx.run("open_maps", rows=stops)
     tx.run("note_told", id=run.id, told=None)
     return True

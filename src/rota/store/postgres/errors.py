@@ -128,7 +128,7 @@ def _words_for_passing(error: psycopg.Error, shown: str, text: str) -> str:
     if error.sqlstate is None and _HUNG_UP in text:
         # The watchdog also closes the connection when an answer takes too long; the error is the same.
         return f"{shown} cannot be reached: {text}, or gave no answer in time. If it is up, {_SLOW}"
-    return f"{shown} cannot be reached: {text}"
+    return f"{shown} cannot be reached: {text}. Check that the server runs, and the URL"
 
 
 _WHAT = "a lock or a key that this needs: `rota doctor` names long transactions"

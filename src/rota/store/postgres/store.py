@@ -182,7 +182,7 @@ class PostgresStore:
 
     def _prepare(self) -> None:
         patience = Patience(self._busy_s, self._closing)
-        is_told = False
+        is_logged = False
         while True:
             try:
                 link = Link(self._address, self._purpose, planner=False)
@@ -193,9 +193,9 @@ class PostgresStore:
             except psycopg.Error as error:
                 if remedy(error) is Remedy.NONE or not patience.lasts():
                     raise translated(error, self._address.shown) from error
-                if not is_told:
+                if not is_logged:
                     log.warning("waiting for the database: %s", translated(error, self._address.shown))
-                    is_told = True
+                    is_logged = True
                 patience.pause()
             else:
                 return

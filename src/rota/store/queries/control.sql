@@ -1,8 +1,10 @@
 -- name: pending @sqlite
+-- An open run is in `waiting`, too, but is not pending.
 SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'scheduled' AS place, run_at
 FROM scheduled WHERE id AMONG(:ids, uuid)
 UNION ALL
-SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', NULL FROM waiting WHERE id AMONG(:ids, uuid)
+SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', NULL FROM waiting w WHERE id AMONG(:ids, uuid)
+  AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)
 UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
@@ -10,8 +12,8 @@ SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', NULL F
 -- Locked, because a claim may be moving them. A row that moves to another table meanwhile is in none of the three.
 WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
-     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', CAST(NULL AS bigint) FROM waiting
-           WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
+     w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', CAST(NULL AS bigint) FROM waiting w
+           WHERE id AMONG(:ids, uuid) AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id) ORDER BY id FOR UPDATE),
      r AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', CAST(NULL AS bigint) FROM ready
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE)
 SELECT * FROM s UNION ALL SELECT * FROM w UNION ALL SELECT * FROM r

@@ -16,15 +16,29 @@ FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id
 WHERE f.id = :id AND x.namespace = :namespace ORDER BY f.fence
 
 -- name: ending
-SELECT f.status, f.reason, f.result, f.error FROM finished f CROSS JOIN execution x ON x.id = f.id
+SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
+FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 
 -- name: exists
 SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
 
--- name: ids_like
-SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND namespace = :namespace
-ORDER BY id LIMIT 3
+-- name: ids_between
+-- The cast keeps SQLite from reading all ids of the namespace in the index execution_job.
+SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND CAST(namespace AS text) = :namespace
+ORDER BY id DESC LIMIT :most
+
+-- name: ids_ending
+-- No index has the ends of ids: the newest ids of each table are read from its index. Without an order, because that
+-- would make PostgreSQL read all executions in that order.
+WITH newest AS (SELECT id FROM (SELECT id FROM execution ORDER BY id DESC LIMIT :newest) a
+     UNION ALL SELECT id FROM (SELECT id FROM dead ORDER BY id DESC LIMIT :newest) f
+     UNION ALL SELECT id FROM (SELECT id FROM running ORDER BY id DESC LIMIT :newest) b
+     UNION ALL SELECT id FROM (SELECT id FROM ready ORDER BY id DESC LIMIT :newest) c
+     UNION ALL SELECT id FROM (SELECT id FROM waiting ORDER BY id DESC LIMIT :newest) d
+     UNION ALL SELECT id FROM (SELECT id FROM scheduled ORDER BY id DESC LIMIT :newest) e)
+SELECT x.id FROM newest n CROSS JOIN execution x ON x.id = n.id
+WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace
 
 -- name: page_all
 SELECT x.id FROM execution x
@@ -67,7 +81,7 @@ ORDER BY t.id DESC LIMIT :most
 -- name: dead_letters
 SELECT d.id, d.app, d.job, d.queue, d.reason, d.failed_at, f.error
 FROM dead d CROSS JOIN finished f ON f.id = d.id AND f.final = 1
-WHERE d.namespace = :namespace AND d.id < :before
+WHERE d.namespace = :namespace AND d.id < :before AND (CAST(:app AS text) IS NULL OR d.app = :app)
   AND (CAST(:job AS text) IS NULL OR d.job = :job) AND (CAST(:queue AS text) IS NULL OR d.queue = :queue) AND (CAST(:reason AS text) IS NULL OR d.reason = :reason)
   AND (CAST(:since AS bigint) IS NULL OR d.failed_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
 ORDER BY d.id DESC LIMIT :most

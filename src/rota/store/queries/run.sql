@@ -5,10 +5,13 @@ SELECT x.id, x.run, x.step, x.map_index, n.depth, n.namespace, n.app, n.job, n.v
 WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
 
 -- name: lock_runs
--- In the order of their ids to avoid a deadlock.
+-- The deepest first, and in the order of their ids, to avoid a deadlock.
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
        graph, pinned, letters, stopping
-FROM run WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
+FROM run WHERE id AMONG(:ids, uuid) ORDER BY depth DESC, id FOR UPDATE
+
+-- name: depths_of
+SELECT id, depth FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: run_open
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
@@ -49,7 +52,8 @@ UPDATE run SET letters = e.letters, stopping = e.stopping, told = coalesce(e.tol
 FROM EACH(:rows, id uuid, letters text, stopping text, told int) e WHERE run.id = e.id
 
 -- name: end_runs
--- The caller holds the rows of `run`. Only such a caller touches the waiting row of an open run.
+-- The caller holds the rows of `run`. Only such a caller touches the waiting row of an open run. Rows of `map_open` that
+-- an expander may hold are left to it.
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, started_at, result, error, finished_at)
 SELECT e.id, w.fence + 1, 1, e.status, e.reason, 1, w.crashes, n.opened_at, e.result, e.error, :now
@@ -61,6 +65,7 @@ FROM run WHERE id AMONG(:ids, uuid);
 DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid);
 DELETE FROM map_tally WHERE run AMONG(:ids, uuid);
+DELETE FROM map_open WHERE run AMONG(:ids, uuid) AND look_at = 4611686018427387904;
 DELETE FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: results_of
@@ -110,14 +115,17 @@ SELECT run, number, width, next_item, :now, from_id, to_id
 FROM EACH(:rows, run uuid, number int, width int, next_item int, from_id uuid, to_id uuid) e WHERE true
 ON CONFLICT DO NOTHING
 
--- name: next_map
--- The map that has waited the longest. One expander at a time for each.
+-- name: next_maps
+-- The maps that have waited the longest. One expander at a time for each.
 SELECT run, number, width, next_item, told_item, from_id, to_id FROM map_open
-WHERE look_at <= :now ORDER BY look_at, run, number LIMIT 1 FOR UPDATE SKIP LOCKED
+WHERE look_at <= :now ORDER BY look_at, run, number LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: note_map
 UPDATE map_open SET next_item = :next_item, told_item = :told_item, from_id = :from_id, to_id = :to_id, look_at = :look_at
 WHERE run = :run AND number = :number
+
+-- name: park_map
+UPDATE map_open SET look_at = :look_at WHERE run = :run AND number = :number
 
 -- name: close_map
 DELETE FROM map_open WHERE run = :run AND number = :number
@@ -127,8 +135,10 @@ SELECT count(*) FROM (
     SELECT 1 FROM ready WHERE id >= :low AND id <= :high
     UNION ALL SELECT 1 FROM waiting WHERE id >= :low AND id <= :high LIMIT :most) counted
 
--- name: count_blocked
-SELECT count(*) FROM blocker WHERE kind = :kind AND key = :key
+-- name: places_of_map
+-- The first item without an execution, null if there is none, and how many items wait for others to end.
+SELECT (SELECT next_item FROM map_open WHERE run = :run AND number = :number),
+       (SELECT count(*) FROM blocker WHERE kind = :kind AND key = :key)
 
 -- name: items_from
 SELECT item, execution FROM step WHERE run = :run AND number = :number AND item >= :item ORDER BY item LIMIT :most
@@ -154,13 +164,24 @@ SELECT id, ancestor FROM above
 UPDATE run SET paused_at = :now, paused_by = :actor, paused_note = :note WHERE id = :id
 
 -- name: resume_run
-UPDATE run SET paused_at = NULL, paused_by = NULL, paused_note = NULL, deadline = :deadline WHERE id = :id
+UPDATE run SET paused_at = NULL, paused_by = NULL, paused_note = NULL WHERE id = :id
+
+-- name: move_run_deadlines
+UPDATE run SET deadline = deadline + :by WHERE id AMONG(:ids, uuid) AND deadline IS NOT NULL RETURNING id, deadline
+
+-- name: runs_below
+-- The run itself and all open runs below it.
+WITH RECURSIVE below (id) AS (
+    SELECT id FROM run WHERE id = :id UNION ALL SELECT n.id FROM below b CROSS JOIN run n ON n.parent = b.id)
+SELECT id FROM below
 
 -- name: past_run_deadline
-SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND paused_at IS NULL AND stopping IS NULL
+SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND stopping IS NULL
 
 -- name: untouched_runs
-SELECT id FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most
+SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
+       graph, pinned, letters, stopping
+FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: first_error
 SELECT f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
@@ -179,7 +200,7 @@ WHERE s.run = :run AND s.number AMONG(:numbers, int)
 
 -- name: ended_run
 SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,
-       v.digest, j.version, l.digest, o.pinned, o.letters
+       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters
 FROM run_ended o
 CROSS JOIN execution x ON x.id = o.id
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
@@ -207,3 +228,15 @@ WHERE s.run = :old AND s.number = :old_number
 
 -- name: kept_items
 SELECT item FROM step WHERE run = :run AND number = :number AND item >= :low AND item < :high ORDER BY item
+
+-- name: ended_among
+-- Those of the executions that are runs which have ended.
+SELECT id FROM run_ended WHERE id AMONG(:ids, uuid)
+
+-- name: run_of_step
+-- The run of a step, open or not, with the version of its workflow.
+SELECT x.id, x.run, n.root, x.step, w.namespace, w.app, w.job, n.version, v.digest FROM execution x
+CROSS JOIN (SELECT id, root, version FROM run UNION ALL SELECT id, root, version FROM run_ended) n ON n.id = x.run
+CROSS JOIN execution w ON w.id = x.run
+CROSS JOIN job_version v ON v.namespace = w.namespace AND v.app = w.app AND v.job = w.job AND v.number = n.version
+WHERE x.id = :id

@@ -32,6 +32,14 @@ SELECT s.id, s.lane, s.priority, s.run_at, q.policy
 FROM scheduled s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE s.run_at <= :now ORDER BY s.run_at, s.id LIMIT :most FOR UPDATE OF s SKIP LOCKED
 
+-- name: run_early
+UPDATE execution SET run_at = :now WHERE id = :id AND run_at > :now
+
+-- name: due_later
+SELECT s.id, s.lane, s.priority, s.run_at, q.policy
+FROM scheduled s CROSS JOIN lane l ON l.id = s.lane CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE s.id = :id FOR UPDATE OF s
+
 -- name: promote
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, first_start_at, run)
 SELECT s.lane, e.rank, s.id, s.fence, s.attempts, s.crashes, s.first_start_at, s.run

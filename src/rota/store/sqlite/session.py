@@ -73,7 +73,9 @@ class SqliteSession(Session):
     def _gather(self, name: str, text: str, bound: dict[str, Any]) -> str:
         """`text` turned into a statement that returns all its rows as one JSON array of arrays."""
         head = self._connection.execute(text, bound)
-        columns = ", ".join(f'"{column[0]}"' for column in head.description)
+        names = [column[0] for column in head.description]
+        assert len(set(names)) == len(names), f"two columns of {name} have one name"
+        columns = ", ".join(f'"{one}"' for one in names)
         head.close()
         self._gathering[name] = " ".join(("SELECT json_group_array(json_array(", columns, ")) FROM (", text, ")"))
         return self._gathering[name]

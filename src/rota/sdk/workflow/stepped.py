@@ -1,0 +1,260 @@
+"""Jobs and workflows as steps: `job.step(…)`, `map`, `starmap` and `after`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Self, TypeVar, cast
+
+from rota.domain import names, overrides, rank, retry
+from rota.domain.duration import positive_seconds, seconds
+from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.domain.headers import checked_headers
+from rota.domain.workflow.check import Callee
+from rota.domain.workflow.graph import Template
+from rota.domain.workflow.reference import RESERVED
+from rota.domain.workflow.rules import RULES
+from rota.domain.workflow.schema import list_of
+from rota.executors.signature import Signature
+from rota.sdk.options import STEP_ONLY, checked_tags
+from rota.sdk.workflow import build as builds
+from rota.sdk.workflow.annotation import callee_of, schema_of
+from rota.sdk.workflow.build import Build, Pending
+from rota.sdk.workflow.templates import template_of
+from rota.sdk.workflow.value import Symbol, Value, as_value, reference_of
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+T = TypeVar("T")
+A = TypeVar("A")
+Rule = Literal[
+    "all_success",
+    "all_done",
+    "all_failed",
+    "one_success",
+    "one_failed",
+    "one_done",
+    "none_failed",
+    "none_failed_min_one_success",
+    "all_done_min_one_success",
+    "none_skipped",
+    "all_skipped",
+    "always",
+]
+_ITEM = object()
+_NOT_FOR_STEPS = {
+    "key": "a step has its run's key: give key= when the workflow is started",
+    "unique": "unique= is for executions that are enqueued: give it when the workflow is started",
+    "at": "at= is a time on the clock: use delay=, or start the workflow at that time",
+    "start_by": "start_by= is a time on the clock: give the workflow a timeout=",
+    "start_within": "start_within= is for executions that are enqueued: give the workflow a timeout=",
+}
+_NOT_FOR_WORKFLOWS = {
+    "queue": "a workflow has no queue: set it for the jobs of its steps",
+    "retry": "a workflow is not retried as a whole: set it for the jobs of its steps",
+    "timeout": "set it with @app.workflow(timeout=…)",
+}
+
+
+class Stepping(NamedTuple):
+    """What a step needs to know about the job or workflow that it runs."""
+
+    app: str
+    name: str
+    is_workflow: bool
+    signature: Signature
+    result: Any
+    options: Mapping[str, Any]
+
+
+class After(NamedTuple):
+    build: Build
+    names: tuple[str, ...]
+    rule: str
+    pending: Pending
+
+
+class Stepped(Generic[P, T]):
+    """The part of a job and of a workflow that the function of a workflow uses."""
+
+    _after: After | None = None
+
+    def _stepping(self) -> Stepping:
+        raise NotImplementedError
+
+    def _callee(self) -> Callee:
+        """Its parameters and its result, for the checks of workflows that have it as a step."""
+        about = self._stepping()
+        return callee_of(about.signature, about.result)
+
+    def step(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Adds a step to the workflow that is being built. Returns what stands for its result."""
+        build, about = self._begun("step")
+        arguments = _bound(build, about, args, kwargs)
+        fields = {"arguments": _templates(build, arguments)}
+        return cast("T", self._added(build, about, fields, is_map=False))
+
+    def map(self: Stepped[Concatenate[A, Q], T], items: Iterable[A], /, *args: Q.args, **kwargs: Q.kwargs) -> list[T]:
+        """Adds a step that runs once per item, in parallel. The first parameter takes the item."""
+        build, about = self._begun("map")
+        first = next(iter(about.signature.kinds()), None)
+        if first is None:
+            build.refuse(f"{about.name}() has no parameter that could take the item of a map")
+        by_name = about.signature.is_by_name(first)
+        places, named = (args, {**kwargs, first: _ITEM}) if by_name else ((_ITEM, *args), kwargs)
+        given = _bound(build, about, places, named)
+        if given.pop(first, None) is not _ITEM:
+            build.refuse(f"the first parameter of {about.name}(), {first!r}, takes all arguments: use starmap")
+        fields = {"map": _items(build, items), "item": first, "arguments": _templates(build, given)}
+        return cast("list[T]", self._added(build, about, fields, is_map=True))
+
+    def starmap(self, calls: Iterable[Mapping[str, Any] | tuple[Any, ...]], /) -> list[T]:
+        """Adds a step that runs once per call: a dict of arguments by name, or a tuple of positional ones."""
+        build, about = self._begun("starmap")
+        is_known = as_value(calls) is None
+        if is_known:
+            calls = [_call(build, about, call) for call in calls]
+        fields = {"map": _items(build, calls), "positional": () if is_known else about.signature.positional}
+        return cast("list[T]", self._added(build, about, fields, is_map=True))
+
+    def after(self, *steps: object, rule: Rule = "all_success") -> Self:
+        """The same job for one step, which starts when these steps have ended as `rule` says."""
+        build = builds.required(f"{self._stepping().name}.after(…)")
+        if rule not in RULES:
+            build.refuse(f"there is no rule {rule!r}: it is one of {', '.join(RULES)}")
+        found = tuple(dict.fromkeys(step_name(build, step, "after(…)") for step in flattened(steps)))
+        if not found:
+            build.refuse("after(…) takes the steps to wait for")
+        before = self._after
+        if before is not None and before.build is build:
+            if before.rule != rule:
+                build.refuse(f"the step has one rule: it cannot be both {before.rule!r} and {rule!r}")
+            before.pending.is_used = True
+            found = tuple(dict.fromkeys([*before.names, *found]))
+        changed = copy.copy(self)
+        pending = Pending(build, f"`.step(…)` is missing: write {self._stepping().name}.after(…).step(…)")
+        changed._after = After(build, found, rule, pending)
+        return changed
+
+    def _begun(self, verb: str) -> tuple[Build, Stepping]:
+        about = self._stepping()
+        instead = "use start(…)" if about.is_workflow else f"use {about.name}.enqueue(…)"
+        build = builds.required(f"{about.name}.{verb}(…)", instead)
+        if about.app != build.app:
+            build.refuse(f"{about.name} belongs to app {about.app!r}: the steps of a workflow run jobs of its own app")
+        return build, about
+
+    def _added(self, build: Build, about: Stepping, fields: dict[str, Any], *, is_map: bool) -> Value:
+        fields["workflow" if about.is_workflow else "job"] = about.name
+        if self._after is not None:
+            if self._after.build is not build:
+                build.refuse("after(…) was called in another build: call it in the function of this workflow")
+            self._after.pending.is_used = True
+            fields |= {"after": self._after.names, "rule": self._after.rule}
+        fields |= _step_options(build, about, is_map=is_map)
+        name = about.options.get("name")
+        if name is not None and not isinstance(name, str):
+            build.refuse(f"name must be a text, not {name!r}")
+        id = build.add(name, about.name, fields)
+        result = schema_of(about.result)
+        return Value(Symbol(build, {"$": id}, list_of(result) if is_map else result))
+
+
+def check_enqueue(name: str, options: Mapping[str, Any], verb: str = "enqueue") -> None:
+    """Refuses to enqueue while a workflow is being built, and options that only a step has."""
+    build = builds.current()
+    if build is not None:
+        build.refuse(f"this would happen whenever the workflow is built: write {name}.step(…)")
+    for option in STEP_ONLY if options else ():
+        if options.get(option) is not None:
+            raise DefinitionError(f"{option}= is for a step of a workflow, not for {verb}: {name}.options(…).step(…)")
+
+
+def check_call(name: str) -> None:
+    """Refuses a direct call while a workflow is being built."""
+    build = builds.current()
+    if build is not None:
+        build.refuse(f"this would run the job while the workflow is built: write {name}.step(…)")
+
+
+def step_name(build: Build, value: object, what: str) -> str:
+    """The name of the step whose value this is."""
+    known = as_value(value)
+    reference = None if known is None else reference_of(known)
+    if known is None or reference is None or reference.root in RESERVED:
+        build.refuse(f"{what} takes steps, such as the value of job.step(…), not {value!r}")
+    template_of(known, build, what)  # Refuses a value of another build.
+    return reference.root
+
+
+def flattened(steps: Iterable[object]) -> list[object]:
+    return [one for step in steps for one in (step if isinstance(step, list | tuple) else [step])]
+
+
+def _bound(build: Build, about: Stepping, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return about.signature.bind(args, kwargs)
+    except ArgumentsError as error:
+        build.refuse(str(error))
+
+
+def _templates(build: Build, arguments: Mapping[str, Any]) -> dict[str, Template]:
+    return {name: template_of(value, build, f"argument {name!r}") for name, value in arguments.items()}
+
+
+def _items(build: Build, items: Any) -> Template:
+    if type(items) is Value:
+        return template_of(items, build, "the items of the map")
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        build.refuse(f"a map goes over a list, not over {items!r}")
+    return template_of(items if isinstance(items, set | frozenset) else list(items), build, "the items of the map")
+
+
+def _call(build: Build, about: Stepping, call: Any) -> dict[str, Any]:
+    if not isinstance(call, dict | tuple):
+        build.refuse(f"starmap takes dicts of arguments by name, or tuples of positional ones, not {call!r}")
+    return _bound(build, about, *((), call) if isinstance(call, dict) else (call, {}))
+
+
+def _step_options(build: Build, about: Stepping, *, is_map: bool) -> dict[str, Any]:
+    """The options of `options(…)` as fields of the step."""
+    given = {name: value for name, value in about.options.items() if value is not None}
+    refused = _NOT_FOR_STEPS | (_NOT_FOR_WORKFLOWS if about.is_workflow else {})
+    for name in given:
+        if name in refused:
+            build.refuse(f"{name}= cannot be set for a step: {refused[name]}")
+        if name in ("at_once", "tolerate") and not is_map:
+            build.refuse(f"{name}= is for the items of a map: use {about.name}.options(…).map(…)")
+    try:
+        return {name: _field(name, value) for name, value in given.items() if name != "name"}
+    except DefinitionError as error:
+        build.refuse(str(error))
+
+
+def _field(option: str, value: Any) -> Any:
+    match option:
+        case "delay":
+            return seconds(value, option)
+        case "timeout":
+            return positive_seconds(value, option)
+        case "priority":
+            return rank.level(value)
+        case "queue":
+            return names.check(value, "a queue's name")
+        case "tags":
+            return tuple(checked_tags(value))
+        case "headers":
+            return dict(checked_headers(value))
+        case "retry":
+            return overrides.described(retry.policy(value))
+        case _:
+            return _own_option(option, value)
+
+
+def _own_option(option: str, value: Any) -> Any:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    fits = {"at_once": is_number, "tolerate": is_number or isinstance(value, str), "may_fail": isinstance(value, bool)}
+    if not fits[option]:
+        wanted = {"at_once": "a number", "tolerate": "a number or a share such as '1%'", "may_fail": "True or False"}
+        raise DefinitionError(f"{option} must be {wanted[option]}, not {value!r}")
+    return value

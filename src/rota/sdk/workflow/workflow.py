@@ -1,0 +1,200 @@
+"""A workflow: a graph of steps, made from a function or from data."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, Self, Unpack
+
+import msgspec
+
+from rota.domain.dependency import JobRef
+from rota.domain.errors import WorkflowError
+from rota.domain.job import Definition
+from rota.domain.workflow import drawing
+from rota.domain.workflow import graph as graphs
+from rota.domain.workflow.check import Callee, Problem, check
+from rota.domain.workflow.graph import Graph
+from rota.sdk.job import Job, registered
+from rota.sdk.options import Options
+from rota.sdk.run import Run, run_of
+from rota.sdk.workflow.stepped import P, Stepped, Stepping, T
+
+
+class Plan(Protocol):
+    """Where the graph comes from."""
+
+    def problems(self) -> list[WorkflowError]:
+        """What is wrong before the graph can be made."""
+
+    def make(self) -> Graph:
+        """The graph, unchecked."""
+
+    def error(self, problem: Problem) -> WorkflowError:
+        """A problem of the graph, with its place."""
+
+    def callee(self) -> Callee:
+        """The parameters and the result, for the checks of workflows that have it as a step."""
+
+
+class Surroundings(Protocol):
+    """The app, as far as a workflow needs it."""
+
+    @property
+    def jobs(self) -> Mapping[str, Job[..., Any, Any]]: ...
+
+    @property
+    def workflows(self) -> Mapping[str, Workflow[..., Any]]: ...
+
+
+class Callees(Mapping[str, Callee]):
+    """What steps can run, looked up when it is needed."""
+
+    def __init__(self, known: Mapping[str, Stepped[..., Any]]) -> None:
+        self._known = known
+
+    def __getitem__(self, name: str) -> Callee:
+        return self._known[name]._callee()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class Built(msgspec.Struct, frozen=True):
+    graph: Graph
+    definition: Definition
+
+
+class Workflow(Stepped[P, T]):
+    """`P` are the parameters of a run, `T` is the type of its result.
+
+    The graph is made on first use, so workflows may name each other and themselves. `_job` holds the definition without
+    the graph, the signature and the options; a run is an execution of it.
+    """
+
+    def __init__(self, job: Job[P, T, Any], plan: Plan, app: Surroundings, built: Callable[[Definition], None]) -> None:
+        """`built` is called once with the definition, when the graph is made."""
+        self._job = job
+        self._plan = plan
+        self._surroundings = app
+        self._register = built
+        self._made: list[Built] = []
+        """Empty until the graph is made. A list, because copies with other options share it."""
+        self._lock = threading.Lock()
+        self.__doc__ = job.__doc__
+
+    @property
+    def name(self) -> str:
+        return self._job.name
+
+    @property
+    def _ref(self) -> JobRef:
+        return self._job._ref
+
+    @property
+    def _definition(self) -> Definition:
+        """The workflow as the database stores it: its graph is part of its version."""
+        return self._build().definition
+
+    def __repr__(self) -> str:
+        return f"Workflow({self._job._app}.{self.name})"
+
+    def options(self, **given: Unpack[Options]) -> Self:
+        """The same workflow with these options."""
+        changed = copy.copy(self)
+        changed._job = self._job.options(**given)
+        return changed
+
+    def within(self, connection: Any, *, notify: bool = False) -> Self:
+        """The same workflow, started in the transaction of `connection`; see `Job.within`."""
+        changed = copy.copy(self)
+        changed._job = self._job.within(connection, notify=notify)
+        return changed
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
+        """Accepts one run: when this returns, it is on the disk. It opens when a worker of the app claims it."""
+        self.check()
+        return run_of(self._job.enqueue(*args, **kwargs))
+
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
+        """`start`, without blocking the event loop."""
+        self.check()
+        return run_of(await self._job.aenqueue(*args, **kwargs))
+
+    def start_many(self, calls: Iterable[Any]) -> list[Run[T]]:
+        """Accepts all runs or none. Each call is a dict of arguments by name, a tuple, or a single argument."""
+        self.check()
+        return [run_of(one) for one in self._job.enqueue_many(calls)]
+
+    async def astart_many(self, calls: Iterable[Any]) -> list[Run[T]]:
+        """`start_many`, without blocking the event loop."""
+        self.check()
+        return [run_of(one) for one in await self._job.aenqueue_many(calls)]
+
+    def handle(self, id: str) -> Run[T]:
+        """A handle on a run of this workflow whose id is known."""
+        return run_of(self._job.handle(id))
+
+    def graph(self) -> Graph:
+        """The graph; the first call makes and checks it. Raises a WorkflowError."""
+        return self._build().graph
+
+    def to_data(self) -> dict[str, Any]:
+        """The graph as JSON values: the form that `app.workflow_from` reads."""
+        return graphs.to_data(self.graph())
+
+    def mermaid(self) -> str:
+        """A picture of the graph as Mermaid text."""
+        return drawing.mermaid(self.graph())
+
+    def dot(self) -> str:
+        """A picture of the graph for Graphviz."""
+        return drawing.dot(self.graph())
+
+    def text(self) -> str:
+        """The steps as lines of text."""
+        return drawing.text(self.graph())
+
+    def check(self) -> None:
+        """Makes the graph and raises a WorkflowError if anything is wrong with it; needs no database."""
+        self._build()
+
+    def problems(self) -> list[WorkflowError]:
+        """Everything that is wrong; what `check` raises is the first."""
+        found = self._plan.problems()
+        if found:
+            return found
+        try:
+            graph = self._plan.make()
+        except WorkflowError as error:
+            return [error]
+        return [self._plan.error(problem) for problem in self._checked(graph)]
+
+    def _callee(self) -> Callee:
+        return self._plan.callee()
+
+    def _stepping(self) -> Stepping:
+        return self._job._stepping()._replace(is_workflow=True)
+
+    def _build(self) -> Built:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._built())
+                self._register(self._made[0].definition)
+            return self._made[0]
+
+    def _checked(self, graph: Graph) -> list[Problem]:
+        return check(graph, Callees(self._surroundings.jobs), Callees(self._surroundings.workflows))
+
+    def _built(self) -> Built:
+        for error in self._plan.problems():
+            raise error
+        graph = self._plan.make()
+        for problem in self._checked(graph):
+            raise self._plan.error(problem)
+        target = {"kind": "workflow", "graph": graphs.to_data(graph)}
+        return Built(graph, msgspec.structs.replace(registered(self._job).definition, target=target))

@@ -1,0 +1,111 @@
+-- name: runs
+SELECT t.id, t.namespace, t.app, t.job, coalesce(n.version, o.version, t.job_version) AS version,
+       coalesce(v.digest, '') AS graph, t.status, t.reason, t.created_at, t.run_at, t.tick, t.started_at, t.finished_at,
+       t.run AS parent, t.step AS parent_step, t.map_index AS parent_item, t.replay_of,
+       coalesce(n.letters, o.letters, '') AS letters, n.stopping, n.deadline, n.paused_at, n.paused_by, n.paused_note,
+       (SELECT f.error FROM finished f WHERE f.id = t.id AND f.final = 1) AS error
+FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
+LEFT JOIN job_version v ON v.namespace = t.namespace AND v.app = t.app AND v.job = t.job
+    AND v.number = coalesce(n.version, o.version, t.job_version)
+WHERE t.id AMONG(:ids, uuid) AND t.namespace = :namespace
+ORDER BY t.id DESC
+
+-- name: page_of_runs
+-- The runs of one workflow; with a status those that have ended so.
+SELECT x.id FROM execution x
+WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (:nested = 1 OR x.run IS NULL)
+  AND (CAST(:status AS text) IS NULL
+       OR EXISTS (SELECT 1 FROM finished f WHERE f.id = x.id AND f.final = 1 AND f.status = :status))
+ORDER BY x.id DESC LIMIT :most
+
+-- name: page_of_open_runs
+SELECT n.id FROM run n CROSS JOIN execution x ON x.id = n.id
+WHERE n.id < :before AND n.namespace = :namespace
+  AND (CAST(:app AS text) IS NULL OR n.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (CAST(:job AS text) IS NULL OR n.job = :job) AND (CAST(:parent AS uuid) IS NULL OR n.parent = :parent)
+  AND (:nested = 1 OR n.parent IS NULL)
+  AND (:status = 'running' OR :status = 'paused' AND n.paused_at IS NOT NULL
+       OR :status = 'stopping' AND n.stopping IS NOT NULL)
+ORDER BY n.id DESC LIMIT :most
+
+-- name: page_of_pending_runs
+SELECT x.id FROM (
+    SELECT id FROM ready WHERE :status = 'queued'
+    UNION ALL SELECT id FROM waiting w WHERE :status = 'waiting' AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)
+    UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
+) t CROSS JOIN execution x ON x.id = t.id
+WHERE t.id < :before AND x.namespace = :namespace AND x.job AMONG(:jobs, text) AND (:nested = 1 OR x.run IS NULL)
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+ORDER BY t.id DESC LIMIT :most
+
+-- name: page_of_steps
+-- The executions of a run, or of one of its steps.
+SELECT s.execution FROM step s
+WHERE s.run = :run AND s.execution < :before AND (CAST(:number AS int) IS NULL OR s.number = :number)
+  AND (CAST(:status AS text) IS NULL OR (SELECT t.status FROM state t WHERE t.id = s.execution) = :status)
+ORDER BY s.execution DESC LIMIT :most
+
+-- name: runs_between
+SELECT id FROM (
+    SELECT id FROM run WHERE id >= :lowest AND id <= :highest AND namespace = :namespace
+    UNION ALL SELECT o.id FROM run_ended o CROSS JOIN execution x ON x.id = o.id
+    WHERE o.id >= :lowest AND o.id <= :highest AND x.namespace = :namespace) found
+ORDER BY id DESC LIMIT :most
+
+-- name: states_of_steps
+SELECT t.id, t.status, t.reason, t.attempts, t.fence, t.created_at, t.due_at,
+       coalesce((SELECT min(f.started_at) FROM finished f WHERE f.id = t.id), t.started_at) AS started_at,
+       t.finished_at, (SELECT f.error FROM finished f WHERE f.id = t.id ORDER BY f.fence DESC LIMIT 1) AS error,
+       coalesce(n.letters, o.letters) AS letters
+FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
+WHERE t.id AMONG(:ids, uuid)
+
+-- name: bounds_of_items
+-- The lowest and the highest execution of these maps: with them PostgreSQL opens only some partitions.
+SELECT (SELECT s.execution FROM step s WHERE s.run = :run AND s.number AMONG(:numbers, int) ORDER BY s.execution LIMIT 1),
+       (SELECT s.execution FROM step s WHERE s.run = :run AND s.number AMONG(:numbers, int)
+        ORDER BY s.execution DESC LIMIT 1)
+
+-- name: ends_of_items
+SELECT s.number, f.status, count(*), min(f.started_at), max(f.finished_at)
+FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number AMONG(:numbers, int) AND f.id >= :lowest AND f.id <= :highest
+GROUP BY s.number, f.status
+
+-- name: bad_items
+SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error
+FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number AND f.id >= :lowest AND f.id <= :highest
+  AND f.status IN ('failed', 'cancelled')
+ORDER BY f.status DESC, s.item LIMIT :most
+
+-- name: last_item
+SELECT s.item FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number AND f.id >= :lowest AND f.id <= :highest
+ORDER BY f.finished_at DESC, s.item LIMIT 1
+
+-- name: running_items
+-- How many executions of each step have a worker; of a sub-workflow, how many are open.
+SELECT number, count(*) FROM (
+    SELECT x.step AS number FROM running u CROSS JOIN execution x ON x.id = u.id WHERE u.run = :run
+    UNION ALL SELECT parent_step AS number FROM run WHERE parent = :run) found
+GROUP BY number
+
+-- name: place_in_run
+SELECT x.run, x.step, x.map_index FROM execution x WHERE x.id = :id AND x.namespace = :namespace AND x.run IS NOT NULL
+
+-- name: workflows
+SELECT j.app, j.name, j.version, v.digest, v.definition, v.created_at, j.paused_at, j.paused_by, j.paused_note,
+       coalesce(r.count, 0) AS open
+FROM job j
+CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
+LEFT JOIN (SELECT app, job, count(*) AS count FROM run WHERE namespace = :namespace GROUP BY app, job) r
+    ON r.app = j.app AND r.job = j.name
+WHERE j.namespace = :namespace AND FOUND(v.definition, '"kind":"workflow"') > 0
+ORDER BY j.app, j.name
+
+-- name: versions_of_job
+SELECT number, digest, definition, created_at FROM job_version
+WHERE namespace = :namespace AND app = :app AND job = :job ORDER BY number DESC

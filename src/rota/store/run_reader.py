@@ -1,0 +1,238 @@
+"""Reads runs of workflows, their steps, and the versions of workflows.
+
+A map may have 100,000 items: they are counted by the database, and never read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rota.domain.status import TERMINAL, Status
+from rota.domain.workflow.maps import Tally
+from rota.ids import FIRST_ID, LAST_ID
+from rota.store import reader
+from rota.store.port import View
+
+MOST_BAD_ITEMS = 5
+PAUSED, STOPPING = "paused", "stopping"
+
+
+class RunRow(msgspec.Struct, frozen=True, array_like=True):
+    """An execution of a workflow. Its letters are empty until it has opened."""
+
+    id: str
+    namespace: str
+    app: str
+    job: str
+    version: int
+    graph: str
+    """The digest of the version; empty if the version is not known any more."""
+    status: Status
+    reason: str
+    created_at: int
+    run_at: int
+    tick: int | None
+    started_at: int | None
+    finished_at: int | None
+    parent: str | None
+    parent_step: int | None
+    parent_item: int | None
+    replay_of: str | None
+    letters: str
+    stopping: str | None
+    deadline: int | None
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    error: str | None
+
+
+class StepRow(msgspec.Struct, frozen=True, array_like=True):
+    """The execution of a step that is no map. `letters` are those of its own steps, if it is a run."""
+
+    id: str
+    status: Status
+    reason: str
+    attempts: int
+    fence: int
+    created_at: int
+    due_at: int | None
+    started_at: int | None
+    """The start of the first attempt."""
+    finished_at: int | None
+    error: str | None
+    letters: str | None
+
+
+class BadItem(msgspec.Struct, frozen=True, array_like=True):
+    """An item of a map that failed or was cancelled."""
+
+    item: int
+    execution: str
+    status: Status
+    reason: str
+    attempts: int
+    error: str | None
+
+
+class ItemEnds(msgspec.Struct, frozen=True):
+    """The ended items of a map: how many, the first start and the last end."""
+
+    tally: Tally
+    started_at: int | None
+    finished_at: int | None
+
+
+class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
+    """A workflow with its version in force, and how many of its runs are open."""
+
+    app: str
+    name: str
+    version: int
+    digest: str
+    definition: str
+    created_at: int
+    paused_at: int | None
+    paused_by: str | None
+    paused_note: str | None
+    open: int
+
+
+class VersionRow(msgspec.Struct, frozen=True, array_like=True):
+    """A version of a workflow."""
+
+    number: int
+    digest: str
+    definition: str
+    created_at: int
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to list, newest first. Runs that are steps are left out unless `workflow` or `parent` is given."""
+
+    workflow: str | None = None
+    app: str | None = None
+    status: str | None = None
+    """A status, or `paused` or `stopping`."""
+    since: int | None = None
+    parent: str | None = None
+    before: str = LAST_ID
+    limit: int = 50
+
+
+def run(view: View, namespace: str, id: str) -> RunRow | None:
+    """None if there is no such execution. It may be no run."""
+    found = view.records("runs", RunRow, namespace=namespace, ids=[reader.known(id)])
+    return found[0] if found else None
+
+
+def runs(view: View, namespace: str, ids: Sequence[str]) -> list[RunRow]:
+    """The newest first."""
+    return view.records("runs", RunRow, namespace=namespace, ids=list(ids))
+
+
+def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Iterable[str]) -> list[RunRow]:
+    """A page of runs of these workflows; for the next page, set `before` to the last id of this one."""
+    common = {
+        "namespace": namespace,
+        "app": wanted.app,
+        "since": wanted.since,
+        "before": reader.position(wanted.before),
+        "nested": int(wanted.workflow is not None or wanted.parent is not None),
+        "status": wanted.status,
+        "most": wanted.limit,
+    }
+    names = sorted(set(workflows))
+    if wanted.status in (Status.RUNNING, PAUSED, STOPPING):
+        rows = view.rows("page_of_open_runs", **common, job=wanted.workflow, parent=wanted.parent)
+    elif wanted.status is not None and wanted.status not in TERMINAL:
+        rows = view.rows("page_of_pending_runs", **common, jobs=names)
+    else:
+        # One statement per workflow: each reads the newest rows from the index, and no more.
+        rows = [row for name in names for row in view.rows("page_of_runs", **common, job=name)]
+    ids = sorted([row[0] for row in rows], reverse=True)[: wanted.limit]
+    return runs(view, namespace, ids)
+
+
+def page_of_steps(
+    view: View, run: str, number: int | None = None, *, status: str | None = None, before: str = LAST_ID, limit: int
+) -> list[str]:
+    """The executions of a run or of one of its steps, newest first."""
+    rows = view.rows("page_of_steps", run=run, number=number, status=status, before=before, most=limit)
+    return [row[0] for row in rows]
+
+
+def runs_between(view: View, namespace: str, lowest: str, highest: str, most: int) -> list[str]:
+    """The runs that have opened, newest first."""
+    rows = view.rows("runs_between", namespace=namespace, lowest=lowest, highest=highest, most=most)
+    return [row[0] for row in rows]
+
+
+def steps(view: View, run: str, numbers: Sequence[int]) -> dict[int, StepRow]:
+    """The executions of these steps, by number. None of them may be a map."""
+    places = {row[2]: row[0] for row in view.rows("steps_of", run=run, numbers=list(numbers)) if row[1] == 0}
+    found = view.records("states_of_steps", StepRow, ids=list(places)) if places else []
+    return {places[row.id]: row for row in found}
+
+
+def tallies(view: View, run: str) -> dict[int, Tally]:
+    """The counts of the maps of an open run, by number of the step."""
+    rows = view.rows("tallies", runs=[run])
+    return {row[1]: Tally(**dict(zip(Tally.__struct_fields__, row[2:], strict=True))) for row in rows}
+
+
+def ended_items(view: View, run: str, numbers: Sequence[int]) -> dict[int, ItemEnds]:
+    found: dict[int, ItemEnds] = {}
+    rows = view.rows("ends_of_items", run=run, numbers=list(numbers), **_bounds(view, run, numbers)) if numbers else []
+    for number, status, count, started_at, finished_at in rows:
+        before = found.get(number, ItemEnds(Tally(), None, None))
+        found[number] = ItemEnds(
+            before.tally + Tally(**{status: count}),
+            min(filter(None, (before.started_at, started_at)), default=None),
+            max(filter(None, (before.finished_at, finished_at)), default=None),
+        )
+    return found
+
+
+def bad_items(view: View, run: str, number: int, most: int = MOST_BAD_ITEMS) -> list[BadItem]:
+    """The first items that failed, then those that were cancelled."""
+    where = _bounds(view, run, [number])
+    return view.records("bad_items", BadItem, run=run, number=number, most=most, **where)
+
+
+def last_item(view: View, run: str, number: int) -> int | None:
+    """The item of a map that ended last."""
+    found = view.one("last_item", run=run, number=number, **_bounds(view, run, [number]))
+    return None if found is None else int(found[0])
+
+
+def running_items(view: View, run: str) -> dict[int, int]:
+    """How many executions of each step run now, by number of the step."""
+    return dict(view.rows("running_items", run=run))
+
+
+def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int, int | None] | None:
+    """The run of which an execution is a step, the number of the step, and the item of a map."""
+    found = view.one("place_in_run", namespace=namespace, id=reader.known(id))
+    return None if found is None else (found[0], found[1], found[2])
+
+
+def ancestors(view: View, run: str) -> list[str]:
+    """An open run and the open runs above it."""
+    return [row[1] for row in view.rows("ancestors_of", ids=[run])]
+
+
+def workflows(view: View, namespace: str) -> list[WorkflowRow]:
+    return view.records("workflows", WorkflowRow, namespace=namespace)
+
+
+def versions(view: View, namespace: str, app: str, workflow: str) -> list[VersionRow]:
+    """The newest first."""
+    return view.records("versions_of_job", VersionRow, namespace=namespace, app=app, job=workflow)
+
+
+def _bounds(view: View, run: str, numbers: Sequence[int]) -> dict[str, str]:
+    ((lowest, highest),) = view.rows("bounds_of_items", run=run, numbers=list(numbers))
+    return {"lowest": lowest or LAST_ID, "highest": highest or FIRST_ID}

@@ -1,0 +1,326 @@
+"""The steps of a run: how each stands or ended, why, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.domain.status import Status
+from rota.domain.workflow import advance, drawing, edges, maps
+from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow.graph import Graph, Step
+from rota.domain.workflow.letters import BAD, BLOCKED, ENDED, OPEN, SKIPPED, UNDECIDED
+from rota.domain.workflow.maps import Tally
+from rota.ops.runs.run import graph_of
+from rota.store import run_reader
+from rota.store.port import View
+from rota.store.run_reader import BadItem, ItemEnds, RunRow, StepRow
+from rota.views.shape import Shape, seconds, shaped
+from rota.views.stored_json import decoded, error_text
+from rota.views.why import why
+
+PENDING = "pending"
+"""The status of a step that is not decided yet."""
+MOST_EXPLAINED = 10
+"""How many steps are explained that neither run nor have ended: each explanation is a read."""
+
+
+class MapItem(Shape, frozen=True):
+    """An item of a map that failed or was cancelled."""
+
+    index: int
+    execution_id: str
+    status: Status
+    reason: str
+    attempt_count: int
+    error_message: str | None
+
+
+class MapInfo(Shape, frozen=True):
+    """How many items of a map are in each state. `open` ones have not ended, of which `running` run now.
+
+    `tolerated` is how many may fail, as `tolerate` says; `bad_items` are the first of those that failed.
+    """
+
+    width: int
+    open: int
+    running: int
+    success: int
+    failed: int
+    cancelled: int
+    skipped: int
+    at_once: int | None
+    tolerate: int | str | None
+    tolerated: int
+    bad_items: list[MapItem]
+
+
+class SubRun(Shape, frozen=True):
+    """How far the run of a sub-workflow is. Its id is the step's `execution_id`."""
+
+    step_count: int
+    ended_count: int
+
+
+class StepInfo(Shape, frozen=True):
+    """A step of a run.
+
+    `status` is `pending` until it is decided whether the step runs, then the status of its execution, or `blocked` if
+    it never ran because an upstream step was bad. `reason` is a code, and `because` says it in words. `is_kept` means
+    that a retry took the result from an earlier run.
+    """
+
+    step: str
+    status: str
+    reason: str | None
+    because: str | None
+    job: str | None
+    workflow: str | None
+    execution_id: str | None
+    is_kept: bool
+    may_fail: bool
+    attempt_count: int
+    placed_at: datetime | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    duration: timedelta | None
+    error_message: str | None
+    error: Any
+    upstream: list[str]
+    downstream: list[str]
+    waits_for: list[str]
+    map: MapInfo | None
+    sub_run: SubRun | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.completed_at is None and self.status not in (PENDING, "blocked", Status.SKIPPED, *_ENDED)
+
+
+_ENDED = (Status.SUCCESS, Status.FAILED, Status.CANCELLED)
+
+
+class Neighbour(Shape, frozen=True):
+    """Another step of the same run, and its status."""
+
+    step: str
+    status: str
+
+
+class StepPlace(Shape, frozen=True):
+    """Which step of which run an execution is, the steps that it waited for, and those that wait for it."""
+
+    run_id: str
+    workflow: str
+    step: str
+    index: int | None
+    upstream: list[Neighbour]
+    downstream: list[Neighbour]
+
+
+def steps(view: View, row: RunRow, graph: Graph) -> list[StepInfo]:
+    """All steps of a run, in the order of the graph. A run that has not opened has only pending ones."""
+    letters = row.letters or UNDECIDED * len(graph.steps)
+    single = [number for number, step in enumerate(graph.steps) if not step.is_map and letters[number] != UNDECIDED]
+    rows = run_reader.steps(view, row.id, single) if single else {}
+    infos = [_info(graph, letters, number, rows.get(number), view.now) for number in range(len(graph.steps))]
+    _with_maps(view, row, graph, letters, infos)
+    return _explained(view, row, infos)
+
+
+def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
+    """None if the execution is no step of a run."""
+    place = run_reader.place_in_run(view, namespace, id)
+    row = None if place is None else run_reader.run(view, namespace, place[0])
+    if place is None or row is None or not row.graph:
+        return None
+    _, number, index = place
+    graph, index_of = graph_of(view, row), edges.of(graph_of(view, row))
+    letters = row.letters or UNDECIDED * len(graph.steps)
+
+    def neighbours(numbers: Iterable[int]) -> list[Neighbour]:
+        return [Neighbour(graph.steps[one].id, status_word(letters[one])) for one in sorted(numbers)]
+
+    return StepPlace(
+        run_id=row.id,
+        workflow=row.job,
+        step=graph.steps[number].id,
+        index=index,
+        upstream=neighbours(index_of.steps[number].upstream),
+        downstream=neighbours(index_of.downstream[number]),
+    )
+
+
+def status_word(letter: str) -> str:
+    """The status that a letter alone says: an open step is running."""
+    letter = letter.lower()
+    words = {UNDECIDED: PENDING, OPEN: Status.RUNNING.value, BLOCKED: "blocked"}
+    return words.get(letter) or str(alphabet.status_of(letter))
+
+
+def names_of(numbers: Iterable[int], graph: Graph) -> list[str]:
+    return [graph.steps[number].id for number in sorted(numbers)]
+
+
+# --- Single steps ---------------------------------------------------------------------------------
+
+
+def _info(graph: Graph, letters: str, number: int, row: StepRow | None, now: int) -> StepInfo:
+    step, index = graph.steps[number], edges.of(graph)
+    reason, because = (row.reason or None, None) if row else _why_not(graph, letters, number)
+    error = decoded(row.error) if row else None
+    upstream = index.steps[number].upstream
+    info = StepInfo(
+        step=step.id,
+        status=row.status.value if row else status_word(letters[number]),
+        reason=reason,
+        because=because,
+        job=step.job,
+        workflow=step.workflow,
+        execution_id=row.id if row else None,
+        is_kept=alphabet.is_kept(letters[number]),
+        may_fail=step.may_fail,
+        attempt_count=row.attempts if row else 0,
+        placed_at=None,
+        started_at=None,
+        completed_at=None,
+        duration=None,
+        error_message=error_text(error),
+        error=error,
+        upstream=names_of(upstream, graph),
+        downstream=names_of(index.downstream[number], graph),
+        waits_for=names_of([one for one in upstream if letters[one].lower() not in ENDED], graph)
+        if letters[number] == UNDECIDED
+        else [],
+        map=None,
+        sub_run=_sub_run(row),
+    )
+    return _timed(info, row.created_at, row.started_at, row.finished_at, now) if row else info
+
+
+def _timed(
+    info: StepInfo, placed_at: int | None, started_at: int | None, finished_at: int | None, now: int
+) -> StepInfo:
+    until = finished_at or now
+    return shaped(
+        StepInfo,
+        info,
+        placed_at=placed_at,
+        started_at=started_at,
+        completed_at=finished_at,
+        duration=None if started_at is None else seconds(max(0, until - started_at)),
+    )
+
+
+def _sub_run(row: StepRow | None) -> SubRun | None:
+    if row is None or not row.letters:
+        return None
+    return SubRun(step_count=len(row.letters), ended_count=ended_count(row.letters))
+
+
+def ended_count(letters: str) -> int:
+    return sum(letter in ENDED for letter in letters.lower())
+
+
+def _why_not(graph: Graph, letters: str, number: int) -> tuple[str | None, str | None]:
+    """Why a step has no execution: the code, and the words."""
+    letter = letters[number].lower()
+    step = graph.steps[number]
+    if letter in (UNDECIDED, OPEN, alphabet.SUCCESS) or (step.is_map and letter not in (SKIPPED, BLOCKED)):
+        return None, None
+    code = advance.why(graph, letters, number)
+    return code, _because(graph, letters, number, code)
+
+
+def _because(graph: Graph, letters: str, number: int, code: str) -> str:
+    step = graph.steps[number]
+    upstream = sorted(edges.of(graph).steps[number].upstream)
+    match code:
+        case "upstream_failed":
+            return _listed(graph, letters, upstream, BAD)
+        case "upstream_skipped":
+            return _listed(graph, letters, upstream, SKIPPED)
+        case "condition":
+            return f"{_condition(step)} is false"
+        case "bad_condition":
+            return f"{_condition(step)} cannot be judged"
+        case "rule":
+            return f"rule {step.rule} over {', '.join(step.after)}"
+        case _:
+            return "the run stopped"
+
+
+def _condition(step: Step) -> str:
+    return " and ".join(drawing.condition_words(one) for one in step.when) or "its condition"
+
+
+def _listed(graph: Graph, letters: str, numbers: Sequence[int], wanted: str) -> str:
+    words = {"failed": "failed", "cancelled": "was cancelled", "skipped": "was skipped", "blocked": "was blocked"}
+    found = [one for one in numbers if letters[one].lower() in wanted]
+    return ", ".join(f"{graph.steps[one].id} {words[status_word(letters[one])]}" for one in found)
+
+
+def _explained(view: View, row: RunRow, infos: list[StepInfo]) -> list[StepInfo]:
+    """Says of steps that are placed and do not run why they wait."""
+    left = MOST_EXPLAINED
+    for position, info in enumerate(infos):
+        is_waiting = info.is_open and info.execution_id and info.status != Status.RUNNING
+        if is_waiting and left and (found := why(view, row.namespace, info.execution_id or "")):
+            infos[position] = msgspec.structs.replace(info, because=found.text)
+            left -= 1
+    return infos
+
+
+# --- Maps -----------------------------------------------------------------------------------------
+
+
+def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[StepInfo]) -> None:
+    """Adds to the maps among the steps what their items say."""
+    placed = [number for number, step in enumerate(graph.steps) if step.is_map and letters[number].lower() in "osfck"]
+    if not placed:
+        return
+    tallies = run_reader.tallies(view, row.id)
+    ended = run_reader.ended_items(view, row.id, [number for number in placed if letters[number] != OPEN])
+    running = run_reader.running_items(view, row.id) if row.finished_at is None else {}
+    for number in placed:
+        ends = ended.get(number)
+        tally = tallies.get(number) or (ends.tally if ends else Tally())
+        bad = run_reader.bad_items(view, row.id, number) if tally.failed + tally.cancelled else []
+        info = _timed_map(view, row, number, infos[number], ends)
+        infos[number] = msgspec.structs.replace(
+            info,
+            map=_map(graph.steps[number], tally, running.get(number, 0), bad),
+            error=decoded(bad[0].error) if bad else None,
+            error_message=error_text(decoded(bad[0].error)) if bad else None,
+        )
+
+
+def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem]) -> MapInfo:
+    return shaped(
+        MapInfo,
+        tally,
+        running=running,
+        at_once=step.at_once,
+        tolerate=step.tolerate,
+        tolerated=maps.allowed(step.tolerate, tally.width),
+        bad_items=[_item(one) for one in bad],
+    )
+
+
+def _item(one: BadItem) -> MapItem:
+    message = error_text(decoded(one.error))
+    return shaped(
+        MapItem, one, index=one.item, execution_id=one.execution, attempt_count=one.attempts, error_message=message
+    )
+
+
+def _timed_map(view: View, row: RunRow, number: int, info: StepInfo, ends: ItemEnds | None) -> StepInfo:
+    """From the first start to the last end. Of an open map only the first item is read."""
+    if ends is not None:
+        return _timed(info, None, ends.started_at, ends.finished_at, view.now)
+    first = view.rows("items_from", run=row.id, number=number, item=0, most=1)
+    found = view.records("states_of_steps", StepRow, ids=[first[0][1]]) if first else []
+    return _timed(info, None, found[0].started_at, None, view.now) if found else info

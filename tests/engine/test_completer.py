@@ -1,0 +1,57 @@
+"""The completer: an outcome that the store always refuses does not block the others."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.outcome import Succeeded
+from rota.engine.completer import Completer
+from rota.engine.port import WorkerStore
+from rota.ops.finish import Finished
+
+
+class Picky:
+    """A store that refuses every batch that contains one of these outcomes."""
+
+    def __init__(self, refused: set[str]) -> None:
+        self.refused = refused
+        self.away = 0
+        self.taken: list[str] = []
+
+    async def finish(self, reports: list[Finished]) -> list[str]:
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailable("away")
+        if self.refused & {report.id for report in reports}:
+            raise StoreError("duplicate key")
+        self.taken += [report.id for report in reports]
+        return []
+
+
+async def test_an_outcome_that_the_store_always_refuses_does_not_block_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Picky({"b"})
+    completer = Completer(cast("WorkerStore", store))
+    for id in "abc":
+        completer.add(Finished(id, 1, Succeeded("1")))
+    await completer.step()
+    assert store.taken == ["a", "c"]
+    assert completer.is_empty
+    assert "execution b was refused for good" in caplog.text
+
+
+async def test_outcomes_are_kept_while_the_store_is_unavailable() -> None:
+    store = Picky({"b"})
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    store.away = 1
+    with pytest.raises(StoreUnavailable):
+        await completer.step()
+    assert completer.held() == ["a"]
+    await completer.step()
+    assert store.taken == ["a"]
+    assert completer.is_empty

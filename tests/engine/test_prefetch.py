@@ -1,0 +1,185 @@
+"""Prefetching: an execution that waits in a worker process for a slot starts soon, or is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from rota import App, Status
+from rota.clock import ManualClock, SystemClock
+from rota.domain.claim import Claim
+from rota.domain.outcome import Cancelled, GivenBack, Succeeded
+from rota.domain.status import Reason
+from rota.engine.attempt import Stop
+from rota.engine.capacity import HORIZON_S, Pace
+from rota.engine.completer import Completer
+from rota.engine.timers import WAIT_S
+from rota.engine.worker import Worker
+from rota.ops.finish import Finished
+from rota.sdk.job import registered
+from tests.support.waiting import PATIENCE_S, eventually
+from tests.support.workers import Site
+
+NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
+app = App("ahead", url="sqlite:///:memory:")
+
+
+@app.job
+async def wait() -> None:
+    await asyncio.Event().wait()
+
+
+@app.job
+async def rest() -> None:
+    await asyncio.sleep(0.01)  # sleep: the work of the job
+
+
+class Outcomes:
+    """Stands for the completer."""
+
+    def __init__(self) -> None:
+        self.reports: list[Finished] = []
+
+    def add(self, report: Finished) -> None:
+        self.reports.append(report)
+
+    def kinds(self) -> dict[str, object]:
+        return {report.id: report.outcome for report in self.reports}
+
+
+class Bench:
+    """A worker with two slots that may hold three more."""
+
+    def __init__(self) -> None:
+        self.outcomes = Outcomes()
+        self.pace = Pace(SystemClock(), 2)
+        self.pace.ahead = 3
+        targets = {name: registered(job).target for name, job in app.jobs.items()}
+        self.worker = Worker(targets, cast("Completer", self.outcomes), SystemClock(), 2, self.pace, stop_grace_s=0.2)
+
+    def take(self, *jobs: str) -> None:
+        for number, job in enumerate(jobs):
+            now = SystemClock().now()
+            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, None, job, "{}", None, now, now))
+
+
+def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    async def run() -> None:
+        bench = Bench()
+        try:
+            await asyncio.wait_for(test(bench), PATIENCE_S)
+        finally:
+            bench.worker.close()
+
+    def sync() -> None:
+        asyncio.run(run())
+
+    sync.__doc__ = test.__doc__
+    return sync
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)  # sleep: between two checks
+
+
+@on_loop
+async def test_prefetched_executions_start_in_order_when_slots_become_free(bench: Bench) -> None:
+    bench.take(*["rest"] * 5)
+    assert bench.worker.free == 0
+    assert bench.worker.held() == [f"rest{number}" for number in range(5)]
+    await until(lambda: bench.worker.is_idle)
+    assert [report.id for report in bench.outcomes.reports] == [f"rest{number}" for number in range(5)]
+    assert {type(report.outcome) for report in bench.outcomes.reports} == {Succeeded}
+    assert bench.pace.ended == 5
+
+
+@on_loop
+async def test_a_prefetched_execution_without_a_free_slot_is_given_back(bench: Bench) -> None:
+    bench.take("wait", "wait", "rest", "rest")
+    assert bench.outcomes.reports == []
+    await until(lambda: len(bench.outcomes.reports) == 2)
+    assert bench.outcomes.kinds() == {"rest2": NOT_BEGUN, "rest3": NOT_BEGUN}
+    assert bench.worker.held() == ["wait0", "wait1"]
+    await asyncio.sleep(2 * WAIT_S)  # sleep: the time in which nothing more may happen
+    assert len(bench.outcomes.reports) == 2
+
+
+@on_loop
+async def test_each_prefetched_execution_has_its_own_time_to_wait(bench: Bench) -> None:
+    bench.take("wait", "wait", "rest")
+    await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two prefetched executions has waited for long
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
+    await until(lambda: len(bench.outcomes.reports) == 1)
+    assert bench.worker.held() == ["wait0", "wait1", "late"]
+    await until(lambda: len(bench.outcomes.reports) == 2)
+
+
+@on_loop
+async def test_a_prefetched_execution_is_not_given_back_because_its_process_stood_still(bench: Bench) -> None:
+    bench.take(*["rest"] * 5)
+    await asyncio.sleep(0)  # The first two have begun.
+    time.sleep(2 * WAIT_S)  # noqa: ASYNC251  # sleep: a machine that has no processor for this process
+    await until(lambda: bench.worker.is_idle)
+    assert {type(report.outcome) for report in bench.outcomes.reports} == {Succeeded}
+
+
+@on_loop
+async def test_a_prefetched_execution_can_be_cancelled(bench: Bench) -> None:
+    bench.take("wait", "wait", "rest")
+    bench.worker.stop("rest2", Stop.CANCEL)
+    assert bench.outcomes.kinds() == {"rest2": Cancelled()}
+
+
+@on_loop
+async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and_new_ones(bench: Bench) -> None:
+    bench.take("wait", "wait", "rest")
+    bench.worker.begin_no_more()
+    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
+    assert bench.outcomes.kinds() == {"rest2": NOT_BEGUN, "late": NOT_BEGUN}
+    assert bench.worker.held() == ["wait0", "wait1"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "seconds", "ahead"),
+    [
+        (0, 1.0, 0),
+        (9, HORIZON_S, 0),  # Slots that are not all used again within the horizon
+        (10, HORIZON_S, 10),
+        (25, HORIZON_S, 25),
+        (25, 2 * HORIZON_S, 12),
+        (1000, HORIZON_S, 60),
+        (1000, HORIZON_S / 2, 0),  # Too soon to tell
+    ],
+)
+def test_a_worker_prefetches_more_the_faster_its_slots_become_free(ended: int, seconds: float, ahead: int) -> None:
+    clock = ManualClock()
+    pace = Pace(clock, 10)
+    pace.ended = ended
+    clock.advance(seconds)
+    pace.measure()
+    assert pace.ahead == ahead
+
+
+def test_a_worker_that_prefetched_slow_executions_leaves_the_rest_to_others(site: Site) -> None:
+    fast = site.worker("--concurrency", "2")
+    echo, gated = site.app.jobs["echo"], site.app.jobs["gated_async"]
+    before = echo.options(priority="high").enqueue_many(range(400))
+    slow = [gated.enqueue("go"), gated.enqueue("go")]
+    after = echo.options(priority="low").enqueue_many(range(100))
+    for handle in slow:
+        site.wait_started(handle)
+    assert [handle.result(PATIENCE_S) for handle in before] == list(range(400))
+    eventually(lambda: {handle.status() for handle in after} == {Status.QUEUED}, what="nothing that waits for a slot")
+    site.worker("--concurrency", "2")
+    assert [handle.result(PATIENCE_S) for handle in after] == list(range(100))
+    site.open("go")
+    assert [handle.result(PATIENCE_S) for handle in slow] == ["done", "done"]
+    ran = [id for id, _, _ in site.journal("ran")]
+    assert len(ran) == len(set(ran)) == 500
+    assert {attempt.reason for handle in after for attempt in handle.attempts()} <= {"completed", "not_begun"}
+    assert fast.check()
