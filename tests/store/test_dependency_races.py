@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import psycopg
 import pytest
 
 from rota.domain.claim import Claim
@@ -96,6 +97,15 @@ def test_an_enqueue_at_the_moment_of_the_last_end(arena: Arena, rounds: Rounds, 
     # The end came after the enqueue, which cleared the other edge; or before it, and both are there.
     assert len(rounds.placed()) == (1 if is_first else 2)
     assert rounds.met() == ({"extract": None, "rates": last.id} if is_first else {"extract": None, "rates": None})
+
+
+def test_an_enqueue_in_sql_clears_the_edges(arena: Arena, rounds: Rounds) -> None:
+    rounds.run("extract")
+    with psycopg.connect(arena.url, autocommit=True) as connection:
+        connection.execute("SELECT rota.enqueue('load')")
+    assert rounds.met() == {"extract": None, "rates": None}
+    rounds.run("rates")
+    assert len(rounds.placed()) == 1
 
 
 @pytest.fixture

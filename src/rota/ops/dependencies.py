@@ -55,13 +55,15 @@ def start_dependents(tx: Tx, ends: Sequence[End]) -> None:
     rows = tx.rows("ended_jobs", ids=list(counted), lowest=min(counted), highest=max(counted))
     ended = {id: tuple(of) for id, *of in rows}
     known = tx.records("lock_edges_after", Edge, jobs=sorted(set(ended.values())))
-    if known:
-        met: dict[tuple[str, ...], list[str]] = {}
-        for id, status in counted.items():
-            for edge in known:
-                if ended.get(id) == (edge.namespace, *_pair(edge.ref)) and edge.outcome.counts(status):
-                    met.setdefault(edge.key, []).append(id)
-        _place(tx, _with_ends(tx, known, met))
+    behind: dict[tuple[str, ...], list[Edge]] = {}
+    for edge in known:
+        behind.setdefault((edge.namespace, edge.upstream_app, edge.upstream), []).append(edge)
+    met: dict[tuple[str, ...], list[str]] = {}
+    for id, status in counted.items():
+        for edge in behind.get(ended.get(id, ()), ()):
+            if edge.outcome.counts(status):
+                met.setdefault(edge.key, []).append(id)
+    _place(tx, _with_ends(tx, known, met))
 
 
 def _with_ends(tx: Tx, known: Sequence[Edge], ended: Mapping[tuple[str, ...], list[str]]) -> list[Edge]:
@@ -190,10 +192,6 @@ def _by_job(known: Iterable[Edge]) -> dict[OneJob, list[Edge]]:
 def _key(edge: Edge) -> str:
     """The key of the blocker; no name contains a slash."""
     return "/".join(edge.key)
-
-
-def _pair(ref: JobRef) -> tuple[str, str]:
-    return ref.app, ref.job
 
 
 def _upstream(met: Iterable[Edge]) -> str:
