@@ -64,6 +64,8 @@ class Room(msgspec.Struct, frozen=True, array_like=True):
 
 
 UNBOUNDED = Room()
+WORKFLOW = '{"workflow":true}'
+"""The text of the needs of every workflow."""
 _decode_needs = msgspec.json.Decoder(Needs).decode
 decode_offers = msgspec.json.Decoder(Offers).decode
 

@@ -1,10 +1,15 @@
-"""Which work a worker takes: executions of the jobs that it can run, in the queues that it serves."""
+"""Which work a worker takes: executions of the jobs that it can run, in the queues that it serves.
+
+Every worker of an app also opens the runs of all workflows of the app: that needs no code.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+
+from rota.domain import requirement
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -26,4 +31,5 @@ class Served(msgspec.Struct, frozen=True):
             "apps": self.apps,
             "all_queues": self.queues is None,
             "queues": self.queues or [],
+            "workflow": requirement.WORKFLOW,
         }

@@ -26,6 +26,16 @@ def register(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition]
         set_queues(tx, namespace, queues)
 
 
+def apply(tx: Tx, namespace: str, app: str, definition: Definition, actor: str) -> int:
+    """Adds a definition that is not code, puts it in force, and returns its version."""
+    add(tx, namespace, app, [definition], [])
+    version = digest(content(definition))
+    point(tx, namespace, app, {definition.name: version})
+    ((_, number, _),) = tx.rows("versions", namespace=namespace, app=app, versions=[(definition.name, version)])
+    audit(tx, namespace, actor, "workflow.apply", f"{app}.{definition.name}", after={"version": number})
+    return int(number)
+
+
 def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> dict[str, str]:
     """Adds the jobs, versions, queues and lanes that the database does not have, and changes nothing that it has.
 

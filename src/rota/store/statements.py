@@ -16,6 +16,7 @@ These notations let one text serve both databases:
     PLACED(e.id, r.version AS number)    the same as values: these, and the parameter `:column` for all others
     PRUNED(x, f)                         whether an execution x (with its end f) is one of `:ids`. PostgreSQL also has
                                          a statement `…_of_day`: all from `:low` to `:high` except `:kept`
+    NEEDLESS(x)                          whether no open run refers to an execution x
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
@@ -44,6 +45,11 @@ _KEYS = re.compile(r"KEYS\(:(\w+), (\w+) \w+\)")
 _AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
 _PLACED = re.compile(r"PLACED\(([^()]+)\)")
 _LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
+_NEEDLESS = re.compile(r"NEEDLESS\((\w+)\)")
+_BY_NO_RUN = (
+    r"(NOT EXISTS (SELECT 1 FROM run n WHERE n.id = \1.run) AND \1.id NOT IN"
+    r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL))"
+)
 _LIVE = re.compile(r"LIVE\((\w+)\)")
 _LOCK = re.compile(r"\s+FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
 _PRUNED = re.compile(r"PRUNED\((\w+), (\w+)\)")
@@ -105,6 +111,7 @@ def _texts(body: str) -> list[str]:
 
 
 def _expand(text: str, dialect: str, schema: str) -> str:
+    text = needless(text)
     text = _LIVE.sub(r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > :now", text)
     text = _PLACED.sub(lambda found: _placed_values(found[1]), text)
     text = text.replace("PLACED", ", ".join(PLACED))
@@ -123,6 +130,11 @@ def _expand(text: str, dialect: str, schema: str) -> str:
     text = text.replace("SCHEMA()", "".join(("'", schema.replace("'", "''"), "'")))
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
     return qualified(text.replace("CROSS JOIN", "JOIN"), schema)
+
+
+def needless(text: str) -> str:
+    """`text` with NEEDLESS(x) spelt out."""
+    return _NEEDLESS.sub(_BY_NO_RUN, text)
 
 
 def qualified(text: str, schema: str) -> str:

@@ -58,7 +58,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def add_runs(tx: Tx, runs: Sequence[Run]) -> None:
+def add_runs(tx: Tx, runs: Sequence[Run], retry_of: str | None = None) -> None:
     """Writes the rows of runs that open now."""
     rows = [
         (
@@ -67,7 +67,7 @@ def add_runs(tx: Tx, runs: Sequence[Run]) -> None:
         )
         for run in runs
     ]
-    tx.run("add_runs", rows=rows)
+    tx.run("add_runs", rows=rows, retry_of=retry_of)
     if expiring := [(run.id, run.deadline) for run in runs if run.deadline is not None]:
         tx.run("place_expiries", rows=expiring)
         tx.tell(Due(min(deadline for _, deadline in expiring)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -69,10 +69,10 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
         latest=new if request.latest else None,
     )
     kept = {new.steps[number].id: number for number, letter in enumerate(plan.letters) if is_kept(letter)}
-    _check_results(tx, ended, old, kept)
-    run = _new_run(tx, ended, new, plan, new_id, actor, request)
+    _check_results(tx, ended, old, kept, [old.numbers[new.steps[number].id] for number in plan.partial])
+    run = _new_run(tx, ended, old, new, plan, new_id, actor, request)
     _place(tx, ended, new_id, actor, request)
-    add_runs(tx, [run])
+    add_runs(tx, [run], retry_of=id)
     tx.run("keep_steps", run=new_id, old=id, rows=[(old.numbers[name], number) for name, number in kept.items()])
     tx.run("undead", namespace=namespace, ids=[id])
     audit(tx, namespace, actor, "run.retry", id, after=new_id)
@@ -104,15 +104,19 @@ class _Version(msgspec.Struct, frozen=True):
     graph: str
 
 
-def _check_results(tx: Tx, ended: Ended, old: Graph, kept: Mapping[str, int]) -> None:
-    """Refuses a retry that would keep a result which retention has deleted."""
+def _check_results(tx: Tx, ended: Ended, old: Graph, kept: Mapping[str, int], partial: Sequence[int]) -> None:
+    """Refuses a retry that would keep a result which retention has deleted. Locked, so that none is deleted now."""
     numbers = [old.numbers[name] for name in kept]
+    if numbers or partial:
+        tx.rows("lock_kept", run=ended.id, numbers=[*numbers, *partial])
     if numbers and (gone := tx.one("missing_result", run=ended.id, numbers=numbers)):
         name = old.steps[gone[0]].id
         raise Conflict(f"the result of step {name} is deleted by now: retry from {name!r} or an earlier step")
 
 
-def _new_run(tx: Tx, ended: Ended, graph: Graph, plan: plans.Retry, id: str, actor: str, request: Request) -> Run:
+def _new_run(
+    tx: Tx, ended: Ended, old: Graph, graph: Graph, plan: plans.Retry, id: str, actor: str, request: Request
+) -> Run:
     before = pinned(ended.pinned)
     jobs = before.jobs
     if request.latest:
@@ -123,7 +127,7 @@ def _new_run(tx: Tx, ended: Ended, graph: Graph, plan: plans.Retry, id: str, act
         before.priority,
         before.headers,
         before.trace,
-        dict.fromkeys(plan.partial, ended.id),
+        {number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.partial},
         {**before.arguments, **request.step_arguments},
     )
     return Run(

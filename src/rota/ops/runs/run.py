@@ -54,8 +54,8 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     headers: str | None = None
     trace: str | None = None
-    partial: dict[int, str] = {}
-    """By the number of a map: the earlier run whose successful items a retry keeps."""
+    partial: dict[int, tuple[str, int]] = {}
+    """By the number of a map: the earlier run whose successful items a retry keeps, and the map's number there."""
     arguments: dict[str, dict[str, Any]] = {}
     """By the name of a step: the arguments that a retry gave it."""
 

@@ -114,10 +114,11 @@ def _start_map(
 
 
 def _keep_items(tx: Tx, run: Run, number: int) -> set[int]:
-    old = pinned(run.pinned).partial.get(number)
-    if old is None:
+    kept = pinned(run.pinned).partial.get(number)
+    if kept is None:
         return set()
-    tx.run("keep_items", run=run.id, number=number, old=old, old_number=number)
+    old, old_number = kept
+    tx.run("keep_items", run=run.id, number=number, old=old, old_number=old_number)
     return {row[0] for row in tx.rows("kept_items", run=run.id, number=number, low=0, high=2**31 - 1)}
 
 

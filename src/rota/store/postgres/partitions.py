@@ -1,4 +1,4 @@
-"""The daily partitions of `execution`, `finished` and `log`: created ahead of time, dropped as a whole.
+"""The daily partitions of `execution`, and of what belongs to executions: created ahead of time, dropped as a whole.
 
 A day is one partition of each table, with the same bounds, created and dropped in one transaction. Rows of days without
 partitions, and rows that must outlive their day, are in the default partitions.
@@ -27,13 +27,13 @@ from rota.store.partitions import Dropped, Made
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.link import CLOCK, Link, connected
 from rota.store.postgres.session import PostgresSession
-from rota.store.statements import qualified
+from rota.store.statements import needless, qualified
 
 log = logging.getLogger("rota.store")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-TABLES = ("log", "finished", "execution")
-"""In the order in which most transactions lock them."""
+TABLES = {"log": "id", "finished": "id", "execution": "id", "run_ended": "id", "step": "run"}
+"""In the order in which most transactions lock them, each with the column that has the id of the execution."""
 QUICK_WAITS_MS = (50,)
 PATIENT_WAITS_MS = (50, 50, 100, 100, 200, 200, 200)
 PAUSE_S = 0.5
@@ -213,6 +213,8 @@ def _drop(
         removed = _roll_up(session, day, keep)
         if not _locked(connection, schema, parts, pause):
             raise psycopg.Rollback
+        if _is_wanted(connection, schema, day, keep):  # A run was retried meanwhile.
+            raise psycopg.Rollback
         _replace(connection, schema, parts, keep)
         dropped = Dropped("", removed, len(keep))
     return dropped  # noqa: RET504 -- psycopg.Rollback leaves the block and arrives here too
@@ -223,16 +225,25 @@ SELECT x.id FROM {execution} x
 LEFT JOIN {finished} f ON f.id = x.id AND f.final = 1
 LEFT JOIN unnest(%(names)s::text[], %(cutoffs)s::bigint[]) AS c (namespace, cutoff) ON c.namespace = x.namespace
 WHERE f.finished_at IS NULL OR c.cutoff IS NULL OR f.finished_at >= c.cutoff
-   OR EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id)
+   OR EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id) OR NOT NEEDLESS(x)
 LIMIT %(most)s
 """
 _WEIGHT = """
-SELECT f.rows, l.pieces, x.bytes + f.bytes + l.bytes
+SELECT f.rows + s.rows, l.pieces, x.bytes + f.bytes + l.bytes
 FROM (SELECT coalesce(sum(octet_length(arguments)), 0) AS bytes FROM {execution} WHERE id = ANY(%(keep)s::uuid[])) x,
      (SELECT count(*) AS rows, coalesce(sum(octet_length(result)), 0) + coalesce(sum(octet_length(error)), 0) AS bytes
       FROM {finished} WHERE id = ANY(%(keep)s::uuid[])) f,
+     (SELECT count(*) AS rows FROM (
+          SELECT 1 FROM {step} WHERE run = ANY(%(keep)s::uuid[]) LIMIT %(most)s) first_steps) s,
      (SELECT count(*) AS pieces, coalesce(sum(octet_length(text)), 0) AS bytes
       FROM (SELECT text FROM {log} WHERE id = ANY(%(keep)s::uuid[]) LIMIT %(most)s) first_pieces) l
+"""
+
+
+_WANTED = """
+SELECT 1 FROM run n JOIN step s ON s.run = n.id
+WHERE n.retry_of IS NOT NULL AND s.execution >= %(low)s::uuid AND s.execution < %(high)s::uuid
+  AND s.execution <> ALL(%(keep)s::uuid[]) LIMIT 1
 """
 
 
@@ -242,13 +253,19 @@ def _survivors(
     """The executions to keep; None if they are too many to be copied while the tables are locked."""
     names, instants = [name for name, _ in cutoffs], [cutoff for _, cutoff in cutoffs]
     values = {"names": names, "cutoffs": instants, "most": MOST_SURVIVORS + 1}
-    keep = [row[0] for row in _run(connection, qualified(_SURVIVORS, schema), values, **parts)]
+    keep = [row[0] for row in _run(connection, qualified(needless(_SURVIVORS), schema), values, **parts)]
     if len(keep) > MOST_SURVIVORS:
         return None
     most = {"keep": keep, "most": MOST_SURVIVING_PIECES + 1}
     ((rows, pieces, size),) = _run(connection, _WEIGHT, most, **parts).fetchall()
     fits = rows <= MOST_SURVIVORS and pieces <= MOST_SURVIVING_PIECES and size <= MOST_SURVIVING_BYTES
     return keep if fits else None
+
+
+def _is_wanted(connection: Connection, schema: str, day: int, keep: list[str]) -> bool:
+    """Whether a retry has begun to refer to an execution of the day that is not kept."""
+    values = {**_bounds(day), "keep": keep}
+    return _run(connection, qualified(_WANTED, schema), values).fetchone() is not None
 
 
 def _roll_up(session: PostgresSession, day: int, keep: list[str]) -> int:
@@ -291,9 +308,9 @@ def _replace(connection: Connection, schema: str, parts: dict[str, sql.Identifie
         parent = sql.Identifier(schema, table)
         _run(connection, "ALTER TABLE {parent} DETACH PARTITION {part}", parent=parent, part=part)
     for table, part in parts.items() if keep else ():
-        default = sql.Identifier(schema, f"{table}_default")
-        command = "INSERT INTO {default} SELECT * FROM {part} WHERE id = ANY(%(keep)s::uuid[])"
-        _run(connection, command, {"keep": keep}, default=default, part=part)
+        default, column = sql.Identifier(schema, f"{table}_default"), sql.Identifier(TABLES[table])
+        command = "INSERT INTO {default} SELECT * FROM {part} WHERE {column} = ANY(%(keep)s::uuid[])"
+        _run(connection, command, {"keep": keep}, default=default, part=part, column=column)
     _run(connection, "DROP TABLE {tables}", tables=sql.SQL(", ").join(parts.values()))
 
 

@@ -27,11 +27,11 @@ WHERE name = :name AND begun_at = :begun_at
 UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at = :begun_at
 
 -- name: history_page
--- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace
--- and is no dead letter.
+-- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace,
+-- is no dead letter, and no open run refers to its result.
 SELECT x.id, x.deadline,
-       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
-FROM (SELECT id, namespace, deadline FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
+       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL AND NEEDLESS(x) THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, deadline, run FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
 LEFT JOIN finished f ON f.id = x.id AND f.final = 1
 LEFT JOIN dead d ON d.id = x.id
@@ -40,8 +40,8 @@ ORDER BY x.id
 -- name: strays_page @postgres
 -- The same for the default partition.
 SELECT x.id, x.deadline,
-       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL THEN 1 ELSE 0 END AS goes
-FROM (SELECT id, namespace, deadline FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
+       CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL AND NEEDLESS(x) THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, deadline, run FROM execution_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
 LEFT JOIN finished f ON f.id = x.id AND f.final = 1
 LEFT JOIN dead d ON d.id = x.id
@@ -49,8 +49,8 @@ ORDER BY x.id
 
 -- name: lock_history
 -- The bounds follow from the list; with them PostgreSQL opens only the partitions between them.
-SELECT id FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
-ORDER BY id FOR UPDATE SKIP LOCKED
+SELECT x.id FROM execution x WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND NEEDLESS(x)
+ORDER BY x.id FOR UPDATE OF x SKIP LOCKED
 
 -- name: roll_up
 INSERT INTO summary (namespace, app, job, queue, hour, status, executions, ran_us, longest_us)
@@ -75,6 +75,8 @@ WHERE PRUNED(x, f) AND x.schedule IS NOT NULL
 -- name: drop_history
 DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM note WHERE id AMONG(:ids, uuid);
+DELETE FROM step WHERE run >= :lowest AND run <= :highest AND run AMONG(:ids, uuid);
+DELETE FROM run_ended WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
 
@@ -131,10 +133,10 @@ DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY
 SELECT id, created_at FROM execution ORDER BY id LIMIT 1
 
 -- name: overdue
-SELECT count(*) FROM (SELECT id, namespace FROM execution ORDER BY id LIMIT :most) x
+SELECT count(*) FROM (SELECT id, namespace, run FROM execution ORDER BY id LIMIT :most) x
 JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = x.namespace
 JOIN finished f ON f.id = x.id AND f.final = 1
-WHERE f.finished_at < c.cutoff AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id)
+WHERE f.finished_at < c.cutoff AND NOT EXISTS (SELECT 1 FROM dead d WHERE d.id = x.id) AND NEEDLESS(x)
 
 -- name: newest_ids
 SELECT id, created_at, actor FROM execution WHERE namespace = :namespace ORDER BY id DESC LIMIT :most

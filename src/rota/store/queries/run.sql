@@ -38,9 +38,9 @@ WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text)
 
 -- name: add_runs
 INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, changed_at, deadline, namespace,
-                 app, job, graph, pinned, letters)
+                 app, job, graph, pinned, letters, retry_of)
 SELECT id, root, parent, parent_step, parent_item, depth, version, :now, :now, deadline, namespace, app, job, graph,
-       pinned, letters
+       pinned, letters, :retry_of
 FROM EACH(:rows, id uuid, root uuid, parent uuid, parent_step int, parent_item int, depth int, version bigint, deadline bigint, namespace text, app text, job text, graph text, pinned text, letters text) e
 
 -- name: add_steps
@@ -207,6 +207,11 @@ CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.j
 CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = o.version
 CROSS JOIN job_version l ON l.namespace = x.namespace AND l.app = x.app AND l.job = x.job AND l.number = j.version
 WHERE o.id = :id AND x.namespace = :namespace
+
+-- name: lock_kept
+-- Retention skips executions that are locked, and those that an open run refers to.
+SELECT x.id FROM step s CROSS JOIN execution x ON x.id = s.execution
+WHERE s.run = :run AND s.number AMONG(:numbers, int) ORDER BY x.id FOR KEY SHARE OF x
 
 -- name: missing_result
 SELECT s.number FROM step s

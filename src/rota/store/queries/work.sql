@@ -1,7 +1,7 @@
 -- name: served_lanes
 SELECT l.id FROM lane l
-WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.job AMONG(:jobs, text)
-  AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text)
+  AND (l.job AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
 ORDER BY l.id
 
 -- name: claim_heads
@@ -37,8 +37,8 @@ WHERE r.worker = :worker AND l.requirements <> '' GROUP BY l.requirements
 
 -- name: has_ready
 SELECT 1 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.job AMONG(:jobs, text)
-  AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text)
+  AND (l.job AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
   AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 LIMIT 1
 

@@ -473,6 +473,8 @@ CREATE TABLE run (
     stopping     TEXT,
     -- The last step whose executions were told to stop; null until the run stops, and when all have been told.
     told         INTEGER,
+    -- The run that this one retries: it may refer to results of earlier runs.
+    retry_of     TEXT,
     paused_by    TEXT,
     paused_note  TEXT
 ) WITHOUT ROWID;
@@ -480,6 +482,7 @@ CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 CREATE INDEX run_told ON run (id) WHERE told IS NOT NULL;
 CREATE INDEX run_paused ON run (id) WHERE paused_at IS NOT NULL;
 CREATE INDEX run_changed ON run (changed_at);
+CREATE INDEX run_retry ON run (id) WHERE retry_of IS NOT NULL;
 
 -- Runs that have ended: what is needed to show them and to retry them.
 CREATE TABLE run_ended (
