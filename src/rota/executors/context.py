@@ -98,6 +98,12 @@ class Context:
         return headers.decode(self._claim.headers)
 
     @property
+    def upstream(self) -> dict[str, str]:
+        """The ids of the executions whose ends started this one, by job; with the app before jobs of other apps."""
+        text = self._claim.upstream
+        return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+    @property
     def cancelled(self) -> bool:
         """Whether the attempt was asked to stop: by a cancel, a timeout or a shutdown. Sync jobs should look.
 

@@ -46,7 +46,8 @@ _id = attrgetter("id")
 class Finished(msgspec.Struct, frozen=True, array_like=True):
     """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy.
 
-    `job`, and `claim` if the attempt has not succeeded, are for the worker's log.
+    `job`, if it is known, and `claim` if the attempt has not succeeded, are for the worker's log; `job` also spares a
+    read of the execution if no job depends on it.
 
     `breakers` are those that the job relies on; `pauses` says whether it pauses itself after failures in a row. Retries
     follow the job's version in force and the execution's own overrides, whatever the worker's code says.
@@ -106,12 +107,13 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     """
     fences: dict[str, int] = {}
     results: dict[str, str] = {}
-    stale, pausing = [], set()
+    stale, pausing, jobs = [], set(), {}
     for report in sorted(reports, key=_id):
         if report.id in fences:
             stale.append(report.id)
         else:
             fences[report.id], results[report.id] = report.fence, report.outcome.result  # type: ignore[union-attr]
+            jobs[report.id] = report.job
         if report.pauses:
             pausing.add(report.id)
     ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}
@@ -119,7 +121,9 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     late = {stale for stale, _, _ in found if stale}
     runs = {id: run for _, id, run in found if run}
     ends = [
-        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id)) for id in fences if id not in late
+        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id), job)
+        for id, job in jobs.items()
+        if id not in late
     ]
     return [*stale, *late], ends
 
@@ -144,7 +148,7 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
             continue
         stale.append(report.id)
         if row is None and report.written is not None:
-            ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses))
+            ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses, is_repeated=True))
     shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
         tx.run("suspect", rows=suspicion.after_death(shared, with_supervisor=False))
@@ -247,7 +251,7 @@ class _Batch:
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
                 is_plain = move.status is Status.SUCCESS and not report.pauses
-                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run))
+                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run, report.job))
                 if move.status is Status.FAILED and row.run is None:  # The dead letter of a failed step is its run.
                     error = _error(report.outcome)
                     found = None if error is None else fingerprint.of(error)

@@ -61,6 +61,7 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     run: str | None
     step: int | None
     map_index: int | None
+    upstream: str | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):

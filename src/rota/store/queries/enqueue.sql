@@ -26,8 +26,8 @@ INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e
 
 -- name: place_at_once @postgres
--- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, or if the
--- time in an id is far from now.
+-- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, if the job
+-- depends on others, or if the time in an id is far from now.
 WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
 r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
@@ -37,6 +37,8 @@ r AS MATERIALIZED (
         AND l.requirements = j.requirements
     JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
     WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
+      AND NOT EXISTS (
+          SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name)
       AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)
       AND CAST(:last_made AS bigint) <= t.now + CAST(:skew AS bigint)),
 e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) u),

@@ -58,9 +58,6 @@ WHERE hand.schedule = e.id AND hand.revision = e.revision
 -- name: postpone_schedules
 UPDATE hand SET next_at = :until WHERE schedule AMONG(:ids, bigint)
 
--- name: has_followers
-SELECT EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL)
-
 -- name: wake_followers
 UPDATE hand SET next_at = :now + coalesce(delay, 0), waits_for = NULL
 WHERE waits_for AMONG(:ids, uuid)
