@@ -18,7 +18,7 @@ These notations let one text serve both databases:
                                          a statement `…_of_day`: all from `:low` to `:high` except `:kept`
     NEEDLESS(x)                          whether no open run refers to an execution x
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
-    RUNS(w, x.job, x.requirements)       whether a worker has the code of a job; every worker opens runs of workflows
+    RUNS(w, x.job, x.requirements)       whether a worker has the code of a job, or the job is a `:workflow`
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
@@ -35,8 +35,6 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
-
-from rota.domain.requirement import WORKFLOW
 
 _FOLDER = resources.files("rota.store")
 _HEADER = re.compile(r"^-- name: (\w+)(?: @(\w+))?[ \t]*$", re.MULTILINE)
@@ -117,7 +115,7 @@ def _texts(body: str) -> list[str]:
 def _expand(text: str, dialect: str, schema: str) -> str:
     text = needless(text)
     text = _LIVE.sub(r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > :now", text)
-    text = _RUNS.sub(rf"(\3 = '{WORKFLOW}' OR LISTED(\2, \1.jobs))", text)
+    text = _RUNS.sub(r"(\3 = :workflow OR LISTED(\2, \1.jobs))", text)
     text = _PLACED.sub(lambda found: _placed_values(found[1]), text)
     text = text.replace("PLACED", ", ".join(PLACED))
     if dialect == "sqlite":
