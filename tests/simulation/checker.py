@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, waiting
+from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, runs, waiting
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -72,6 +72,9 @@ class Violation:
 def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
     found = []
+    for invariant in runs.INVARIANTS if history.has_runs else ():
+        found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
+    history = runs.without_runs(history) if history.has_runs else history
     for invariant in INVARIANTS:
         found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
     return found
