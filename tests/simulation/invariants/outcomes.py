@@ -149,21 +149,12 @@ def every_cancel_was_requested(history: History) -> Iterator[str]:
     asked = {order.ids[0] for order in history.orders if order.verb == "cancel"}
     steps = history.steps
     for id, end in endings(history).items():
-<<<<<<< HEAD
-        if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked:
+        if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked | steps:
             yield f"{id} ended as cancelled ({end['reason']}), which no client requested"
 
 
 def dead_letters_are_the_failed(history: History) -> Iterator[str]:
-    """Exactly the failed executions that were neither replayed nor discarded."""
-=======
-        if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked | steps:
-            yield f"{id} ended as cancelled ({end['reason']}), which nobody asked for"
-
-
-def dead_letters_are_the_failed(history: History) -> Iterator[str]:
-    """Exactly those that failed and that nobody has replayed or discarded since. Of a run, the root alone."""
->>>>>>> wftest
+    """Exactly the failed executions that were neither replayed nor discarded. Of a run, the root alone."""
     dead: set[str] = set()
     steps = history.steps
     for operation in history.operations:
