@@ -330,7 +330,7 @@ OUTSIDE = """
     PYTHONDONTWRITEBYTECODE multiprocessing Prefer sept MON
     gdb strace ptrace ulimit nohup CAP_SYS_PTRACE TimeoutStopSec terminationGracePeriodSeconds
     LISTEN PREPARE SERIALIZABLE USAGE
-    AsyncSession scoped_session sync_to_async
+    AsyncSession scoped_session sync_to_async TestClient
 """
 """Words of Python, cron, Linux, PostgreSQL and libraries."""
 
