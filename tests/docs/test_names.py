@@ -235,9 +235,9 @@ def test_the_table_of_the_context_names_what_it_has() -> None:
 
 OTHERS_OPTIONS = """
     sslmode schema synchronous KillMode LimitRTTIME v1 CRON_TZ API_KEY
-    count to code items gpu kind
+    count to code items gpu kind asyncio_mode
 """
-"""Of PostgreSQL, systemd and other programs, and arguments of jobs in examples."""
+"""Of PostgreSQL, systemd, pytest and other programs, and arguments of jobs in examples."""
 
 
 @pytest.mark.parametrize("page", PAGES)
