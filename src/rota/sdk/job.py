@@ -138,8 +138,8 @@ class Job(Generic[P, T, R]):
         return self._handles(await self._awithin(self._caller, items))
 
     def handle(self, id: str) -> Handle[T]:
-        """A handle on an execution of this job whose id is known."""
-        return handle_on(self._client, id, self._result_type)
+        """A handle on an execution whose id is known; its `result` and `info` refuse one of another job."""
+        return handle_on(self._client, id, self._result_type, (self._app, self.name))
 
     def _accept(self, items: list[Item]) -> list[Accepted]:
         if self._caller is None:
