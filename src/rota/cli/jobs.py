@@ -43,9 +43,9 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
     \b
     rota jobs pause send --note "the mail server is down"
     """
-    owner = database.read(lookup.app_of_job, database.namespace, job, app)
-    changed = database.transact(job_pauses.pause, database.namespace, owner, job, database.actor, note)
-    output.message(f"job {owner}.{job} {'is paused' if changed else 'was paused already'}")
+    owner, name = database.read(lookup.job, database.namespace, job, app)
+    changed = database.transact(job_pauses.pause, database.namespace, owner, name, database.actor, note)
+    output.message(f"job {owner}.{name} {'is paused' if changed else 'was paused already'}")
 
 
 @jobs.command()
@@ -58,9 +58,9 @@ def resume(database: Database, job: str, app: str | None) -> None:
     \b
     rota jobs resume send
     """
-    owner = database.read(lookup.app_of_job, database.namespace, job, app)
-    changed = database.transact(job_pauses.resume, database.namespace, owner, job, database.actor)
-    output.message(f"job {owner}.{job} {'resumed' if changed else 'was not paused'}")
+    owner, name = database.read(lookup.job, database.namespace, job, app)
+    changed = database.transact(job_pauses.resume, database.namespace, owner, name, database.actor)
+    output.message(f"job {owner}.{name} {'resumed' if changed else 'was not paused'}")
 
 
 def _timeout(job: views.Job) -> str | None:

@@ -14,6 +14,7 @@ from rota.domain.status import TERMINAL, Status
 from rota.store import notes, reader
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
+from rota.views import lookup
 from rota.views.attempt import Attempt, attempts
 from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
@@ -104,7 +105,8 @@ def check(wanted: Filter) -> Filter:
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """Newest first."""
-    rows = reader.executions(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
+    one_more = msgspec.structs.replace(lookup.chosen(view, namespace, wanted), limit=wanted.limit + 1)
+    rows = reader.executions(view, namespace, one_more)
     return page([shaped(Execution, row, **_members(row)) for row in rows], wanted.limit)
 
 
