@@ -28,8 +28,9 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     """
     found = database.read(views.jobs, database.namespace, app)
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
-    spare = ("timeout", "attempts", "description", "queue")
-    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "jobs", empty), spare=spare)
+    spare = ["description", "timeout", "attempts", "queue", *(["app"] if len({job.app for job in found}) == 1 else [])]
+    empty = text.none_of(app, "jobs", empty)
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=spare, whole="job")
 
 
 @jobs.command()

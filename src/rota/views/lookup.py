@@ -55,7 +55,9 @@ def job(view: View, namespace: str, name: str, app: str | None) -> tuple[str, st
     """The app and the name of the one job that is called so. `app.job`, as lists show it, works too."""
     found = _jobs_called(view, namespace, name, app)
     if len(found) > 1:
-        raise UsageError(f"the apps {', '.join(app for app, _ in found)} have a job {name!r}: say which with --app {found[0][0]}")
+        raise UsageError(
+            f"the apps {', '.join(app for app, _ in found)} have a job {name!r}: say which with --app {found[0][0]}"
+        )
     return found[0]
 
 
