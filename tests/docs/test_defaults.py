@@ -352,7 +352,7 @@ SENTENCES = {
         f"levels of runs below each other are allowed ({graph.MOST_NESTING})",
         f"how many items a map may have ({graph.MOST_WIDTH:,}; at most {check.WIDEST:,})",
         f"a workflow has at most {graph.MOST_STEPS:,} steps",
-        f"a map of up to {run_start.AT_FIRST} items is placed",
+        f"the first {run_start.AT_FIRST} items are placed",
         f"in chunks of {expand.CHUNK:,}, each when fewer than {expand.FEW} of",
         f"a map is one step | {graph.MOST_STEPS:,} |",
         f"`max_width`: {graph.MOST_WIDTH:,} unless set, up to {check.WIDEST:,} |",
