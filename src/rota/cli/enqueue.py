@@ -17,7 +17,6 @@ from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
-from rota.ops.runs.run import KIND
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.views import why as views
@@ -116,7 +115,7 @@ def _accept(
     code = _load(database, load, app) if load is not None else None
     name = code.name if code else _app_of(database, job) if app is None else app
     definition = _definition(database, code, name, job)
-    if only_workflows and definition.target.get("kind") != KIND:
+    if only_workflows and not definition.needs.workflow:
         raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if code is not None:
