@@ -19,7 +19,7 @@ from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Outcome
 from rota.domain.served import Served
 from rota.ids import IdSource
-from rota.ops import claim, define, enqueue, finish, fleet, submission
+from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
@@ -163,6 +163,11 @@ class Seed:
 
     def define(self, app: str, *definitions: Definition) -> None:
         self.store.transact(define.register, "default", app, definitions, ())
+
+    def deploy(self, app: str, *definitions: Definition) -> None:
+        """As if a worker of the app had joined with these jobs."""
+        number = self.store.transact(deploy.declare, "default", app, definitions, [], {})
+        self.store.transact(deploy._apply, "default", app, number, "test")
 
     def enqueue(self, job: str = "send", count: int = 1, arguments: str = '{"to":"a"}', **options: Any) -> list[str]:
         values = {"namespace": "default", "app": "shop", "job": job, "queue": "mail", "actor": "test", **options}

@@ -147,7 +147,6 @@ def claim(arguments: dict[str, Any] | None = None) -> Claim:
         crashes=0,
         first_start_at=0,
         started_at=0,
-        run=None,
         job="send",
         arguments=json.dumps(arguments or {}),
         deadline=None,

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota import App, Job
-from rota.domain.job import Definition
-from rota.domain.requirement import Needs
+from rota import App, Workflow
 
 
-def add_workflow(app: App, name: str, *steps: dict[str, Any], result: Any = None, **more: Any) -> Job[..., Any, Any]:
+def add_workflow(app: App, name: str, *steps: dict[str, Any], result: Any = None, **more: Any) -> Workflow[..., Any]:
     """Each takes one argument, `x`."""
-    graph = {"rota": "workflow/1", "name": name, "steps": list(steps), "result": result, **more}
-    definition = Definition(
-        name=name,
-        target={"kind": "workflow", "graph": graph},
-        needs=Needs(workflow=True),
-        parameters={"x": {"required": True}},
-    )
-
-    @app.job(name=name)
-    def workflow(x: Any) -> Any:
-        raise AssertionError("a run has no body")
-
-    app.jobs[name].definition = definition
-    app._definitions[-1] = definition
-    return app.jobs[name]
+    graph = {"rota": "workflow/1", "name": name, "parameters": {"x": {}}, "steps": list(steps), "result": result}
+    return app.workflow_from({**graph, **more})

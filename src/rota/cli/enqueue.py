@@ -17,6 +17,7 @@ from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
+from rota.executors import kinds
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.views import why as views
@@ -115,7 +116,7 @@ def _accept(
     code = _load(database, load, app) if load is not None else None
     name = code.name if code else _app_of(database, job) if app is None else app
     definition = _definition(database, code, name, job)
-    if only_workflows and not definition.needs.workflow:
+    if only_workflows and definition.target.get("kind") != kinds.WORKFLOW:
         raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if code is not None:
@@ -154,7 +155,7 @@ def _load(database: Database, reference: str, name: str | None) -> Registry:
     if name not in (None, app.name):
         raise UsageError(f"{reference} is the app {app.name!r}, not {name!r}: leave out --app or --load")
     agree(app, database.given)
-    # From here on the app's own settings hold, as for its programs and workers.
+    # From here on the app's own settings apply, as in its programs and workers.
     database.given = {"url": app.settings.url, "namespace": app.settings.namespace}
     database.__dict__.pop("settings", None)
     return app

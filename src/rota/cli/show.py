@@ -62,6 +62,8 @@ def _heading(one: ExecutionDetail) -> None:
     if one.schedule is not None and one.tick is not None:
         late = ", a missed tick that was caught up" if one.catch_up else ""
         _field("schedule", f"{one.schedule}, tick {text.when(one.tick)}{late}")
+    if isinstance(one.upstream, dict):
+        _field("after", ", ".join(f"{job} {id}" for job, id in one.upstream.items()))
     due_at = one.run_at if one.run_at != one.created_at else None
     times = {"due": due_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
     for name, at in times.items():

@@ -10,7 +10,7 @@ from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.status import Reason, Status
 from rota.domain.workflow.letters import BAD
 from rota.ids import is_id
-from rota.ops import ending, enqueue, upkeep
+from rota.ops import end_from_outside, enqueue, upkeep
 from rota.ops.audit import audit
 from rota.ops.runs.retry import Request, retry
 from rota.ops.runs.run import graph_of
@@ -35,7 +35,7 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to."""
-    status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
+    status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
 

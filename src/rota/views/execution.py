@@ -66,6 +66,7 @@ class ExecutionDetail(Execution, frozen=True):
     `attempt_count` counts the attempts that count towards the retries, `fence` all of them, `crashes` the crashed ones.
     `run_at` is when it is due. `why` says why it is not running. `error` has the keys type, message and traceback.
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
+    `upstream` are the executions of other jobs that it was started after, by job.
 
     `step_of` says of a step of a run which steps it waited for, and which wait for it.
 
@@ -82,6 +83,7 @@ class ExecutionDetail(Execution, frozen=True):
     tick: datetime | None
     catch_up: bool
     late_by: timedelta | None
+    upstream: dict[str, str] | None
     headers: dict[str, str] | None
     timeout: timedelta | None
     retry: dict[str, Any] | None
@@ -137,6 +139,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         why=why(view, namespace, id),
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
+        upstream=decoded(row.upstream),
         headers=decoded(row.headers),
         timeout=own.timeout_s,
         retry=own.retry,

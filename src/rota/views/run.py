@@ -16,6 +16,7 @@ from rota.domain.workflow import retry
 from rota.domain.workflow.critical_path import Span
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import CANCELLED, FAILED
+from rota.executors import kinds
 from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
 from rota.store.port import View
@@ -145,7 +146,7 @@ def run_graph(view: View, row: RunRow) -> Graph | None:
 def _is_workflow(view: View, row: RunRow) -> bool:
     where = {"namespace": row.namespace, "app": row.app, "job": row.job, "version": row.version}
     found = view.one("definition_of_version", **where)
-    return found is not None and jobs.decode(found[0]).needs.workflow
+    return found is not None and jobs.decode(found[0]).target.get("kind") == kinds.WORKFLOW
 
 
 def _sub_runs(view: View, namespace: str, wanted: RunFilter, parent: str) -> list[RunRow]:

@@ -10,6 +10,7 @@ from rota.domain.errors import UnknownJob, UsageError
 from rota.domain.status import Status
 from rota.domain.workflow.difference import differences
 from rota.domain.workflow.graph import Graph, to_data
+from rota.executors import kinds
 from rota.ops.runs.run import decoded_graph
 from rota.store import run_reader
 from rota.store.port import View
@@ -102,7 +103,7 @@ def changes(
 def _rows(view: View, namespace: str) -> list[WorkflowRow]:
     # The statement looks for the text of the kind anywhere in the definition.
     rows = run_reader.workflows(view, namespace)
-    return [row for row in rows if jobs.decode(row.definition).needs.workflow]
+    return [row for row in rows if jobs.decode(row.definition).target.get("kind") == kinds.WORKFLOW]
 
 
 def _row(view: View, namespace: str, name: str, app: str | None) -> WorkflowRow:

@@ -14,6 +14,7 @@ import pytest
 from rota import Handle
 from rota.clock import SystemClock
 from rota.domain.status import TERMINAL, Status
+from rota.sdk.app import registry_of
 from rota.store.opening import open_store
 from tests.kill import evidence
 from tests.kill.databases import database
@@ -40,7 +41,7 @@ def test_runs_survive_the_deaths_of_their_workers(tmp_path: Path, kind: str, kil
         Fleet(tmp_path, url, room="tests.kill.runs", processes=2, lease_s=2.0, poll_s=0.2, grace_s=2.0) as fleet,
     ):
         store = open_store(url)
-        with jobs.app.connection.borrowed(store, SystemClock()):
+        with registry_of(jobs.app).connection.borrowed(store, SystemClock()):
             runs: list[tuple[str, int, Handle[Any]]] = []
             crew = [fleet.supervisor(f"supervisor-{number}") for number in range(2)]
             for number in range(kills):
@@ -59,7 +60,7 @@ def test_runs_survive_the_deaths_of_their_workers(tmp_path: Path, kind: str, kil
 
 
 def start(shape: str, x: int) -> Handle[Any]:
-    handle: Handle[Any] = jobs.SHAPES[shape].enqueue(x)
+    handle: Handle[Any] = jobs.SHAPES[shape].start(x)
     return handle
 
 

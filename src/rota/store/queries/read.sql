@@ -3,7 +3,7 @@ SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.ac
        s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
        (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
-       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index
+       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream
 FROM state s LEFT JOIN worker w ON w.id = s.worker
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
@@ -127,7 +127,7 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
             SELECT DISTINCT w.offers FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS offers,
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS offers,
        (SELECT l.requirements FROM execution x JOIN lane l ON l.id = x.lane WHERE x.id = s.id) AS requirements,
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN lane o ON o.id = m.lane
@@ -142,8 +142,12 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT CAST(LISTING(PAIR(v.offers, v.trouble)) AS text) || '' FROM (
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS troubles,
-       (SELECT CAST(LISTING(PAIR(b.kind, b.key)) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS troubles,
+       (SELECT CAST(LISTING(PAIR(b.kind, b.key || coalesce((
+            SELECT '/' || d.outcome FROM dependency d
+            WHERE b.kind = 'dependency' AND d.namespace = s.namespace AND d.app = s.app AND d.job = s.job
+              AND b.key = d.namespace || '/' || d.app || '/' || d.job || '/' || d.upstream_app || '/' || d.upstream),
+            ''))) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace
@@ -158,7 +162,7 @@ SELECT l.app, l.queue, l.requirements, l.job,
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
            SELECT DISTINCT w.offers FROM worker w
            WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND LISTED(l.job, w.jobs)) v) AS offers
+             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements)) v) AS offers
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 ORDER BY l.app, l.queue, l.requirements, l.job
