@@ -76,7 +76,10 @@ GRAPHS: dict[str, dict[str, Any]] = {
         ],
         "on_failure": "stop",
     },
-    "flow_timeout": {"steps": [{"id": "a", "job": "long", "with": {"seconds": 6.0}}, _steady("b", after=["a"])], "timeout": 2.5},
+    "flow_timeout": {
+        "steps": [{"id": "a", "job": "long", "with": {"seconds": 6.0}}, _steady("b", after=["a"])],
+        "timeout": 2.5,
+    },
     "flow_deep": {"steps": [{"id": "a", "workflow": "flow_deep"}], "max_nesting": 1},
 }
 DEFINITIONS = [
