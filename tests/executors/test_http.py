@@ -140,6 +140,7 @@ def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
 def claim(arguments: dict[str, Any] | None = None) -> Claim:
     return Claim(
         id="x-1",
+        run=None,
         lane=0,
         rank=0,
         fence=7,
