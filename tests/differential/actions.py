@@ -13,12 +13,16 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Cancelled, Error, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.rank import Policy
+from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import LAST_ID, IdSource
 from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops.runs import pause
+from rota.ops.runs.chores import work_on_runs
+from rota.ops.runs.retry import Request, retry
 from rota.ops.submission import Header, Item
 from rota.store.port import Tx, declared
 from rota.store.reader import Filter
@@ -28,6 +32,28 @@ from tests.differential.side import Side
 NAMESPACE = "default"
 APPS = ("shop", "post")
 JOBS = ["send", "count"]
+FLOWS = ["flow", "outer"]
+GRAPHS: dict[str, dict[str, Any]] = {
+    "flow": {
+        "steps": [
+            {"id": "a", "job": "send", "with": {"n": 1}},
+            {"id": "m", "job": "count", "map": [1, 2, 3, 4], "as": "n", "at_once": 2, "tolerate": 1, "after": ["a"]},
+            {"id": "b", "job": "send", "with": {"n": {"$": "a"}, "all": {"$": "m"}}},
+            {"id": "c", "job": "send", "when": [{"failed": "b"}], "delay": 2},
+        ],
+        "result": {"$default": [{"$": "b"}, None]},
+        "timeout": 30,
+    },
+    "outer": {
+        "steps": [
+            {"id": "f", "workflow": "flow", "may_fail": True},
+            {"id": "m", "workflow": "flow", "map": [1, 2], "as": "x", "tolerate": "50%"},
+            {"id": "z", "job": "send", "after": ["f", "m"], "rule": "always"},
+        ],
+        "result": {"$outcomes": "m"},
+        "on_failure": "stop",
+    },
+}
 QUEUES = ("default", "line", "tight", "new")
 NOTES = ("", "a note", 'quotes " and \\ and ä€𝄞')
 ERROR = Error("ValueError", 'boom "quoted" \\ {braces}', "Traceback …")
@@ -46,6 +72,7 @@ class Actions:
         self.attempts: list[tuple[str, int, int]] = []
         """Id, fence and place of the worker of what was claimed, newest last."""
         self._places = 0
+        self.runs: list[str] = []
         self._suspects: list[tuple[str, int]] = []
         self._kinds: list[tuple[Callable[[], tuple[str, Ask]], int]] = [
             (self._register, 2),
@@ -59,6 +86,7 @@ class Actions:
             (self._tend_the_dead, 6),
             (self._pause, 4),
             (self._pause_job, 4),
+            (self._on_run, 8),
             (self._join, 6),
             (self._deploy, 2),
             (self._fleet, 8),
@@ -96,6 +124,14 @@ class Actions:
         policy = Fixed(attempts=self._chance.randint(1, 4), delay=self._chance.choice([0, 2, 10]))
         total_s = self._chance.choice([None, None, 5.0])
         definitions = [Definition(name=job, retry=policy.describe(), total_timeout_s=total_s) for job in JOBS]
+        definitions += [
+            Definition(
+                name=name,
+                target={"kind": "workflow", "graph": {"rota": "workflow/1", "name": name, **graph}},
+                needs=Needs(workflow=True),
+            )
+            for name, graph in GRAPHS.items()
+        ]
         queues = [Queue(name="line", policy=Policy.FIFO), Queue(name="tight", max_depth=self._chance.randint(2, 5))]
         return definitions, queues
 
@@ -155,7 +191,7 @@ class Actions:
         header = Header(
             namespace=NAMESPACE,
             app=self._chance.choice(APPS),
-            job=self._chance.choice([*JOBS, *JOBS, *JOBS, *JOBS, "nothing"]),
+            job=self._chance.choice([*JOBS, *JOBS, *JOBS, *JOBS, *FLOWS, *FLOWS, "nothing"]),
             queue=self._chance.choice(QUEUES),
             actor="test",
             priority=self._chance.choice([0, 0, 10, -10]),
@@ -165,6 +201,10 @@ class Actions:
             **self._when(),
             **self._keys(),
         )
+        if header.job in FLOWS:
+            items = self._items(1)
+            self.runs += [item.id for item in items]
+            return header, items
         return header, self._items(1 if header.key is not None else self._chance.choice([1, 1, 1, 2, 4]))
 
     def _items(self, count: int) -> list[Item]:
@@ -208,7 +248,7 @@ class Actions:
         place, slots = self._place(), self._chance.choice([0, 1, 2, 5])
         app = self._chance.choice(APPS)
         queues = self._chance.choice([None, None, None, ["default"], ["line", "tight", "nowhere"], []])
-        jobs = self._chance.choice([JOBS, JOBS, JOBS[:1], JOBS[1:]])
+        jobs = self._chance.choice([JOBS + FLOWS, JOBS + FLOWS, JOBS[:1], JOBS[1:] + FLOWS])
         marked = self._chance.random() < 0.5
         self._claimer = place
 
@@ -276,6 +316,24 @@ class Actions:
                     control.repeat, NAMESPACE, some[0], new, "ann"
                 )
 
+    def _on_run(self) -> tuple[str, Ask]:
+        id = self._chance.choice([*self.runs[-8:], self._id()])
+        match self._chance.randrange(5):
+            case 0:
+                return f"pause run {id}", lambda side: side.store.transact(pause.pause, NAMESPACE, id, "ann", "why")
+            case 1 | 2:
+                return f"resume run {id}", lambda side: side.store.transact(pause.resume, NAMESPACE, id, "ann")
+            case 3:
+                return f"stop run {id}", lambda side: side.store.transact(control.cancel, NAMESPACE, id, "ann")
+            case _:
+                new = self._ids.new()
+                self.known.append(new)
+                self.runs.append(new)
+                request = Request(self._chance.choice([None, None, "start", "b", "m"]))
+                return f"retry {id} {request}", lambda side: side.store.transact(
+                    retry, NAMESPACE, id, new, "ann", request
+                )
+
     # The fleet.
 
     def _join(self) -> tuple[str, Ask]:
@@ -334,7 +392,9 @@ class Actions:
     # Time and chores.
 
     def _chore(self) -> tuple[str, Ask]:
-        match self._chance.randrange(4):
+        match self._chance.randrange(6):
+            case 4 | 5:
+                return "runs", lambda side: side.store.transact(work_on_runs, 0)
             case 0:
                 looked_at = self._chance.choice([None, None, self.clock.now(), self.clock.now() - 60 * MICROSECONDS])
                 return f"rescue {looked_at}", lambda side: side.store.transact(upkeep.rescue, LEASE_S, looked_at)
