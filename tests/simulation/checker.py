@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.history import History
@@ -71,13 +71,19 @@ class Violation:
 
 def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
-    found = []
-    for invariant in runs.INVARIANTS if history.has_runs else ():
-        found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
-    history = runs.without_runs(history) if history.has_runs else history
-    for invariant in INVARIANTS:
-        found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
-    return found
+    found: list[Violation] = []
+    if history.has_runs:
+        found += _violations(runs.INVARIANTS, history)
+        history = runs.without_runs(history)
+    return found + _violations(INVARIANTS, history)
+
+
+def _violations(invariants: Sequence[Invariant], history: History) -> list[Violation]:
+    return [
+        Violation(invariant.__name__, what)
+        for invariant in invariants
+        for what in itertools.islice(_judge(invariant, history), MOST)
+    ]
 
 
 def _judge(invariant: Invariant, history: History) -> Iterator[str]:
