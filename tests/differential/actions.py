@@ -81,6 +81,7 @@ class Actions:
             (self._enqueue_together, 3),
             (self._claim, 20),
             (self._finish, 20),
+            (self._drive, 10),
             (self._cancel, 5),
             (self._run_now, 5),
             (self._tend_the_dead, 6),
@@ -270,6 +271,39 @@ class Actions:
                 fence += self._chance.choice([0, 0, 0, 0, 0, 0, 0, 1, -1])
                 reports.append(finish.Finished(id, fence, self._outcome(), jitter=0.25))
         return f"finish {reports}", lambda side: side.store.transact(finish.finish, reports)
+
+    def _drive(self) -> tuple[str, Ask]:
+        """A worker that does a lot at once, most of it well: runs come to their end."""
+        app, rounds = self._chance.choice(APPS), self._chance.choice([2, 4, 8])
+        outcomes = [Succeeded("[1]") if self._chance.random() < 0.85 else self._outcome() for _ in range(50)]
+        name = f"driver {len(self.known)}"
+        newcomer = fleet.Newcomer(
+            namespace=NAMESPACE,
+            app=app,
+            name=name,
+            host="test",
+            pid=1,
+            version="0",
+            queues=None,
+            jobs=[],
+            concurrency=9,
+        )
+
+        def ask(side: Side) -> Any:
+            worker = side.store.transact(fleet.join, newcomer, LEASE_S)
+            done: list[Any] = []
+            for _ in range(rounds):
+                served = Served.one(NAMESPACE, app, None, JOBS + FLOWS)
+                taken = side.store.transact(claim.claim, worker, served, 5)
+                ended = zip(taken.claims, outcomes[len(done) % 40 :], strict=False)
+                reports = [finish.Finished(one.id, one.fence, outcome, jitter=0.25) for one, outcome in ended]
+                done += [one.id for one in reports]
+                done.append(side.store.transact(finish.finish, reports) if reports else taken.has_more)
+                side.store.transact(work_on_runs, 0)
+            side.store.transact(fleet.leave, worker)
+            return done
+
+        return f"drive {app} {rounds}", ask
 
     def _outcome(self) -> Outcome:
         outcomes: Sequence[Outcome] = [
