@@ -143,13 +143,8 @@ async def test_a_report_stops_when_it_is_cancelled() -> None:
 
 
 def test_a_stocktake_stops_when_it_is_asked_to() -> None:
-<<<<<<< HEAD
     attempt = AttemptState(Claim("", 0, 0, 1, 0, 0, 0, 0, None, "stocktake", "{}", None, 0, 0), None)
     attempt.ask_to_stop()
-=======
-    context = Context(Claim("", 0, 0, 1, 0, 0, 0, 0, None, "stocktake", "{}", None, 0, 0), None)
-    context._ask_to_stop()
->>>>>>> wftest
     with pytest.raises(shop.StocktakeStopped, match="after 0 of 40"):
         registered(shop.stocktake).function(Context(attempt))
 

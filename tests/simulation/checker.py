@@ -71,14 +71,6 @@ class Violation:
 
 def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
-<<<<<<< HEAD
-    if not history.has_runs:
-        return _violations(INVARIANTS, history)
-    return _violations(runs.INVARIANTS, history) + _violations(INVARIANTS, runs.without_runs(history))
-
-
-def _violations(invariants: Sequence[Callable[[History], Iterator[str]]], history: History) -> list[Violation]:
-=======
     found: list[Violation] = []
     if history.has_runs:
         found += _violations(runs.INVARIANTS, history)
@@ -87,7 +79,6 @@ def _violations(invariants: Sequence[Callable[[History], Iterator[str]]], histor
 
 
 def _violations(invariants: Sequence[Invariant], history: History) -> list[Violation]:
->>>>>>> wftest
     return [
         Violation(invariant.__name__, what)
         for invariant in invariants

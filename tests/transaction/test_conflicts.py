@@ -114,14 +114,8 @@ def lose(shop: Shop, ctx: Context, starts: int) -> None:
 
 def test_a_conflict_in_a_direct_call_is_raised_to_the_caller(url: str) -> None:
     app = App("direct", url=url)
-<<<<<<< HEAD
     claim = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0)
     ctx = Context(AttemptState(claim, None, registered(app.job(send)).target.completions))
-=======
-    ctx = Context(
-        Claim("", 0, 0, 1, 0, 0, 0, 0, None, "send", "{}", None, 0, 0), None, app.job(send).target.completions
-    )
->>>>>>> wftest
     with pytest.raises(psycopg.errors.DeadlockDetected) as raised, ctx.transaction() as conn:
         for statement in LATE:
             conn.execute(statement.encode())
