@@ -69,17 +69,8 @@ def test_words_are_counted_file_by_file_and_added_up() -> None:
 def test_a_worker_counts_the_words_of_real_files(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         site.worker(app="examples.word_count:app")
-        command = [
-            sys.executable,
-            "-m",
-            "rota",
-            "--url",
-            site.url,
-            "enqueue",
-            "word_count",
-            f"folder={TEXTS}",
-            "--wait",
-        ]
+        rota = [sys.executable, "-m", "rota", "--url", site.url]
+        command = [*rota, "enqueue", "word_count", f"folder={TEXTS}", "--wait"]
         answer = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
         assert answer.returncode == 0, answer.stderr
         assert json.loads(answer.stdout) == words_of(TEXTS)
