@@ -15,7 +15,7 @@ from benchmarks.jobs import build
 from rota.clock import Clock
 from rota.engine.async_store import StoreCalls, SupervisorCalls
 from rota.engine.heart import BEATS_PER_LEASE, Heart
-from rota.engine.node import Node, Place
+from rota.engine.worker_loops import Assignment, WorkerLoops
 from rota.ops import fleet
 from rota.sdk.app import registry_of
 
@@ -64,7 +64,7 @@ async def _member(store: SupervisorCalls, clock: Clock, number: int, count: int,
     heart.add(worker, sent_at + waited_s)
     loops = [heart.loop.run(), heart.watch.run()]
     if what == "idle":
-        place = Place(
+        assignment = Assignment(
             worker=worker,
             namespace="default",
             app="bench",
@@ -74,7 +74,7 @@ async def _member(store: SupervisorCalls, clock: Clock, number: int, count: int,
             poll_s=POLL_S,
             grace_s=0,
         )
-        loops.append(Node(store.for_worker(worker), clock, place, {}).run())
+        loops.append(WorkerLoops(store.for_worker(worker), clock, assignment, {}).run())
     await asyncio.gather(*loops)
 
 

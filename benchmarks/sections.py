@@ -72,7 +72,7 @@ def idle(site: Site, size: Size) -> Samples:
     with site.fresh() as database, database.worker(processes=1) as tree:
         time.sleep(min(SETTLE_S, size.idle_s))
         supervisor, *below = tree.rss_mb()
-        child = sum(tree.rss_mb("rota.cli.child"))
+        child = sum(tree.rss_mb("rota.cli.child_main"))
         yield "rss_supervisor", supervisor
         yield "rss_child", child
         yield "rss_switch", sum(below) - child

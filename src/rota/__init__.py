@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rota.domain.dependency import JobRef
     from rota.domain.errors import (
         ArgumentsError,
         ClockSkew,
@@ -76,6 +77,7 @@ __all__ = [
     "Fixed",
     "Handle",
     "Job",
+    "JobRef",
     "KeyConflict",
     "LastTick",
     "LeaseLost",
@@ -111,6 +113,7 @@ __all__ = [
 
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
 _HOMES = {
+    "rota.domain.dependency": ("JobRef",),
     "rota.domain.retry": ("Custom", "Exponential", "Fixed", "Linear"),
     "rota.domain.status": ("Status",),
     "rota.domain.unique": ("Unique",),

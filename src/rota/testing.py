@@ -41,6 +41,7 @@ from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS, moment
+from rota.domain.job import Definition
 from rota.domain.note import Run, State, pieces
 from rota.domain.served import Served
 from rota.executors import kinds
@@ -50,7 +51,7 @@ from rota.executors.port import Executor
 from rota.executors.process.lines import MOST_LINE
 from rota.executors.signature import Signature
 from rota.ids import IdSource
-from rota.ops import after_end, blockers, claim, finish, firing, fleet, notes, upkeep
+from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
 from rota.ops.finish import Finished
 from rota.ops.runs.chores import work_on_runs
 from rota.sdk.app import App, registry_of
@@ -241,7 +242,10 @@ def harness(
     """
     clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
-    with registry_of(app).connection.borrowed(store, clock):
+    registry = registry_of(app)
+    for one in registry.upstreams():  # Jobs of other apps are known, but never run here.
+        store.transact(define.register, registry.settings.namespace, one.app, [Definition(name=one.job)], [])
+    with registry.connection.borrowed(store, clock):
         running = Harness(app, store, clock, http, schedules=schedules, fakes=fakes)
         if isinstance(store, _InlineStore):
             store.harness = running

@@ -19,7 +19,7 @@ from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Outcome
 from rota.domain.served import Served
 from rota.ids import IdSource
-from rota.ops import claim, define, enqueue, finish, fleet, submission
+from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
@@ -98,8 +98,17 @@ class Shell:
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
 
-    def screen(self, *words: str, columns: int = 80, typed: bytes = b"") -> tuple[int, str]:
-        """Runs a command on a terminal, types an answer, and returns the code and what was shown."""
+    def screen(
+        self,
+        *words: str,
+        columns: int = 80,
+        typed: bytes = b"",
+        seen: tuple[bytes, Callable[[], None]] | None = None,
+    ) -> tuple[int, str]:
+        """Runs a command on a terminal, types an answer, and returns the code and what was shown.
+
+        `seen` is a text and what to do when it is shown.
+        """
         ours, theirs = pty.openpty()
         env = self.env | {"TERM": "xterm", "COLUMNS": str(columns)}
         command = [sys.executable, "-m", "rota", *words]
@@ -110,6 +119,9 @@ class Shell:
         try:
             while part := os.read(ours, 65536):
                 shown += part
+                if seen is not None and seen[0] in shown:
+                    act, seen = seen[1], None
+                    act()
         except OSError:
             pass  # The other end is closed: the command has ended.
         os.close(ours)
@@ -151,6 +163,11 @@ class Seed:
 
     def define(self, app: str, *definitions: Definition) -> None:
         self.store.transact(define.register, "default", app, definitions, ())
+
+    def deploy(self, app: str, *definitions: Definition) -> None:
+        """As if a worker of the app had joined with these jobs."""
+        number = self.store.transact(deploy.declare, "default", app, definitions, [], {})
+        self.store.transact(deploy._apply, "default", app, number, "test")
 
     def enqueue(self, job: str = "send", count: int = 1, arguments: str = '{"to":"a"}', **options: Any) -> list[str]:
         values = {"namespace": "default", "app": "shop", "job": job, "queue": "mail", "actor": "test", **options}

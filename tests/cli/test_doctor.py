@@ -6,9 +6,12 @@ import sqlite3
 
 import rota
 from rota.clock import SystemClock
+from rota.domain.dependency import Outcome, Upstream
+from rota.domain.job import Definition
 from rota.domain.outcome import Succeeded
 from rota.ops import define, fleet, job_pauses
 from rota.store import migrate
+from rota.store.dependencies import Edge
 from tests.cli.shell import Answer, Seed, Shell
 
 MISSPELT = {"ROTA_LAESE_S": "3"}
@@ -26,10 +29,23 @@ def test_a_healthy_database_is_ok(shell: Shell, seed: Seed) -> None:
     # How fast and how full the disk is, is not up to the test.
     assert {verdict for name, (verdict, _) in found.items() if name not in ("write", "disk")} == {"ok"}
     names = "settings write files journal disk sqlite schema clock workers leases versions deploys queues"
-    assert list(found) == [*names.split(), "dead letters", "retention"]
+    assert list(found) == [*names.split(), "dependencies", "dead letters", "retention"]
     assert found["sqlite"][1] == sqlite3.sqlite_version
     assert "journal mode wal" in found["journal"][1]
     assert shell.ok("doctor").out.splitlines()[0].split()[:2] == ["ok", "settings"]
+
+
+def test_a_removed_upstream_and_a_cycle_are_warned_of(shell: Shell, seed: Seed) -> None:
+    load = Definition(name="load", depends_on=[Upstream("shop", "extract")])
+    extract, other = Definition(name="extract"), Definition(name="extract", depends_on=[Upstream("shop", "load")])
+    seed.deploy("ops", Definition(name="page", depends_on=[Upstream("shop", "send")]))
+    seed.deploy("shop", extract, load)
+    seed.deploy("shop", other, Definition(name="load"))
+    edge = Edge("default", "shop", "load", "shop", "extract", Outcome.SUCCESS)
+    seed.store.transact(lambda tx: tx.run("put_edges", rows=[edge]))  # As a roll-back may leave it.
+    found = [row["found"] for row in shell.ok("doctor", "--json").rows if row["check"] == "dependencies"]
+    assert found[0] == "job ops.page depends on shop.send, which the deploy in force does not have"
+    assert found[1].startswith("jobs depend on each other: shop.")
 
 
 def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rota.cli import checks, checks_postgres
-from rota.cli.checks import Check, Finding, Verdict
+from rota.cli import doctor_checks, doctor_checks_postgres
 from rota.cli.database import Database
+from rota.cli.doctor_checks import Check, Finding, Verdict
 from rota.clock import ManualClock, SystemClock
 from rota.ids import IdSource
 from rota.store.postgres.link import Link
@@ -101,10 +101,10 @@ def test_a_database_without_rota_says_so(shell: Shell) -> None:
 
 
 def test_an_idle_transaction_is_named(url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks_postgres, "IDLE_S", 0.0)
+    monkeypatch.setattr(doctor_checks_postgres, "IDLE_S", 0.0)
     with connect(url, "forgotten report") as culprit:
         culprit.execute("SELECT count(*) FROM rota.ready")
-        found = worst(ask(url, checks_postgres.transactions))
+        found = worst(ask(url, doctor_checks_postgres.transactions))
         assert found.verdict is Verdict.WARN
         assert f"pid {culprit.info.backend_pid} (forgotten report, user rota) has done nothing" in found.found
         assert "SELECT count(*) FROM rota.ready" in found.found
@@ -114,7 +114,7 @@ def test_an_idle_transaction_is_named(url: str, ask: Ask, monkeypatch: pytest.Mo
 def test_a_long_transaction_that_holds_back_the_vacuum_is_named(
     url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks_postgres, "LONG_S", 0.0)
+    monkeypatch.setattr(doctor_checks_postgres, "LONG_S", 0.0)
     with connect(url, "nightly export") as culprit, connect(url, "other") as other:
         culprit.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         culprit.execute("SELECT count(*) FROM rota.ready")
@@ -124,7 +124,7 @@ def test_a_long_transaction_that_holds_back_the_vacuum_is_named(
         work.start()
 
         def found() -> list[Finding]:
-            return [one for one in ask(url, checks_postgres.transactions) if "nightly export" in one.found]
+            return [one for one in ask(url, doctor_checks_postgres.transactions) if "nightly export" in one.found]
 
         (one,) = eventually(lambda: [one for one in found() if "keeps the rows of" in one.found])
         work.join()
@@ -133,14 +133,14 @@ def test_a_long_transaction_that_holds_back_the_vacuum_is_named(
 
 
 def test_who_blocks_whom_is_named(url: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks_postgres, "BLOCKED_S", 0.0)
+    monkeypatch.setattr(doctor_checks_postgres, "BLOCKED_S", 0.0)
     with connect(url, "bad migration") as culprit, connect(url, "victim") as victim:
         culprit.execute("LOCK TABLE rota.ready IN ACCESS EXCLUSIVE MODE")
         waiting = threading.Thread(target=lambda: victim.execute("SELECT count(*) FROM rota.ready"))
         waiting.start()
 
         def blocked() -> list[Finding]:
-            return [one for one in ask(url, checks_postgres.locks) if one.verdict is Verdict.WARN]
+            return [one for one in ask(url, doctor_checks_postgres.locks) if one.verdict is Verdict.WARN]
 
         try:
             found = eventually(blocked)[0]
@@ -155,8 +155,8 @@ def test_who_blocks_whom_is_named(url: str, ask: Ask, monkeypatch: pytest.Monkey
 def test_dead_rows_are_counted_and_their_holder_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     url = postgres.shared().create_database()  # A database that other tests have used has dead rows of theirs.
     PostgresStore(url).close()
-    monkeypatch.setattr(checks_postgres, "MANY_DEAD", 50)
-    monkeypatch.setattr(checks_postgres, "IDLE_S", 0.0)
+    monkeypatch.setattr(doctor_checks_postgres, "MANY_DEAD", 50)
+    monkeypatch.setattr(doctor_checks_postgres, "IDLE_S", 0.0)
     with connect(url, "holder") as holder:
         holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         holder.execute("SELECT 1 FROM rota.expiry")
@@ -165,7 +165,7 @@ def test_dead_rows_are_counted_and_their_holder_is_named(ask: Ask, monkeypatch: 
             connection.execute("INSERT INTO rota.expiry SELECT n, gen_random_uuid() FROM generate_series(1, 500) n")
             connection.execute("DELETE FROM rota.expiry")
             connection.execute("SELECT pg_stat_force_next_flush()")
-        found = [one for one in ask(url, checks_postgres.bloat) if one.verdict is Verdict.WARN]
+        found = [one for one in ask(url, doctor_checks_postgres.bloat) if one.verdict is Verdict.WARN]
     assert found[0].found == "autovacuum is switched off for dead"
     assert "expiry has 500 dead rows for 0 live ones" in found[1].found
     assert "(holder, user rota) holds them back" in found[1].advice
@@ -174,7 +174,7 @@ def test_dead_rows_are_counted_and_their_holder_is_named(ask: Ask, monkeypatch: 
 def test_missing_days_are_named(ask: Ask) -> None:
     url = postgres.shared().create_database()
     PostgresStore(url, ManualClock(), inline=True).close()
-    found = worst(ask(url, checks_postgres.partitions))
+    found = worst(ask(url, doctor_checks_postgres.partitions))
     assert found.verdict is Verdict.WARN
     assert found.found.startswith("days without a partition: ")
     assert "start a worker" in found.advice
@@ -183,17 +183,17 @@ def test_missing_days_are_named(ask: Ask) -> None:
 def test_a_pooler_without_a_direct_way_is_noticed(ask: Ask, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     with PgBouncer(postgres.shared()) as bouncer:
         pooled = bouncer.url(url.rpartition("/")[2])
-        assert worst(ask(pooled, checks_postgres.pooler)).verdict is Verdict.WARN
+        assert worst(ask(pooled, doctor_checks_postgres.pooler)).verdict is Verdict.WARN
         monkeypatch.setenv("ROTA_LISTEN_URL", url)
-        assert worst(ask(pooled, checks_postgres.pooler)).verdict is Verdict.OK
-        assert worst(ask(pooled, checks_postgres.transactions)).verdict is Verdict.OK
+        assert worst(ask(pooled, doctor_checks_postgres.pooler)).verdict is Verdict.OK
+        assert worst(ask(pooled, doctor_checks_postgres.transactions)).verdict is Verdict.OK
         monkeypatch.setenv("ROTA_LISTEN_URL", pooled)
-        assert "leads through a pooler" in worst(ask(url, checks_postgres.pooler)).found
+        assert "leads through a pooler" in worst(ask(url, doctor_checks_postgres.pooler)).found
 
 
 def test_a_way_for_wake_ups_that_leads_nowhere_is_noticed(ask: Ask, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("ROTA_LISTEN_URL", "postgresql://rota:hunter2@127.0.0.1:1/none")
-    found = worst(ask(url, checks_postgres.pooler))
+    found = worst(ask(url, doctor_checks_postgres.pooler))
     assert found.verdict is Verdict.WARN
     assert "cannot be reached" in found.found
     assert "hunter2" not in found.found
@@ -206,7 +206,7 @@ def test_timeouts_of_the_role_are_noticed(ask: Ask) -> None:
     for setting in ("statement_timeout", "idle_session_timeout"):
         command = sql.SQL("ALTER DATABASE {} SET {} = '5s'").format(sql.Identifier(name), sql.Identifier(setting))
         server.execute(command)
-    found = [one.found for one in ask(url, checks_postgres.server_settings)]
+    found = [one.found for one in ask(url, doctor_checks_postgres.server_settings)]
     assert any(words.startswith("statement_timeout is 5000 ms for this role") for words in found)
     assert any(words.startswith("idle_session_timeout is 5000 ms") for words in found)
 
@@ -217,12 +217,12 @@ def test_the_doctor_names_the_rights_that_a_role_lacks(url: str, ask: Ask) -> No
         connection.execute("DROP ROLE IF EXISTS visitor")
         connection.execute("CREATE ROLE visitor LOGIN")
         guest = server.url(name, "visitor")
-        found = worst(ask(guest, checks_postgres.rights))
+        found = worst(ask(guest, doctor_checks_postgres.rights))
         assert (found.verdict, "schema rota (USAGE)" in found.found) == (Verdict.FAIL, True)
         connection.execute("GRANT USAGE ON SCHEMA rota TO visitor")
-        assert "affinity (DELETE)" in worst(ask(guest, checks_postgres.rights)).found
+        assert "affinity (DELETE)" in worst(ask(guest, doctor_checks_postgres.rights)).found
         connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO visitor")
-        found = worst(ask(guest, checks_postgres.rights))
+        found = worst(ask(guest, doctor_checks_postgres.rights))
         assert (found.verdict, "does not own the tables" in found.found) == (Verdict.WARN, True)
         connection.execute("DROP OWNED BY visitor")
         connection.execute("DROP ROLE visitor")
@@ -234,7 +234,7 @@ def test_a_prepared_transaction_is_named(ask: Ask) -> None:
         PostgresStore(url, inline=True).close()
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'lost one'")
-            found = worst(ask(url, checks_postgres.transactions))
+            found = worst(ask(url, doctor_checks_postgres.transactions))
             assert "the prepared transaction lost one keeps" in found.found
             assert found.advice == "rollback prepared 'lost one'"
             connection.execute("ROLLBACK PREPARED 'lost one'")
@@ -247,7 +247,7 @@ def test_a_machine_that_enqueues_with_a_wrong_clock_is_named(url: str, ask: Ask)
     world.ids = IdSource(ahead)
     world.enqueue(actor="cli:ann")
     store.close()
-    found = worst(ask(url, checks.clock))
+    found = worst(ask(url, doctor_checks.clock))
     assert found.verdict is Verdict.WARN
     assert "executions that cli:ann enqueued lately have ids made by a clock 1m" in found.found
 
@@ -258,7 +258,7 @@ def test_too_many_days_for_the_locks_of_the_server(ask: Ask, url: str) -> None:
         crowded = server.create_database()
         store = PostgresStore(crowded, inline=True)
         links = [Link(store._address, "crowd", planner=False) for _ in range(4)]
-        found = [one.found for one in ask(crowded, checks_postgres.server_settings)]
+        found = [one.found for one in ask(crowded, doctor_checks_postgres.server_settings)]
         for link in links:
             link.close()
         store.close()
@@ -267,11 +267,13 @@ def test_too_many_days_for_the_locks_of_the_server(ask: Ask, url: str) -> None:
 
 def test_how_the_roles_transactions_begin_is_looked_at(ask: Ask, url: str) -> None:
     server, name = postgres.shared(), url.rpartition("/")[2]
-    assert not [one for one in ask(url, checks_postgres.server_settings) if "default_transaction" in one.found]
+    assert not [one for one in ask(url, doctor_checks_postgres.server_settings) if "default_transaction" in one.found]
     for setting, value in (("isolation", "serializable"), ("read_only", "on")):
         server.execute(f"ALTER DATABASE {name} SET default_transaction_{setting} = '{value}'")
     any_server = f"{url}?target_session_attrs=any"
-    found = [one for one in ask(any_server, checks_postgres.server_settings) if "default_transaction" in one.found]
+    found = [
+        one for one in ask(any_server, doctor_checks_postgres.server_settings) if "default_transaction" in one.found
+    ]
     assert [one.verdict for one in found] == [Verdict.WARN] * 2
     assert found[0].found.startswith("default_transaction_isolation is serializable for this role")
     assert found[0].advice.startswith("alter role rota set default_transaction_isolation = 'read committed'")

@@ -91,7 +91,7 @@ def test_a_command_finds_no_password_of_the_worker(tmp_path: Path) -> None:
         assert (done / "read").exists(), "it can read what is its own"
         assert PASSWORD.encode() not in (done / "environments").read_bytes()
         arguments = (done / "arguments").read_text()
-    assert "rota.cli.child" in arguments
+    assert "rota.cli.child_main" in arguments
     assert "rota.cli.job_process" in arguments
     assert PASSWORD not in arguments
 

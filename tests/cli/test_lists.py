@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from rota.domain.dependency import Outcome, Upstream
+from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Succeeded
-from tests.cli.shell import Answer, Seed, Shell
+from tests.cli.shell import SEND, Answer, Seed, Shell
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 HOSTILE = "\x1b[31mred\x1b[0m \u202eright\x07\x9b2J\r\nsecond\tline"
@@ -137,6 +139,20 @@ def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
     assert [row["name"] for row in rows] == ["fail", "send"]
     assert rows[1]["parameters"]["to"] == {"type": "str", "required": True}
     assert shell.ok("jobs", "--app", "other", "--json").rows == []
+
+
+def test_jobs_show_what_they_depend_on_and_which_ends_have_come(shell: Shell, seed: Seed) -> None:
+    upstreams = [Upstream("shop", "fail", Outcome.FAILED), Upstream("shop", "send")]
+    seed.deploy("shop", Definition(name="fail"), SEND, Definition(name="report", depends_on=upstreams))
+    (failed,) = seed.fail()
+    assert "fail (failed, met), send" in shell.ok("jobs").out
+    (report,) = [row for row in shell.ok("jobs", "--json").rows if row["name"] == "report"]
+    assert report["dependsOn"][0] == {"app": "shop", "job": "fail", "outcome": "failed", "met": failed}
+    sent = seed.enqueue()
+    seed.join(queues=["mail"])
+    seed.run(Succeeded())
+    (row,) = shell.ok("executions", "--job", "report", "--json").rows
+    assert f"after:      fail {failed}, send {sent[0]}" in shell.ok("show", row["executionId"]).out
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

@@ -376,7 +376,7 @@ def test_runs_that_take_longer_than_their_interval_are_found(shell: Shell, seed:
         (["resume", "shop.nope"], "there is no schedule 'shop.nope'"),
         (["remove", "backup", "--app", "other"], "there is no schedule 'backup'"),
         (["ticks", "nope"], "there is no schedule 'nope'"),
-        (["ticks", "backup", "--from", "yesterday"], "'--from': 'yesterday' is no time"),
+        (["ticks", "backup", "--from", "yesterday"], "'--from': 'yesterday' is not a time"),
         (["ticks", "backup", "--to", "2026-01-01T00:00"], "no time zone"),
         (["ticks", "backup", "--from", "1d", "--to", "2d"], "--to: comes before --from"),
         (["ticks", "backup", "--from", "2999-01-01T00:00Z"], "--from: is not in the past"),

@@ -129,7 +129,7 @@ def test_an_execution_that_was_present_at_three_crashes_runs_alone(world: World)
         worker = world.join()
         claims = world.claim(worker)
         assert [one.is_suspect for one in claims] == [times >= suspicion.ALONE] * 2
-        world.store.transact(partial(fleet.declare_dead, whole_node=True), worker, "gone")
+        world.store.transact(partial(fleet.declare_dead, with_supervisor=True), worker, "gone")
 
 
 def test_executions_that_a_worker_reports_as_lost_together_run_alone(world: World) -> None:

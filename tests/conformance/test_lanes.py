@@ -10,7 +10,7 @@ from rota.domain.job import Definition
 from rota.domain.requirement import Needs, Offers, Room
 from rota.ids import FIRST_ID
 from rota.ops import claim, define, fleet, job_pauses
-from rota.store import load, reader
+from rota.store import load_reader, reader
 from tests.support.world import APP, LEASE_S, NAMESPACE, RecordingBus, World
 
 OLD, NEW = ["send"], ["send", "receive"]
@@ -55,7 +55,7 @@ def test_no_hint_says_that_there_is_work_for_a_worker_that_lacks_the_job(world: 
     world.enqueue("receive")
     assert not world.store.read(reader.has_ready, world.served(jobs=OLD))
     assert world.store.read(reader.has_ready, world.served(jobs=NEW))
-    assert world.store.read(load.needs_of_ready, world.served(jobs=OLD)) == []
+    assert world.store.read(load_reader.needs_of_ready, world.served(jobs=OLD)) == []
 
 
 def test_rows_of_many_jobs_are_claimed_in_the_order_in_which_they_came(world: World) -> None:

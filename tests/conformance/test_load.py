@@ -10,14 +10,14 @@ from rota.domain.load import Capacity, Lane, Measured, Report, suggested_slots
 from rota.domain.requirement import Needs, Offers
 from rota.domain.retry import Fixed
 from rota.ops import define, fleet
-from rota.store import load
+from rota.store import load_reader
 from tests.support.world import APP, FAILED, NAMESPACE, World
 
 SECOND = 1_000_000
 
 
 def report(world: World, target_s: float = 60.0) -> Report:
-    return figures.report(world.store.read(load.measure, NAMESPACE), target_s, 10)
+    return figures.report(world.store.read(load_reader.measure, NAMESPACE), target_s, 10)
 
 
 def queues(found: Report) -> dict[tuple[str, str], figures.Figures]:
@@ -78,7 +78,7 @@ def test_no_slots_are_suggested_for_a_paused_queue(world: World) -> None:
 
 def test_the_needs_of_ready_executions_exclude_those_of_paused_queues(world: World) -> None:
     def needs(names: list[str] | None = None) -> list[str]:
-        return sorted(world.store.read(load.needs_of_ready, world.served(names)))
+        return sorted(world.store.read(load_reader.needs_of_ready, world.served(names)))
 
     world.register(Definition(name="crunch", needs=Needs(pool="cpu")))
     assert needs() == []
@@ -99,9 +99,9 @@ def test_no_slots_are_suggested_for_executions_behind_an_open_breaker(world: Wor
     world.finish(attempt, FAILED, Rules(retry=Fixed(attempts=1), breakers=(bank,)))
     found = queues(report(world))["default", "default"]
     assert (found.ready, found.suggested_slots) == (4, 0)
-    assert world.store.read(load.needs_of_ready, world.served()) == []
+    assert world.store.read(load_reader.needs_of_ready, world.served()) == []
     world.enqueue("send")
-    assert world.store.read(load.needs_of_ready, world.served()) == [""]
+    assert world.store.read(load_reader.needs_of_ready, world.served()) == [""]
     assert queues(report(world))["default", "default"].suggested_slots == 2
 
 

@@ -22,6 +22,7 @@ from tests.support.tables import table
 from tests.support.world import APP, ERROR, FAILED, NAMESPACE, RecordingBus, World
 
 HEADERS = '{"tenant":"ann"}'
+UPSTREAM = '{"extract":"0196a3f0-1111-7000-8000-0123456789ab"}'
 OVERRIDES = '{"timeout_s":5.0}'
 
 
@@ -35,6 +36,7 @@ def batch(world: World, count: int = 1, **changes: Any) -> Batch:
         "trace": "00-a-b-01",
         "headers": HEADERS,
         "overrides": OVERRIDES,
+        "upstream": UPSTREAM,
     }
     origin |= {name: changes.pop(name) for name in list(changes) if name in origin}
     values: dict[str, Any] = {

@@ -13,7 +13,7 @@ from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.ops import claim, enqueue, finish, job_pauses, upkeep
 from rota.ops.finish import Finished
-from rota.store import load, reader
+from rota.store import load_reader, reader
 from tests.support.world import ERROR, LEASE_S, World
 
 TENANTS = ("north", "south")
@@ -49,7 +49,7 @@ def test_a_claim_takes_from_all_namespaces_and_apps_by_rank(world: World, worker
         world.clock.advance(2)
     assert world.store.read(reader.has_ready, BOTH)
     assert len(world.store.read(upkeep.look, LEASE_S, BOTH).ready) == 4
-    assert world.store.read(load.needs_of_ready, BOTH) == ["", ""]
+    assert world.store.read(load_reader.needs_of_ready, BOTH) == ["", ""]
     assert take(world, worker) == ids
 
 

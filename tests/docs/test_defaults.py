@@ -50,7 +50,7 @@ from rota.sdk import declaration, when
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import MOST_TAGS
 from rota.sdk.when import When
-from rota.store import load as load_query
+from rota.store import load_reader
 from rota.store.postgres.url import DEFAULT_SCHEMA
 from tests.docs.pages import REPOSITORY, pages, prose, table
 
@@ -289,7 +289,7 @@ assert retention_rules.AUDIT_S == 365 * 86_400
 
 SENTENCES = {
     "README.md": [
-        "(default lease), if another supervisor is alive",
+        f"(with the default lease of {LEASE})",
     ],
     "docs/configuration.md": [
         "the defaults below",
@@ -339,7 +339,7 @@ SENTENCES = {
     ],
     "docs/schedules.md": [
         f"A tick that is at most {tick_policy.GRACE_S} s late",
-        f'`"all"` up to {MOST_CAUGHT_UP}',
+        f'| `"all"` | the newest {MOST_CAUGHT_UP} |',
         f"all of them (up to {tick_policy.MOST_HELD:,})",
         "The ledger is kept for 400 days",
     ],
@@ -357,8 +357,8 @@ SENTENCES = {
         f"an `enqueue_many` of {ITEMS} executions",
         f"their process died {CRASHES} times",
         f"ends as cancelled after {STOP} seconds",
-        f"more than {load_query.MOST_ARRIVALS:,}, the rate",
-        f"among the {load_query.MOST_ENDS:,} newest",
+        f"more than {load_reader.MOST_ARRIVALS:,}, the rate",
+        f"among the {load_reader.MOST_ENDS:,} newest",
         f"`runS` counts as {word(load.ASSUMED_RUN_S)} second",
         "the audit trail | a year",
         "move to the default partition",
@@ -378,7 +378,7 @@ SENTENCES = {
         f"Default: `{Settings().namespace}`",
         f"are in the pool `{requirement.DEFAULT_POOL}`",
         "`priority` (the default) or `fifo`",
-        f"{FIRST_WAIT}. Each level is worth {LEVEL_S} seconds",
+        f"{FIRST_WAIT}. One more point counts as much as {LEVEL_S} s",
         f"no worker fired within {tick_policy.GRACE_S} seconds",
         "by default the newest",
         "and its defaults (queue, priority, retry, timeouts)",

@@ -74,7 +74,7 @@ def test_exceeding_the_memory_limit_kills_the_process_and_not_the_worker(served:
     x = served.enqueue("eats")
     served.wait_for(x, Status.FAILED)
     assert x.info().reason == "out_of_memory"
-    assert "200 MB are allowed" in (x.attempts()[0].error_message or "")
+    assert "its limit is 200 MB" in (x.attempts()[0].error_message or "")
     (usage,) = served.usage(x)
     assert usage.peak_bytes > 200 * 2**20
     assert [row.id for row in served.live()] == workers

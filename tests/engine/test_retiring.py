@@ -18,8 +18,8 @@ from rota.domain.headcount import Headcount
 from rota.engine import tether, wire
 from rota.engine.async_store import StoreCalls, SupervisorCalls, WorkerCalls
 from rota.engine.crew import Crew, Occupancy
-from rota.engine.node import Node, Place
 from rota.engine.process import ChildProcess
+from rota.engine.worker_loops import Assignment, WorkerLoops
 from rota.ops import fleet
 from rota.sdk.app import registry_of
 from tests.support.jobs import JOURNAL
@@ -50,7 +50,7 @@ class Watched(WorkerCalls):
 
 
 class Scene:
-    """A node in this process, whose supervisor is the test. Its jobs wait for `gate`."""
+    """The loops of a worker in this process; the test is its supervisor. Its jobs wait for `gate`."""
 
     def __init__(self, folder: Path) -> None:
         self.app = App("scene", url=f"sqlite:///{folder}/rota.db")
@@ -81,7 +81,7 @@ class Scene:
             concurrency=SLOTS,
         )
         worker, _ = await SupervisorCalls(self.calls, SystemClock()).join(newcomer, 600)
-        place = Place(
+        assignment = Assignment(
             worker=worker,
             namespace="default",
             app="scene",
@@ -92,8 +92,8 @@ class Scene:
             grace_s=grace_s,
         )
         store = Watched(self.calls, worker, self.occupancy)
-        self.node = Node(store, SystemClock(), place, registry_of(self.app).targets())
-        self.running = asyncio.create_task(self.node.run())
+        self.loops = WorkerLoops(store, SystemClock(), assignment, registry_of(self.app).targets())
+        self.running = asyncio.create_task(self.loops.run())
 
     async def enqueue(self, count: int) -> list[Handle[Any]]:
         return [await self._job.aenqueue() for _ in range(count)]
@@ -122,7 +122,7 @@ async def test_a_retiring_child_claims_no_more_and_finishes_without_a_grace(scen
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
-    scene.node.finish()
+    scene.loops.finish()
     (late,) = await scene.enqueue(1)
     done, _ = await asyncio.wait([scene.running], timeout=1)
     assert not done
@@ -137,8 +137,8 @@ async def test_a_retiring_child_can_still_be_drained(scene: Scene) -> None:
     await scene.start(grace_s=0)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
-    scene.node.finish()
-    scene.node.drain()
+    scene.loops.finish()
+    scene.loops.drain()
     await asyncio.wait_for(scene.running, PATIENCE_S)
     assert {(x.status(), x.info().attempt_count, x.info().crashes) for x in some} == {(Status.QUEUED, 0, 0)}
 
@@ -147,8 +147,8 @@ async def test_a_retiring_child_has_the_whole_grace_when_it_is_drained(scene: Sc
     await scene.start(grace_s=600)
     some = await scene.enqueue(2)
     await until(lambda: scene.begun == 2)
-    scene.node.finish()
-    scene.node.drain()
+    scene.loops.finish()
+    scene.loops.drain()
     done, _ = await asyncio.wait([scene.running], timeout=0.5)
     assert not done
     scene.gate.set()
@@ -189,7 +189,7 @@ async def test_held_executions_are_counted_only_if_the_number_of_processes_is_a_
 
 async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site: Site) -> None:
     """A real process whose supervisor is the test: it has no grace, and yet no execution is interrupted."""
-    command = [sys.executable, "-m", "rota.cli.child", "tests.support.jobs:app", "--parent", str(os.getpid())]
+    command = [sys.executable, "-m", "rota.cli.child_main", "tests.support.jobs:app", "--parent", str(os.getpid())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROTA_URL", file_site.url)
         patch.setenv(JOURNAL, str(file_site.folder))
@@ -212,7 +212,7 @@ async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site
         )
         worker, _ = await SupervisorCalls(calls, SystemClock()).join(newcomer, 600)
         where: dict[str, Any] = {"namespace": "default", "app": hello.app, "queues": None, "concurrency": SLOTS}
-        child.send(msgspec.json.encode(Place(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
+        child.send(msgspec.json.encode(Assignment(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
         serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))
         x = await file_site.app.jobs["gated"].aenqueue("go")
         await until(lambda: bool(file_site.journal("started")))

@@ -19,7 +19,7 @@ from rota.sdk.dead_letters import DeadLetters
 from rota.testing import harness
 
 PUBLIC = """
-    App Context Handle Job ScheduleHandle Status Unique Workflow
+    App Context Handle Job JobRef ScheduleHandle Status Unique Workflow
     Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
@@ -44,7 +44,7 @@ JOB = """
 
 CONTEXT = """
     acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue fence headers id job late_by log
-    progress restored scheduled_for transaction wait_cancelled
+    progress restored scheduled_for transaction upstream wait_cancelled
 """
 
 HANDLE = """

@@ -1,7 +1,7 @@
 """A seeded simulation of a whole fleet, in one thread and on a virtual clock.
 
 The code under test is real: the store (SQLite or PostgreSQL), the operations, the supervisor with all its loops, the
-wire to its children, and the node of a child. What surrounds it is not:
+wire to its children, and the loops of a child. What surrounds it is not:
 
     loop      an event loop whose time jumps to the next timer, and processes that can be stopped and killed
     clocks    the database's clock, which jumps, and the machines' own, which are wrong

@@ -1,4 +1,4 @@
-"""A child of a simulated machine: the real node, at the end of the real wire, without a process.
+"""A child of a simulated machine: the real loops, at the end of the real wire, without a process.
 
 Whatever travels between a child and its supervisor takes a moment, arrives in order, and waits while the receiver is
 stopped. The tether and the dead man's switch have no place here: they are about real processes.
@@ -18,10 +18,10 @@ from rota.domain.errors import LeaseLost, StoreError
 from rota.domain.outcome import Succeeded
 from rota.engine import tether
 from rota.engine.host import Ending, Hello
-from rota.engine.node import Node, Place
 from rota.engine.port import WorkerStore
 from rota.engine.tether import DRAIN, FINISH
 from rota.engine.wire import Saw, WireClient, WireServer
+from rota.engine.worker_loops import Assignment, WorkerLoops
 from rota.ops.finish import Finished
 from rota.store.hints import Hint, Ready
 from tests.simulation.bodies import Bodies, Outside
@@ -33,7 +33,7 @@ TRAVEL_S = 0.0005
 IMPORT_S = 0.05
 """How long a child takes from its start to its hello."""
 KILLED = -9
-_place = msgspec.json.Decoder(Place).decode
+_assignment = msgspec.json.Decoder(Assignment).decode
 
 
 class Surroundings(Protocol):
@@ -88,7 +88,7 @@ class SimChild:
         self._up, self._down = Pipe(supervisor), Pipe(self.process)
         self._server: WireServer | None = None
         self._store: WireClient | None = None
-        self._node: Node | None = None
+        self._loops: WorkerLoops | None = None
         self._announced: int | None = None
         self._greeted, self._leaving, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.process.mourn(self._mourn)
@@ -141,20 +141,20 @@ class SimChild:
     def _obey(self, line: bytes) -> None:
         if self._world.outside.is_over:
             return  # It was killed before it could read this; now the world only unwinds.
-        if self._node is None:
-            self._begin(_place(line))
+        if self._loops is None:
+            self._begin(_assignment(line))
         elif line in (DRAIN, FINISH):
             self._claims_no_more()
-            (self._node.drain if line == DRAIN else self._node.finish)()
+            (self._loops.drain if line == DRAIN else self._loops.finish)()
 
-    def _begin(self, place: Place) -> None:
-        world, worker = self._world, place.worker
+    def _begin(self, assignment: Assignment) -> None:
+        world, worker = self._world, assignment.worker
         self.life = Incarnation(
             worker,
             self._supervisor.name,
             world.loop.time(),
-            concurrency=place.concurrency,
-            queues=None if place.queues is None else list(place.queues),
+            concurrency=assignment.concurrency,
+            queues=None if assignment.queues is None else list(assignment.queues),
             missing=self._missing,
         )
         world.incarnations.append(self.life)
@@ -162,26 +162,28 @@ class SimChild:
         targets = {name: target for name, target in targets.items() if name not in self._missing}
         stream: tuple[Any, Any] = (self._down.reader, self._up)
         self._store = WireClient(*stream, orphaned=self.process.kill)
-        place = msgspec.structs.replace(place, stop_grace_s=self._stop_grace_s)
-        self._node = Node(cast("WorkerStore", self._store), self._clock, place, targets, leaving=self._leave)
+        assignment = msgspec.structs.replace(assignment, stop_grace_s=self._stop_grace_s)
+        self._loops = WorkerLoops(
+            cast("WorkerStore", self._store), self._clock, assignment, targets, leaving=self._leave
+        )
         self._store.hear = self._hear
-        self.process.spawn(self._work(self._node, self.life), "node")
+        self.process.spawn(self._work(self._loops, self.life), "loops")
 
-    async def _work(self, node: Node, life: Incarnation) -> None:
+    async def _work(self, loops: WorkerLoops, life: Incarnation) -> None:
         try:
-            await node.run()
+            await loops.run()
         except LeaseLost:
             life.ending, self._announced = "lost its lease", tether.LEASE_LOST
         except Exception as error:
             life.ending = "died of an error"
             self._world.errors.append(f"worker {life.worker} died of {error!r}")
         else:
-            life.ending = "recycled" if node.worker.is_tainted else "drained"
-            self._announced = tether.RECYCLE if node.worker.is_tainted else tether.DRAINED
+            life.ending = "recycled" if loops.worker.is_tainted else "drained"
+            self._announced = tether.RECYCLE if loops.worker.is_tainted else tether.DRAINED
         self.process.kill()
 
     def _claims_no_more(self) -> None:
-        assert self.life is not None, "a child that was not told its place claims nothing"
+        assert self.life is not None, "a child that has no assignment claims nothing"
         self.life.draining_at = min(self.life.draining_at, self._world.loop.time())
 
     def _leave(self) -> None:
@@ -189,13 +191,13 @@ class SimChild:
         self._leaving.set()
 
     def _hear(self, hints: list[Hint]) -> None:
-        assert self._node is not None, "hints come after the place"
+        assert self._loops is not None, "hints come after the assignment"
         assert self.life is not None
         now = self._world.loop.time()
         for hint in hints:
             if isinstance(hint, Ready):
                 self._world.heard += [Heard(self.life.worker, lane, rank, now) for lane, rank in hint.lanes.items()]
-        self._node.hear(hints)
+        self._loops.hear(hints)
 
     def _mourn(self) -> None:
         """Outside of any process: what the kernel and the simulation know of the dead."""

@@ -19,18 +19,18 @@ from rota.domain.lifecycle import Held, Later, Move
 from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import PENDING, Status
 from rota.domain.unique import Scope
-from rota.engine import node
+from rota.engine import worker_loops
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.heart import Heart
-from rota.engine.node import Node
 from rota.engine.port import Beaten
 from rota.engine.supervisor import Supervisor
 from rota.engine.upkeep import Upkeep
+from rota.engine.worker_loops import WorkerLoops
 from rota.ops import (
     blockers,
     claim,
     control,
-    ending,
+    end_from_outside,
     enqueue,
     finish,
     fleet,
@@ -182,8 +182,11 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
 
 @contextmanager
 def _always_asking() -> Iterator[None]:
-    """Nodes that ask what they hold in every round, and do not wait for an answer that is on its way."""
-    with _replaced(Node, "_expects_an_answer", _nothing(False)), mock.patch.object(node, "ROUNDS_PER_LOOK", 1):
+    """Workers that compare what they hold in every round, and do not wait for an answer that is on its way."""
+    with (
+        _replaced(WorkerLoops, "_expects_an_answer", _nothing(False)),
+        mock.patch.object(worker_loops, "ROUNDS_PER_LOOK", 1),
+    ):
         yield
 
 
@@ -288,10 +291,10 @@ def _marks_stay() -> AbstractContextManager[object]:
 
 
 def _reconcile_removed() -> AbstractContextManager[object]:
-    async def rest(original: Callable[..., Any], node: Any) -> float:
-        return float(node._place.lease_s)
+    async def rest(original: Callable[..., Any], loops: Any) -> float:
+        return float(loops._assignment.lease_s)
 
-    return _replaced(Node, "_name_what_we_hold", rest)
+    return _replaced(WorkerLoops, "_name_what_we_hold", rest)
 
 
 def _replays_stay_dead() -> AbstractContextManager[object]:
@@ -366,7 +369,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a finished attempt stays in running", lambda: _shortened("finish"), first=3),
     Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
     Bug("unique keys ignore what is running", _unique_ignores_the_running, first=1),
-    Bug("a replaced execution keeps running", lambda: _replaced(ending, "end_all", _nothing({})), first=11),
+    Bug("a replaced execution keeps running", lambda: _replaced(end_from_outside, "end_all", _nothing({})), first=11),
     Bug("a debounce pushes nothing back", _nothing_pushed_back),
     Bug(
         "the start deadline is ignored by claims",

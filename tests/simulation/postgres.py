@@ -10,7 +10,7 @@ import psycopg
 
 from rota.clock import Clock
 from rota.ops import deploy, upkeep
-from rota.store import load, reader
+from rota.store import load_reader, reader
 from rota.store.hints import Bus
 from rota.store.port import Tx
 from rota.store.postgres.store import PostgresStore
@@ -24,7 +24,7 @@ from tests.support.databases import fresh_database
 
 T = TypeVar("T")
 MOST_OPEN = 12
-READS = (reader.__name__, load.__name__)
+READS = (reader.__name__, load_reader.__name__)
 TEMPLATE = "rota_simulation_template"
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli import checks_sqlite
-from rota.cli.checks import Finding, Verdict
+from rota.cli import doctor_checks_sqlite
 from rota.cli.database import Database
+from rota.cli.doctor_checks import Finding, Verdict
 from rota.domain.errors import StoreUnavailable
 from rota.engine.async_store import StoreCalls
 from rota.ops import enqueue
@@ -240,7 +240,7 @@ def test_the_doctor_takes_the_lock_and_names_its_holder(path: Path, monkeypatch:
 
 def examined(path: Path) -> list[Finding]:
     database = Database(url=f"sqlite:///{path}")
-    return [finding for check in checks_sqlite.CHECKS for finding in check(database)]
+    return [finding for check in doctor_checks_sqlite.CHECKS for finding in check(database)]
 
 
 @as_root

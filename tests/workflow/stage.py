@@ -92,9 +92,9 @@ class Stage:
         while len(taken) < most:
             claimed = self.store.transact(claim.claim, self.worker, served, most - len(taken))
             taken += claimed.claims
+            self.held += claimed.claims
             if not claimed.has_more:
                 break
-        self.held += taken
         for job, count in Counter(one.job for one in self.held).items():
             self.most_at_once[job] = max(self.most_at_once[job], count)
         return taken
@@ -111,10 +111,10 @@ class Stage:
 
     def finish(self, *attempts: Claim) -> list[str]:
         """Runs the bodies and reports them in one transaction. Returns the ids whose report was stale."""
-        for attempt in attempts:
-            if attempt in self.held:
-                self.held.remove(attempt)
-        return self.report(*((attempt, self.outcome(attempt)) for attempt in attempts))
+        stale = self.report(*((attempt, self.outcome(attempt)) for attempt in attempts))
+        ended = {attempt.id for attempt in attempts}
+        self.held = [one for one in self.held if one.id not in ended]
+        return stale
 
     def report(self, *ended: tuple[Claim, Outcome]) -> list[str]:
         return self.store.transact(finish.finish, [Finished(one.id, one.fence, outcome) for one, outcome in ended])

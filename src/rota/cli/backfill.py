@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import click
@@ -12,11 +13,13 @@ from rota.domain.errors import UsageError
 from rota.domain.trigger import After
 from rota.ids import IdSource
 from rota.ops import backfill as ops
+from rota.store import reader
 from rota.store.schedule_reader import ScheduleRow
 from rota.views import lookup, tick
 from rota.views import schedule as views
 
 MOST = 10_000
+LOOK_S = 0.5
 
 
 @click.command()
@@ -39,6 +42,12 @@ MOST = 10_000
     metavar="N",
     help=f"Refuse if there are more ticks than this (default: {MOST:,}).",
 )
+@click.option(
+    "--at-once",
+    type=options.number(10_000),
+    metavar="N",
+    help="Never more than N of these executions pending or running; the command waits meanwhile.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many ticks there are, and how many have run.")
 @with_database
 def backfill(
@@ -49,14 +58,17 @@ def backfill(
     app: str | None,
     schedule: str | None,
     most: int,
+    at_once: int | None,
     dry_run: bool,
 ) -> None:
     """Run the ticks of a past period that have not run, each once.
 
-    Safe to rerun: ticks that have already run are skipped.
+    Safe to rerun: ticks that have already run are skipped. With --at-once the command runs until it has started the
+    last tick; if it is interrupted, run it again.
 
     \b
     rota backfill report --from 2026-01-01T00:00Z --to 2026-02-01T00:00Z
+    rota backfill etl --from 30d --at-once 4
     rota backfill report --from 2d --dry-run
     """
     now = database.clock.now()
@@ -76,19 +88,20 @@ def backfill(
         started = sum(found.started.values())
         output.message(f"{text.count(total, 'tick')} of {row.name} in that time, of which {started:,} have run")
     else:
-        _run(database, row, low, high, total)
+        _run(database, row, low, high, total, at_once)
     for words in open_ticks:
         output.message(words)
 
 
-def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) -> None:
+def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int, at_once: int | None) -> None:
     """Runs a bounded number of ticks in each transaction."""
-    ids, sums = IdSource(database.clock), Counter[str]()
+    sums, places = Counter[str](), _Places(database, row, low, high, at_once)
     after: int | None = low - 1
     with output.progress(total, f"backfilling {row.name}") as advance:
         while after is not None:
+            most = places.free()
             step = database.transact(
-                ops.backfill, row.namespace, row.app, row.name, after, high, database.actor, ids.many
+                ops.backfill, row.namespace, row.app, row.name, after, high, database.actor, places.new_ids, most
             )
             advance(step.started + step.known + step.left_out)
             sums.update(started=step.started, known=step.known, left_out=step.left_out)
@@ -96,3 +109,30 @@ def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int) 
     more = f"; {sums['known']:,} had run before" if sums["known"] else ""
     more += f"; {sums['left_out']:,} left out, as the schedule says" if sums["left_out"] else ""
     output.message(f"started {text.count(sums['started'], 'tick')} of {row.name}{more}")
+
+
+class _Places:
+    """How many executions of a period may be started now. Those of earlier calls of the command count, too."""
+
+    def __init__(self, database: Database, row: ScheduleRow, low: int, high: int, at_once: int | None) -> None:
+        self._database, self._at_once = database, at_once
+        self._source = IdSource(database.clock)
+        self._unended: list[str] = []
+        if at_once is not None:
+            found = database.read(tick.ledger, row.namespace, row.app, row.name, low, high, missed=False, limit=MOST)
+            self._unended = [one.execution_id for one in found.items if one.execution_id is not None]
+
+    def free(self) -> int:
+        """Waits until there is a place."""
+        if self._at_once is None:
+            return ops.MOST
+        while True:
+            self._unended = self._database.read(reader.unended, self._database.namespace, self._unended)
+            if len(self._unended) < self._at_once:
+                return min(ops.MOST, self._at_once - len(self._unended))
+            threading.Event().wait(LOOK_S)
+
+    def new_ids(self, count: int) -> list[str]:
+        made = self._source.many(count)
+        self._unended += made
+        return made

@@ -20,6 +20,7 @@ from rota.views import dead_letter as views
 from rota.views.execution import Replayed
 
 PAGE = 500
+_WHY_NOT = "it is none any more, or results that its run would keep are deleted: `rota run retry ID --from start`"
 
 
 reason_option = click.option(
@@ -64,6 +65,8 @@ def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -
 def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choice: Any) -> None:
     """Run dead letters again, each as a new execution.
 
+    Of a run of a workflow only the steps without success run again, as by `rota run retry`.
+
     Prints the ids of the new executions if dead letters were named by id; for --all, only with --json.
 
     \b
@@ -85,6 +88,9 @@ def dead_replay(database: Database, ids: tuple[str, ...], as_json: bool, **choic
     elif ids:
         print("\n".join(one.execution_id for one in made))
     output.message(f"replayed {text.count(len(made), 'dead letter')}")
+    if left := sorted(set(chosen) - {one.replay_of for one in made}):
+        output.message(f"{text.count(len(left), 'dead letter')} not replayed, such as {left[0]}: {_WHY_NOT}")
+        click.get_current_context().exit(UNSUCCESSFUL)
 
 
 @dead.command("discard")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rota.cli import checks, checks_sqlite, layout, output
-from rota.cli.checks import Check, Finding, Verdict
+from rota.cli import doctor_checks, doctor_checks_sqlite, layout, output
 from rota.cli.database import Database, with_database
+from rota.cli.doctor_checks import Check, Finding, Verdict
 from rota.cli.failure import UNSUCCESSFUL
 from rota.cli.options import json_option
 from rota.domain.errors import RotaError
@@ -57,9 +57,9 @@ def _checks(database: Database) -> list[Check]:
     try:
         is_server = is_postgres(database.settings.url)
     except RotaError:
-        return [checks.settings]  # It raises the same error.
+        return [doctor_checks.settings]  # It raises the same error.
     if is_server:
-        from rota.cli import checks_postgres  # lazy: psycopg need not be loaded for SQLite
+        from rota.cli import doctor_checks_postgres  # lazy: psycopg need not be loaded for SQLite
 
-        return [checks.settings, *checks_postgres.CHECKS, *checks.CHECKS]
-    return [checks.settings, *checks_sqlite.CHECKS, *checks.CHECKS]
+        return [doctor_checks.settings, *doctor_checks_postgres.CHECKS, *doctor_checks.CHECKS]
+    return [doctor_checks.settings, *doctor_checks_sqlite.CHECKS, *doctor_checks.CHECKS]

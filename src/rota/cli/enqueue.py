@@ -1,4 +1,4 @@
-"""`rota enqueue`: accepts one execution of a job."""
+"""`rota enqueue` and `rota start`: accept one execution of a job, or one run of a workflow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import click
 from rota.cli import output
 from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
-from rota.cli.options import length, load_option, moment, owner_option
+from rota.cli.options import all_of, length, load_option, moment, owner_option
 from rota.cli.options import priority as level
 from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
 from rota.domain.unique import Unique
+from rota.executors import kinds
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.views import why as views
@@ -30,42 +31,40 @@ A_MOMENT_S = 1.0
 """An execution that waits longer than this for a free slot is reported as waiting."""
 
 
+accept_options = all_of(
+    click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]…"),
+    click.option("--args", "args", metavar="OBJECT", help="The arguments as one JSON object; - reads it from stdin."),
+    load_option,
+    owner_option,
+    click.option("--delay", type=length, metavar="DURATION", help="Start after this time, such as 90s or 1h30m."),
+    click.option("--at", type=moment, metavar="TIME", help="Start at this time, such as 2030-01-31T09:00Z."),
+    click.option("--priority", type=level, metavar="LEVEL", help="high, normal, low or a number from -100 to 100."),
+    click.option("--queue", metavar="NAME", help="A queue other than its own."),
+    click.option("--key", metavar="KEY", help="Idempotency key: the same key returns the same execution."),
+    click.option("--unique", is_flag=True, help="Only if no execution with the same arguments is pending or running."),
+    click.option("--unique-key", metavar="KEY", help="Unique by this key instead of by the arguments."),
+    click.option(
+        "--unique-for", metavar="SCOPE", help="Unique while queued, active (the default), forever, or for 10m."
+    ),
+    click.option(
+        "--on-conflict", metavar="ACTION", help="If not unique: return (the default), reject, replace or debounce."
+    ),
+    click.option(
+        "--start-within", type=length, metavar="DURATION", help="Skip the execution if it has not started by then."
+    ),
+    click.option("--wait", is_flag=True, help="Wait for the end and print the result as JSON."),
+    click.option("--timeout", type=length, metavar="DURATION", help="With --wait: how long to wait at most."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print a JSON object with the id; with --wait also the result."
+    ),
+)
+
+
 @click.command()
 @click.argument("job")
-@click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]…")
-@click.option("--args", "args", metavar="OBJECT", help="The arguments as one JSON object; - reads it from stdin.")
-@load_option
-@owner_option
-@click.option("--delay", type=length, metavar="DURATION", help="Start after this time, such as 90s or 1h30m.")
-@click.option("--at", type=moment, metavar="TIME", help="Start at this time, such as 2030-01-31T09:00Z.")
-@click.option("--priority", type=level, metavar="LEVEL", help="high, normal, low or a number from -100 to 100.")
-@click.option("--queue", metavar="NAME", help="A queue other than the job's own.")
-@click.option("--key", metavar="KEY", help="Idempotency key: the same key returns the same execution.")
-@click.option("--unique", is_flag=True, help="Only if no execution with the same arguments is pending or running.")
-@click.option("--unique-key", metavar="KEY", help="Unique by this key instead of by the arguments.")
-@click.option("--unique-for", metavar="SCOPE", help="Unique while queued, active (the default), forever, or for 10m.")
-@click.option(
-    "--on-conflict", metavar="ACTION", help="If not unique: return (the default), reject, replace or debounce."
-)
-@click.option(
-    "--start-within", type=length, metavar="DURATION", help="Skip the execution if it has not started by then."
-)
-@click.option("--wait", is_flag=True, help="Wait for the end and print the result as JSON.")
-@click.option("--timeout", type=length, metavar="DURATION", help="With --wait: how long to wait at most.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object with the id; with --wait also the result.")
+@accept_options
 @with_database
-def enqueue(
-    database: Database,
-    job: str,
-    arguments: tuple[str, ...],
-    args: str | None,
-    load: str | None,
-    app: str | None,
-    wait: bool,
-    timeout: float | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def enqueue(database: Database, job: str, **given: Any) -> None:
     """Run a job: accept an execution and print its id.
 
     A VALUE is JSON if it parses as JSON, otherwise it is the text itself: count=3 is a number, to=a@b.c is text,
@@ -76,6 +75,39 @@ def enqueue(
     rota enqueue send --args '{"to": "a@b.c"}' --delay 5m
     rota enqueue report day=2030-01-31 --wait
     """
+    _accept(database, job, **given)
+
+
+@click.command()
+@click.argument("workflow")
+@accept_options
+@with_database
+def start(database: Database, workflow: str, **given: Any) -> None:
+    """Start a run of a workflow and print its id.
+
+    Arguments and options are those of `rota enqueue`, which starts workflows too.
+
+    \b
+    rota start etl day=2030-01-31
+    rota start etl day=2030-01-31 --key 2030-01-31 --wait
+    """
+    _accept(database, workflow, only_workflows=True, **given)
+
+
+def _accept(
+    database: Database,
+    job: str,
+    *,
+    arguments: tuple[str, ...],
+    args: str | None,
+    load: str | None,
+    app: str | None,
+    wait: bool,
+    timeout: float | None,
+    as_json: bool,
+    only_workflows: bool = False,
+    **given: Any,
+) -> None:
     from rota.sdk.options import applied
 
     if timeout is not None and not wait:
@@ -84,6 +116,8 @@ def enqueue(
     code = _load(database, load, app) if load is not None else None
     name = code.name if code else _app_of(database, job) if app is None else app
     definition = _definition(database, code, name, job)
+    if only_workflows and definition.target.get("kind") != kinds.WORKFLOW:
+        raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if code is not None:
         code.jobs[job].signature.check(text)
@@ -92,7 +126,7 @@ def enqueue(
     (accepted,) = client.enqueue(header, [Item(client.ids.new(), text, payload.digest(text))])
     if not accepted.created:
         output.message("this execution was there already; nothing was added")
-    made: dict[str, Any] = {"executionId": accepted.id, "isNew": accepted.created}
+    made: dict[str, Any] = {"runId" if only_workflows else "executionId": accepted.id, "isNew": accepted.created}
     if wait:
         made["result"] = _wait(database, client, accepted.id, timeout)
     if as_json or wait:
@@ -121,7 +155,7 @@ def _load(database: Database, reference: str, name: str | None) -> Registry:
     if name not in (None, app.name):
         raise UsageError(f"{reference} is the app {app.name!r}, not {name!r}: leave out --app or --load")
     agree(app, database.given)
-    # From here on the app's own settings hold, as for its programs and workers.
+    # From here on the app's own settings apply, as in its programs and workers.
     database.given = {"url": app.settings.url, "namespace": app.settings.namespace}
     database.__dict__.pop("settings", None)
     return app

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,10 +14,12 @@ from rota.cli.options import filter_options, ids_argument, json_option, page_opt
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control
+from rota.store import run_reader
 from rota.store.port import Tx
 from rota.store.reader import Filter
 from rota.views import execution as views
 from rota.views import lookup
+from rota.views.step import step_number
 
 
 @click.command()
@@ -29,25 +31,53 @@ from rota.views import lookup
     help=f"Only those that are {', '.join(status.value for status in Status)}.",
 )
 @filter_options
+@click.option("--steps", is_flag=True, help="With the steps of runs, which are left out otherwise.")
+@click.option("--run", metavar="ID", help="Only the steps of this run.")
+@click.option("--step", metavar="NAME", help="With --run: only this step; of a map all its items.")
 @page_options
 @json_option
 @with_database
-def executions(database: Database, as_json: bool, **wanted: Any) -> None:
+def executions(database: Database, as_json: bool, run: str | None, step: str | None, **wanted: Any) -> None:
     """List executions, newest first.
+
+    A run of a workflow is one execution; its steps are listed only with --run, --steps or the --job that they run.
 
     \b
     rota executions --status failed --since 2h
     rota executions --job send --json | jq '.[].executionId'
+    rota executions --run 1a2b3c4d --step transform --status failed
     """
-    found = database.read(views.executions, database.namespace, views.check(Filter(**wanted)))
+    if step is not None and run is None:
+        raise click.UsageError("--step names a step of a run: add --run ID")
+    full = None if run is None else database.read(lookup.run_id, database.namespace, run)
+    number = None if step is None else database.read(step_number, database.namespace, full or "", step)
+    wants = views.check(Filter(run=full, step=number, **wanted))
+    found = database.read(views.executions, database.namespace, wants)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no executions match", more=more, spare=_SPARE)
+    empty = "" if found.items else _empty(database, wants)
+    output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
+
+
+def _empty(database: Database, wants: Filter) -> str:
+    """Mentions that steps of runs are left out, if there are workflows."""
+    leaves_out = not (wants.steps or wants.run or wants.job)
+    more = "; steps of runs were left out: --steps lists them, too"
+    has_workflows = leaves_out and database.read(run_reader.workflows, database.namespace)
+    return "no executions match" + (more if has_workflows else "")
+
+
+def _columns(rows: Sequence[views.Execution]) -> output.Columns[views.Execution]:
+    if any(one.run_id is not None for one in rows):
+        return _COLUMNS
+    return {name: cell for name, cell in _COLUMNS.items() if name not in ("run", "step")}
 
 
 _COLUMNS: output.Columns[views.Execution] = {
     "id": lambda one: one.execution_id,
     "status": lambda one: one.status.value,
     "job": lambda one: f"{one.app}.{one.job}",
+    "run": lambda one: text.short_id(one.run_id or ""),
+    "step": lambda one: _step(one),
     "queue": lambda one: one.queue,
     "attempts": lambda one: one.attempt_count,
     "created": lambda one: one.created_at,
@@ -55,7 +85,7 @@ _COLUMNS: output.Columns[views.Execution] = {
     "took": lambda one: text.length(one.started_at, one.completed_at or text.now()),
     "reason": lambda one: ": ".join(filter(None, [_reason(one), text.first_line(one.error_message or "")])),
 }
-_SPARE = ("queue", "attempts", "took")
+_SPARE = ("queue", "attempts", "took", "run")
 
 
 @click.command()
@@ -99,7 +129,8 @@ def run_now(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
 def replay(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     """Run ended executions again, each as a new execution.
 
-    Prints the id of each new execution, which is linked to the old one. A dead letter is no longer one afterwards.
+    Prints the id of each new execution, which is linked to the old one. A dead letter is no longer one afterwards. Of a
+    run of a workflow, the steps that succeeded are kept, as by `rota run retry`.
 
     \b
     rota replay 1a2b3c4d
@@ -114,6 +145,10 @@ def replay(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
         output.print_json_rows(views.Replayed(execution_id=new, replay_of=old) for new, old in made)
     else:
         print("\n".join(new for new, _ in made))
+
+
+def _step(one: views.Execution) -> str:
+    return "" if one.step is None else one.step + ("" if one.index is None else f"[{one.index}]")
 
 
 def _reason(one: views.Execution) -> str | None:

@@ -8,6 +8,7 @@ from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, note_option, owner_option
 from rota.domain import duration
+from rota.domain.dependency import JobRef, Outcome, label
 from rota.ops import job_pauses
 from rota.views import job as views
 from rota.views import lookup
@@ -53,7 +54,7 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
 @owner_option
 @with_database
 def resume(database: Database, job: str, app: str | None) -> None:
-    """Start executions of a paused job again, with those that have waited.
+    """Resume a paused job: new executions start again, and so do those that have waited.
 
     \b
     rota jobs resume send
@@ -61,6 +62,18 @@ def resume(database: Database, job: str, app: str | None) -> None:
     owner = database.read(lookup.app_of_job, database.namespace, job, app)
     changed = database.transact(job_pauses.resume, database.namespace, owner, job, database.actor)
     output.message(f"job {owner}.{job} {'resumed' if changed else 'was not paused'}")
+
+
+def _depends_on(job: views.Job) -> str:
+    """The jobs that it depends on; in brackets which end counts if it is no success, and whether there was one."""
+    return ", ".join(_dependency(job, one) for one in job.depends_on)
+
+
+def _dependency(job: views.Job, one: views.Dependency) -> str:
+    about = [] if one.outcome == Outcome.SUCCESS else [one.outcome]
+    about += ["met"] if one.met else []
+    name = label(JobRef(one.app, one.job), job.app)
+    return f"{name} ({', '.join(about)})" if about else name
 
 
 def _timeout(job: views.Job) -> str | None:
@@ -77,6 +90,7 @@ _COLUMNS: output.Columns[views.Job] = {
     "queue": lambda job: job.queue,
     "attempts": lambda job: job.retry.get("attempts", ""),
     "timeout": _timeout,
+    "depends on": _depends_on,
     "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
     "description": lambda job: job.description,
 }

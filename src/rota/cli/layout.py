@@ -75,7 +75,7 @@ def _fitted(columns: dict[str, list[str]], spare: Sequence[str], room: int) -> d
         if _total(widths, NARROW_TEXT) > room:
             widths.pop(heading, None)
     most = next((most for most in range(room, LEAST_TEXT, -1) if _total(widths, most) <= room), LEAST_TEXT)
-    return {heading: [_cut(cell, max(most, len(heading))) for cell in left[heading]] for heading in widths}
+    return {heading: [cut(cell, max(most, len(heading))) for cell in left[heading]] for heading in widths}
 
 
 def _total(widths: Mapping[str, int], most: int) -> int:
@@ -84,10 +84,10 @@ def _total(widths: Mapping[str, int], most: int) -> int:
 
 
 def _width_of(heading: str, cells: Sequence[str]) -> int:
-    return max(map(_width, [heading, *cells]))
+    return max(map(width, [heading, *cells]))
 
 
-def _width(cell: str) -> int:
+def width(cell: str) -> int:
     """The columns of a terminal that a text takes."""
     if cell.isascii():
         return len(cell)
@@ -96,16 +96,17 @@ def _width(cell: str) -> int:
     return cell_len(cell)
 
 
-def _cut(cell: str, most: int) -> str:
-    if _width(cell) <= most:
+def cut(cell: str, most: int) -> str:
+    """The text, if need be shortened to this many columns."""
+    if width(cell) <= most:
         return cell
-    while _width(cell) > most - 1:
+    while width(cell) > most - 1:
         cell = cell[: min(len(cell) - 1, most - 1)]
     return cell.rstrip() + "…"
 
 
 def _print_row(row: Sequence[str], widths: Sequence[int], *, bold: bool = False) -> None:
-    padding = [" " * (wide - _width(cell)) for cell, wide in zip(row, widths, strict=True)]
+    padding = [" " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True)]
     print(GAP.join(_styled(cell, bold=bold) + space for cell, space in zip(row, padding, strict=True)).rstrip())
 
 

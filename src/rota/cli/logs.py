@@ -79,7 +79,7 @@ def _pages(
             continue
         if is_last_look:
             return
-        # The last lines may be written right after the end, so look once more.
+        # The last lines may be written right after the end of the execution, so look once more.
         is_last_look = found.is_over
         threading.Event().wait(LOOK_S)
 
@@ -119,7 +119,7 @@ def _print_all(pages: Iterable[list[LogLine]], *, times: bool, as_json: bool) ->
 
 
 def _print(line: LogLine, times: bool) -> None:
-    """Rota's own remarks go to stderr: they are no output of the job."""
+    """Rota's own remarks go to stderr: they are not output of the job."""
     to = sys.stderr if line.stream == OURS else sys.stdout
     if to is sys.stderr:
         sys.stdout.flush()

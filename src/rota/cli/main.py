@@ -34,14 +34,18 @@ SECTIONS = {
         "replay": "rota.cli.executions:replay",
         "dead": "rota.cli.dead:dead",
     },
+    "Workflows": {
+        "start": "rota.cli.enqueue:start",
+        "runs": "rota.cli.runs:runs",
+        "run": "rota.cli.run:run",
+        "workflows": "rota.cli.workflow_list:workflows",
+        "check": "rota.cli.workflows:check",
+        "graph": "rota.cli.workflows:graph",
+    },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
         "next": "rota.cli.upcoming:upcoming",
         "backfill": "rota.cli.backfill:backfill",
-    },
-    "Workflows": {
-        "check": "rota.cli.workflows:check",
-        "graph": "rota.cli.workflows:graph",
     },
     "Jobs, queues, workers": {
         "jobs": "rota.cli.jobs:jobs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from rota.views import execution, lookup
 from rota.views.attempt import Attempt, Usage
 from rota.views.execution import ExecutionDetail
 from rota.views.progress import Progress
+from rota.views.step import Neighbour
 from rota.views.stored_json import error_text
 
 MANY = 1e15
@@ -51,6 +53,7 @@ def _heading(one: ExecutionDetail) -> None:
     _field("status", one.status.value + (f" ({one.reason})" if one.reason else "") + cancelling)
     _field("why", one.why.text if one.why else None)
     _field("job", f"{one.app}.{one.job} (version {one.version})")
+    _run(one)
     _field("queue", f"{one.queue}, priority {one.priority}")
     _field("arguments", output.as_text(one.arguments))
     crashes = f", {one.crashes} crashed" if one.crashes else ""
@@ -59,6 +62,8 @@ def _heading(one: ExecutionDetail) -> None:
     if one.schedule is not None and one.tick is not None:
         late = ", a missed tick that was caught up" if one.catch_up else ""
         _field("schedule", f"{one.schedule}, tick {text.when(one.tick)}{late}")
+    if isinstance(one.upstream, dict):
+        _field("after", ", ".join(f"{job} {id}" for job, id in one.upstream.items()))
     due_at = one.run_at if one.run_at != one.created_at else None
     times = {"due": due_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
     for name, at in times.items():
@@ -66,8 +71,23 @@ def _heading(one: ExecutionDetail) -> None:
     _field("key", one.key)
     _field("worker", one.worker)
     _field("replay of", one.replay_of)
-    _field("parent", one.parent_id)
+    _field("parent", one.parent_id if one.parent_id != one.run_id else None)
     _field("tags", _tags(one.tags))
+
+
+def _run(one: ExecutionDetail) -> None:
+    """Of a step its run, what it waited for, and what waits for it."""
+    if one.step_of is None:
+        return
+    place = one.step_of
+    item = "" if place.index is None else f"[{place.index}]"
+    _field("step", f"{place.step}{item} of run {place.run_id} ({place.workflow})")
+    _field("waits for", _neighbours(place.upstream))
+    _field("needed by", _neighbours(place.downstream))
+
+
+def _neighbours(steps: Sequence[Neighbour]) -> str:
+    return ", ".join(f"{one.step} ({one.status})" for one in steps)
 
 
 def _progress(last: Progress) -> None:

@@ -92,5 +92,5 @@ def _warn_of_unknown_settings() -> None:
 
 
 def _child_command(database: Database, app: str, arguments: Sequence[str]) -> list[str]:
-    command = [sys.executable, "-P", "-m", "rota.cli.child", app, "--parent", str(os.getpid())]
+    command = [sys.executable, "-P", "-m", "rota.cli.child_main", app, "--parent", str(os.getpid())]
     return [*command, *(f"--given={name}" for name in database.given), *arguments]

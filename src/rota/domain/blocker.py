@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The first is in use; the others are the kinds that workflows and limits need."""
+    """Events, approvals and limits are not in use yet."""
 
     JOB_PAUSED = "job_paused"
     RUN = "run"
@@ -29,12 +29,15 @@ _WORDS = {
     Kind.RUN: "the steps of its run",
     Kind.RUN_PAUSED: "run {key}, which is paused",
     Kind.MAP: "earlier items of its map",
-    Kind.DEPENDENCY: "execution {key}",
+    Kind.DEPENDENCY: "job {3}.{4}",
     Kind.EVENT: "event {key}",
     Kind.APPROVAL: "approval {key}",
     Kind.LIMIT: "a free place under limit {key}",
     Kind.RATE: "rate limit {key}",
 }
+
+
+_ENDS = {"": "the end of ", "success": "a success of ", "failed": "a failure of ", "done": "the end of "}
 
 
 def job_key(namespace: str, app: str, job: str) -> str:
@@ -43,5 +46,10 @@ def job_key(namespace: str, app: str, job: str) -> str:
 
 
 def words(kind: Kind, key: str) -> str:
-    """What an execution behind this blocker waits for; the end of a sentence."""
-    return _WORDS[kind].format(*key.split("/"), key=key)
+    """What an execution behind this blocker waits for; the end of a sentence.
+
+    The key of a dependency may be followed by the outcome that counts.
+    """
+    parts = key.split("/")
+    before = _ENDS["".join(parts[5:])] if kind is Kind.DEPENDENCY else ""
+    return before + _WORDS[kind].format(*parts, key=key)

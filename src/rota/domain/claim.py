@@ -38,6 +38,8 @@ class Claim(Taken, frozen=True, array_like=True):
     """The execution's own timeout and retry policy, as `domain/overrides.py` reads them."""
     inputs: str | None = None
     """The arguments of a step that are results of other steps, before they are resolved (`ops/runs/inputs.py`)."""
+    upstream: str | None = None
+    """A JSON object: the executions that it was started after, by job."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False

@@ -1,10 +1,10 @@
-"""Cron expressions: which local days and times they match. Zones and clock changes are the business of `ticks`.
+"""Cron expressions: which local days and times they match. `ticks` handles zones and clock changes.
 
 Five fields, or six with seconds first; names, ranges (also past the end, such as `22-2`), steps, lists, `L`, `W`, `#`,
-`?`, `H` and aliases. If a day of month and a day of week are both given, either of them will do, as in Vixie's cron.
+`?`, `H` and aliases. If a day of month and a day of week are both given, one of them must match, as in Vixie's cron.
 
 The matching times of a month are the combinations of its matching days with the hours, minutes and seconds. In order of
-time they are numbered like the digits of a clock, so that the place of a time and the time at a place are arithmetic.
+time they are numbered like the digits of a clock, so the number of a time, and the time of a number, can be computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Headers of an execution: free texts by name that travel with it and with its children."""
+"""Headers of an execution: free texts by name, which executions that its job enqueues inherit."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import rank
+from rota.domain.dependency import Upstream
 from rota.domain.requirement import Needs
 
 
@@ -28,6 +29,10 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     needs: Needs = Needs()
     pause_after: int | None = None
     """The job is paused after so many failed executions in a row."""
+    depends_on: list[Upstream] = []
+    """The jobs whose ends start it, sorted."""
+    arguments: str = "{}"
+    """Its arguments when these start it, as JSON."""
     target: dict[str, Any] = {}
     """The target by `kind` (a command, an HTTP request …); empty for a function."""
 

@@ -1,13 +1,13 @@
-"""The lifecycle: the one place that decides where an execution goes after an attempt.
+"""The lifecycle: the only module that decides where an execution goes after an attempt.
 
-An attempt ends in an `Outcome`; `decide` turns it, together with what the running row carries, into a `Move`:
+An attempt ends in an `Outcome`. From the outcome and the running row, `decide` computes a `Move`:
 
     Final    the execution is over, with a terminal status
     Later    it runs again at `run_at` (retrying, if an attempt was counted; scheduled, if not)
-    Back     it returns to the ready line at the place it had
+    Back     it returns to `ready` with its old rank
 
-A success stands even if a cancel was asked for meanwhile: the job finished first. Anything else that was asked to
-cancel ends as cancelled, a crash included, so nothing starts after a cancel was accepted.
+A success counts even if a cancel was accepted meanwhile: the job finished first. After any other outcome, a crash
+included, an execution with a cancel request ends as cancelled, so no attempt starts after a cancel was accepted.
 """
 
 from __future__ import annotations

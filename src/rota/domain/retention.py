@@ -28,7 +28,7 @@ LOOK_S = 3600.0
 FULL_S = 86_400.0
 """How often a pass starts from the oldest execution, and not where the last pass ended."""
 ABANDONED_S = 300.0
-"""Another node takes over a pass without a heartbeat for so long."""
+"""Another supervisor takes over a pass that has had no heartbeat for so long."""
 
 FIRST_BATCH, LARGEST_BATCH = 10, 1000
 AIM_S = 0.02
@@ -91,11 +91,11 @@ class Pass(msgspec.Struct, frozen=True):
 
 
 def next_pass(known: Record, now: int) -> Pass | None:
-    """The pass to begin or to take over; None if it is too early, or another node is at it."""
+    """The pass to begin or to take over; None if it is too early, or another supervisor makes it."""
     if known.begun_at > known.done_at:
         if _within(known.beat_at, now, ABANDONED_S):
             return None
-        # The node of the last pass was killed. Its transactions were whole, so the pass resumes at its mark.
+        # The supervisor that made the last pass was killed. Its transactions were whole: the pass resumes at its mark.
         return Pass(now, known.full_at, known.mark, known.removed)
     if _within(known.done_at, now, 0.9 * LOOK_S):
         return None

@@ -115,14 +115,14 @@ def decode(text: str) -> Spec:
 
 
 def shard(namespace: str, job: str) -> int:
-    """The shard of a job's schedules: the same on every node."""
+    """The shard of a job's schedules: the same in every process."""
     return int.from_bytes(hashlib.sha256(f"{namespace}\n{job}".encode()).digest()[:4]) % SHARDS
 
 
 def share(workers: int, places: Collection[int]) -> list[tuple[int, int]]:
-    """Every shard, and for how many microseconds this node leaves its ticks to the worker that owns the shard.
+    """Every shard, and for how many microseconds this supervisor leaves its ticks to the worker that owns the shard.
 
-    A live worker owns the shards that its place among the others gives it. If two workers own a shard for a moment, or
+    A live worker owns shards by its position among all live workers. If two workers own a shard for a moment, or
     none does, no tick fires twice or is lost: any worker may fire a tick that is `PATIENCE` late.
     """
     return [(shard, 0 if workers and shard % workers in places else PATIENCE) for shard in range(SHARDS)]

@@ -51,7 +51,7 @@ def lint(specs: Mapping[str, Spec], now: int, run_times_s: Mapping[str, float]) 
 
 
 def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
-    """Schedules that fire a few times a day, by the instants of the next week; with jitter they are spread.
+    """Schedules without jitter that fire a few times a day, grouped by the instants of the next week.
 
     Of several herds of the same schedules only the next one is reported.
     """

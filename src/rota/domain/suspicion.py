@@ -16,11 +16,11 @@ ALONE = 3
 LIKELY = 20
 
 
-def after_death(held: Sequence[Held], *, whole_node: bool) -> list[tuple[str, int, int]]:
+def after_death(held: Sequence[Held], *, with_supervisor: bool) -> list[tuple[str, int, int]]:
     """The id, the fence and the new suspicion of each execution that a dead process held.
 
-    If the whole node died, a job is seldom the cause, and no execution is more likely than the others.
+    If its supervisor died too, a job is seldom the cause, and no execution is more likely than the others.
     """
     newest_first = sorted(held, key=lambda row: (-row.started_at, row.id))
-    likely = 0 if whole_node else LIKELY
+    likely = 0 if with_supervisor else LIKELY
     return [(row.id, row.fence, ALONE if place < likely else 1) for place, row in enumerate(newest_first)]

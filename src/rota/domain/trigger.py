@@ -68,7 +68,7 @@ def check(trigger: Trigger) -> None:
                 raise DefinitionError("after: must be a second or longer")
         case At(instants=instants):
             if not 0 < len(instants) <= MOST_INSTANTS:
-                raise DefinitionError(f"at: between 1 and {MOST_INSTANTS} instants")
+                raise DefinitionError(f"at: must have between 1 and {MOST_INSTANTS} instants, not {len(instants)}")
             for instant in instants:
                 check_instant("at", instant)
 

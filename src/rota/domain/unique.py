@@ -103,7 +103,7 @@ class Resolution(msgspec.Struct):
     answers: list[str]
     """For each newcomer the execution that answers for it: itself, or the holder of its key."""
     created: list[int]
-    """The indices of the newcomers to insert. One that answers for itself but is not here was inserted before."""
+    """The indices of the newcomers to insert. A newcomer that answers for itself and is not here exists already."""
     replaced: list[str]
     """Executions to end because a newcomer takes their key, newcomers of the same batch included."""
     keys: dict[str, Newcomer]

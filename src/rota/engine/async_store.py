@@ -23,7 +23,7 @@ from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.runs import chores
 from rota.ops.upkeep import Chores
-from rota.store import load, reader
+from rota.store import load_reader, reader
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from rota.store.partitions import Keeper
 from rota.store.port import Store, Tx, View
@@ -104,8 +104,8 @@ class WorkerCalls:
     async def tell_trouble(self, reasons: dict[str, str]) -> None:
         await self._calls.transact(fleet.tell_trouble, self._worker, reasons)
 
-    async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts:
-        return await self._calls.transact(fleet.reconcile, self._worker, named, suspects)
+    async def reconcile(self, named: Sequence[str], in_doubt: Attempts) -> Attempts:
+        return await self._calls.transact(fleet.reconcile, self._worker, named, in_doubt)
 
     async def has_ready(self, served: Served) -> bool:
         return await self._calls.read(reader.has_ready, served)
@@ -145,7 +145,7 @@ class SupervisorCalls:
         await self.calls.transact(fleet.tell_standstill, worker, why)
 
     async def needs_of_ready(self, served: Served) -> list[str]:
-        return await self.calls.read(load.needs_of_ready, served)
+        return await self.calls.read(load_reader.needs_of_ready, served)
 
     async def look(
         self, lease_s: float, served: Served | None, shards: Sequence[tuple[int, int]], ours: Sequence[int]

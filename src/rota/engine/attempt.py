@@ -49,7 +49,7 @@ class Attempt:
 def timed_out(limit: Stop, rules: Rules) -> TimedOut:
     if limit is Stop.PROGRESS_TIMEOUT:
         silence_s = rules.progress_timeout_s
-        return TimedOut(payload.error("Timeout", f"the attempt told nothing of its progress for {silence_s:g} s"))
+        return TimedOut(payload.error("Timeout", f"the attempt has reported no progress for {silence_s:g} s"))
     total = limit is Stop.TOTAL_TIMEOUT
     limit_s = rules.total_timeout_s if total else rules.timeout_s
     what = "all attempts together" if total else "the attempt"

@@ -138,7 +138,7 @@ class Crew:
                 await self._resize()
 
     def close(self) -> None:
-        """Starts and lets go no more children."""
+        """Starts and removes no more children."""
         self._is_closed = True
 
     def enter(self, worker: int) -> Saw:

@@ -63,7 +63,7 @@ class Dispatcher:
         self._marks: dict[int, tuple[int, str]] = {}
         """The lanes that this worker claims from, and how far it has come in each."""
         self._busy: set[int] = set()
-        """Those of them that may have work, by hints and by the last claims. A sweep also looks at the others."""
+        """The lanes of `_marks` that may have work, by hints and the last claims. Only a sweep reads the others."""
         self._foreign: set[int] = set()
         """Lanes of other jobs, apps and queues, and those whose needs this worker does not meet."""
         self._unknown: set[int] = set()

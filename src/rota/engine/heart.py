@@ -121,7 +121,7 @@ class Heart:
                     if alive[worker] == fleet.TO_DRAIN:
                         self._drain(worker)
                 else:
-                    self._lose(worker, "another node has declared it dead")
+                    self._lose(worker, "another supervisor has declared it dead")
             return max(0.0, begun_at + self._lease_s / BEATS_PER_LEASE - self._clock.monotonic())
         return self._lease_s / BEATS_PER_LEASE
 

@@ -23,7 +23,7 @@ STILL_OPEN_S = 0.5
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The first message of a child: its app and where that lives, or why it cannot work."""
+    """The first message of a child: its app and its database, or the error that keeps it from working."""
 
     app: str = ""
     namespace: str = ""
@@ -70,7 +70,7 @@ class Child(Protocol):
         """The child's first message, once it has imported the app; None if it died first."""
 
     def send(self, line: bytes) -> None:
-        """Its place, or one of the messages in `tether`."""
+        """Its `Assignment`, or one of the messages in `tether`."""
 
     def hold_until(self, until: float) -> None:
         """Its lease holds until then, by the clock that all processes of the machine share. It dies soon after, even if
@@ -115,4 +115,4 @@ class Host(Protocol):
         """Whether the kernel runs the process."""
 
     async def close(self) -> None:
-        """Ends whatever the children have started."""
+        """Kills the processes that the children have started."""

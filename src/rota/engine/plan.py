@@ -9,7 +9,7 @@ import msgspec
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
 from rota.engine.host import Hello, Host
-from rota.engine.node import Place
+from rota.engine.worker_loops import Assignment
 from rota.ops.fleet import Newcomer
 
 
@@ -27,9 +27,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float = 30.0
     offers: Offers = Offers()
 
-    def place(self, worker: int, namespace: str, app: str) -> Place:
+    def assignment(self, worker: int, namespace: str, app: str) -> Assignment:
         """The first message to a child."""
-        return Place(
+        return Assignment(
             worker=worker,
             namespace=namespace,
             app=app,

@@ -59,7 +59,7 @@ class WorkerStore(Protocol):
     async def tell_trouble(self, reasons: dict[str, str]) -> None:
         """Why processes cannot be started, by what they are for."""
 
-    async def reconcile(self, named: Sequence[str], suspects: Attempts) -> Attempts: ...
+    async def reconcile(self, named: Sequence[str], in_doubt: Attempts) -> Attempts: ...
 
     async def has_ready(self, served: Served) -> bool: ...
 
@@ -72,7 +72,7 @@ class SupervisorStore(Protocol):
     """The verbs of a supervisor."""
 
     housekeeping: Sequence[Loop]
-    """Loops that look after the database itself; none where the port does not end in one."""
+    """Loops for the database itself: partitions and pruning. Empty in the simulation."""
 
     def for_worker(self, worker: int) -> WorkerStore: ...
 

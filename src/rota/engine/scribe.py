@@ -39,7 +39,7 @@ HEAD_BYTES = TAIL_BYTES = 512 * 1024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """The most that waits while the database is away; the rest is left out, and the log says so."""
 MOST_ENDED = 2000
-"""How many ended attempts are remembered: a thread that a job left behind may still write to its log."""
+"""How many ended attempts are remembered, to drop lines that a thread which the job left behind still writes."""
 
 
 class _Log(msgspec.Struct, eq=False):

@@ -4,7 +4,7 @@
       spawn ───────────────────────────────────▶ imports the app
       ◀─────────────────── hello(app, database) ─
       join the fleet: a worker row with a lease
-      ── place(worker, …) ─────────────────────▶ claims, runs, reports
+      ── assignment(worker, …) ────────────────▶ claims, runs, reports
       beats for all children in one statement
       ◀──────────────────────────────── leaving ─ (only if it must be replaced; the next one starts at once)
       notices the end of a child at once, and gives its executions back
@@ -71,7 +71,7 @@ class Supervisor:
         self._unreported: set[int] = set()
         """Workers whose end we have yet to report."""
         self._causes: dict[int, str | None] = {}
-        """Why we killed a worker. None if its lease was lost: then its executions are not charged with the crash."""
+        """Why we killed a worker. None if its lease was lost: then no crash is counted for its executions."""
         self._retired: set[int] = set()
         """Workers that were let go, or that an operator has asked to drain: they are not replaced."""
         self._idle_writer = IdleWriter(plan.lease_s * STUCK)
@@ -94,7 +94,7 @@ class Supervisor:
     def stop(self) -> None:
         """The first call drains; the second one does not wait for running attempts."""
         if self._stopping.is_set():
-            log.warning("stopping now: running executions go back to the queue")
+            log.warning("stopping now: running executions return to their queues")
         else:
             log.warning("stopping: waiting up to %g s for running executions", self._plan.grace_s)
         self._stopping.set()
@@ -255,7 +255,7 @@ class Supervisor:
         self._children[worker] = child
         self._unreported.add(worker)
         saw = self._crew.enter(worker)
-        child.send(msgspec.json.encode(self._plan.place(worker, hello.namespace, hello.app)))
+        child.send(msgspec.json.encode(self._plan.assignment(worker, hello.namespace, hello.app)))
         self._heart.tell(worker)
         self._rollout.loop.wake.wake()
         if self._stopping.is_set():
@@ -325,8 +325,9 @@ class Supervisor:
 
     async def _report_end(self, worker: int, child: Child, serving: asyncio.Task[None], ending: Ending) -> None:
         """Carries out the last calls of a child, and then reports its end to the store."""
-        # In this order: executions of a claim that came after the end would be held until the lease ends. The stream
-        # ends with the child, unless a process that it forked keeps it open: then all that it sent has arrived.
+        # The last calls come first: a claim that is carried out after the report would keep its executions until the
+        # lease ends. The stream ends with the child, unless a process that it forked keeps it open; after the timeout
+        # everything that the child sent has arrived.
         await asyncio.wait([serving], timeout=STILL_OPEN_S)
         serving.cancel()
         await asyncio.wait([serving], timeout=LAST_WORD_S)
@@ -364,7 +365,12 @@ class Supervisor:
         return None
 
     def _lost(self, worker: int, why: str) -> None:
-        log.error("worker %d has lost its lease (%s): ending it, its executions go back uncharged", worker, why)
+        log.error(
+            "worker %d has lost its lease (%s): killing it. Its executions return to their queues; no attempt or crash "
+            "is counted",
+            worker,
+            why,
+        )
         if worker in self._children:
             self._causes[worker] = None
             self._children[worker].kill()

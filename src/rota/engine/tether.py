@@ -28,20 +28,20 @@ DRAINED, RECYCLE, LEASE_LOST, ORPHANED, UNUSABLE, BLOCKED = 0, 75, 76, 77, 78, 7
 """Exit codes of a child. A job can end its process with any of them, so a child that leaves in order announces its code
 first; an exit code that was not announced is a crash."""
 
-# Messages to a child. The first one is its place, in JSON.
+# Messages to a child. The first one is its `Assignment`, in JSON.
 DRAIN = b"drain"
 FINISH = b"finish"
 """Claim nothing more, and end when the running attempts have ended by themselves."""
 UNTIL = b"until "
-"""Before the end of the lease."""
+"""Prefix of the end of the lease, by the monotonic clock."""
 TROUBLE = b"trouble "
-"""Before the reason why the supervisor cannot renew the lease at the moment."""
+"""Prefix of the reason why the supervisor cannot renew the lease at the moment."""
 # Messages from a child. The first one is its hello, in JSON.
 LEAVING = b"leaving"
 REPORT = b"blocked "
-"""Before the report of an attempt that holds the event loop beyond its time."""
+"""Prefix of the report of an attempt that blocks the event loop beyond its timeout."""
 EXIT = b"exit "
-"""Before the exit code with which the child is about to leave."""
+"""Prefix of the exit code with which the child is about to leave."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -109,7 +109,12 @@ class Tether:
             else:
                 obey(line)
         why = trouble or "the supervisor has not renewed it: it is stopped, or has no processor"
-        log.error("the lease of %g s has ended (%s): letting go of everything, uncharged", lease_s, why)
+        log.error(
+            "the lease of %g s has ended (%s): exiting. The executions return to their queues; no attempt or crash is "
+            "counted",
+            lease_s,
+            why,
+        )
         self.leave(LEASE_LOST)
 
 

@@ -95,7 +95,7 @@ class Upkeep:
         return 0 if max(done) > 0 else self._delay_s(chores)
 
     async def _look(self) -> upkeep.Chores:
-        """One look for all children: it tells them which lanes have ready executions, so that they need not look.
+        """One read for all children: they get the lanes that have ready executions, and need not read themselves.
 
         Dead rows that are not vacuumed make it slow to find the first ready row, and then that is done more rarely.
         """

@@ -64,8 +64,8 @@ class Worker:
     ) -> None:
         """`alone` runs suspects, each in a process of its own.
 
-        `blocked` reports the attempt that holds the event loop beyond its time, and ends the process. It is called in a
-        thread.
+        `blocked` reports the attempt that blocks the event loop beyond its timeout, and ends the process. It is called
+        in a thread.
         """
         self._targets = targets
         self._completer = completer
@@ -135,7 +135,7 @@ class Worker:
             target = self._alone[claim.job]
         if target is None:
             # A worker claims only jobs that it has.
-            log.error("execution %s is of job %r, which this worker does not have: it goes back", claim.id, claim.job)
+            log.error("execution %s is of job %r, which this worker does not have: given back", claim.id, claim.job)
             self._report(claim, GivenBack(Reason.NOT_BEGUN, MISSING_JOB_DELAY_S), None)
             return
         rules = overrides.applied(target.rules, claim.overrides)

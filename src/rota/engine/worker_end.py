@@ -19,13 +19,13 @@ LAST_WORD_S = 10.0
 
 
 async def report_leave(store: SupervisorStore, worker: int, blocked: Finished | None) -> None:
-    """The worker leaves in order. If the store is out of reach, its lease ends by itself.
+    """Reports an orderly exit. If the database cannot be reached, the worker's lease runs out instead.
 
-    `blocked` is the outcome of the attempt that held the event loop beyond its time, if there is one. The other
+    `blocked` is the outcome of an attempt that blocked the event loop beyond its timeout, if there is one. The other
     executions of that process return to the queue.
     """
     if blocked is not None:
-        log.error("execution %s held its worker process beyond its time; the process is replaced", blocked.id)
+        log.error("execution %s blocked the event loop beyond its timeout; its process is replaced", blocked.id)
         with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(LAST_WORD_S):
                 await store.for_worker(worker).finish([blocked])
@@ -34,10 +34,10 @@ async def report_leave(store: SupervisorStore, worker: int, blocked: Finished | 
 
 
 async def report_death(store: SupervisorStore, worker: int, cause: str | None, stopping: asyncio.Event) -> None:
-    """Declares the worker dead, or gives its executions back uncharged if there is no cause.
+    """Declares the worker dead, or gives its executions back without counting a crash if there is no cause.
 
     Repeated until the store has written it: otherwise the worker is rescued after its lease, and a rescue always
-    charges a crash.
+    treats its end as a crash.
     """
     if cause is not None:
         log.error("%s", cause)

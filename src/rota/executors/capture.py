@@ -60,7 +60,7 @@ class _Tee(io.TextIOBase):
             attempt.write_log(self._name, rest)
 
     def _add(self, attempt: AttemptState, text: str) -> None:
-        """Logs whole lines and keeps the rest: `print` writes the end of a line apart."""
+        """Logs complete lines and keeps an unfinished one: `print` writes a text and its newline in two calls."""
         with self._lock:
             *lines, rest = (self._pending.pop(attempt, "") + text).split("\n")
             if len(rest) > MOST_PENDING:
@@ -109,7 +109,7 @@ class _Handler(logging.Handler):
     """Adds records to the log of the attempt in which they are logged."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without a lock: the receiver of the lines has one."""
+        """Takes no lock, unlike the method of logging: the receiver of the lines has its own."""
         self.emit(record)
         return True
 

@@ -98,6 +98,12 @@ class Context:
         return headers.decode(self._claim.headers)
 
     @property
+    def upstream(self) -> dict[str, str]:
+        """The ids of the executions whose ends started this one, by job; with the app before jobs of other apps."""
+        text = self._claim.upstream
+        return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+    @property
     def cancelled(self) -> bool:
         """Whether the attempt was asked to stop: by a cancel, a timeout or a shutdown. Sync jobs should look.
 
@@ -127,7 +133,7 @@ class Context:
         """Keeps `state` (anything JSON can carry) for the next attempt, which finds it in `restored`.
 
         It is written within a moment, and at the latest before this attempt's end is. A job that has used up its time
-        slice stops here, and continues from `state` when it is its turn again; no attempt is charged.
+        slice stops here, and continues from `state` when it is its turn again; no attempt is counted.
         """
         text = payload.encode(state, "the checkpoint", MOST_CHECKPOINT)
         self._attempt.tell(State(self.id, self.fence, 0, checkpoint=text))

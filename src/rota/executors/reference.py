@@ -44,7 +44,7 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if self.env is not None and not _VARIABLE.fullmatch(self.env):
             raise DefinitionError("the env of a reference must be the name of an environment variable")
         if self.file is not None and not self.file.startswith("/"):
-            raise DefinitionError("the file of a reference must be a whole path, such as /run/secrets/token")
+            raise DefinitionError("the file of a reference must be an absolute path, such as /run/secrets/token")
 
     @property
     def shown(self) -> str:

@@ -2,7 +2,7 @@
 
 Every terminal move hands its ends to `after_end`: an attempt that finishes, a cancel, a replacement, a missed start
 deadline, the rescue of a dead worker's executions, a job that completes in its own transaction. Each consequence is one
-function in `CONSEQUENCES`; a new one (dependents, callbacks, statistics) is one more.
+function in `CONSEQUENCES`; a new one (callbacks, statistics) is one more.
 
 Most ends are plain: a success of a job that does not count failures. `finish` writes a hundred of them in one statement
 without reading their rows. So an `End` has only what every move knows. A consequence that needs more (namespace, job,
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rota.domain.status import Reason, Status
 from rota.ops import job_pauses
+from rota.ops.dependencies import start_dependents
 from rota.ops.end import End
 from rota.ops.runs.advance import advance_runs
 from rota.store.hints import Due, Ended
@@ -50,7 +51,7 @@ def _notify(tx: Tx, ends: Sequence[End]) -> None:
 
 def _wake_schedules(tx: Tx, ends: Sequence[End]) -> None:
     """Schedules with a fixed delay, or that do not overlap, wait for the end of their last execution."""
-    if tx.recent("has_followers", NEWS_S)[0]:
+    if tx.recent("awaited_ends", NEWS_S)[0]:
         _wake(tx, [end.id for end in ends])
 
 
@@ -62,7 +63,13 @@ def _count_failures(tx: Tx, ends: Sequence[End]) -> None:
 
 
 _COUNTED = (Status.SUCCESS, Status.FAILED)
-CONSEQUENCES: tuple[Callable[[Tx, Sequence[End]], None], ...] = (_notify, _wake_schedules, _count_failures)
+CONSEQUENCES: tuple[Callable[[Tx, Sequence[End]], None], ...] = (
+    _notify,
+    _wake_schedules,
+    _count_failures,
+    start_dependents,
+)
+"""In the order in which they lock: rows of `hand`, `job`, `dependency`."""
 
 
 def wake_forgotten(tx: Tx) -> int:

@@ -4,9 +4,9 @@ A waiting execution keeps its rank and has one blocker or more. `release` remove
 the lowest ranks, in a bounded batch; those without any blocker left move to `ready` with the rank that they had.
 
 A pause that ends may have a million executions behind it. `lift` records that the blocker has ended and releases the
-first batch. Upkeep releases the others batch by batch (`release_lifted`), on any node, so the node that began it may
-crash. Until the last batch, claims put newer executions behind the same blocker (`fronts`): no execution overtakes an
-older one that still waits.
+first batch. Upkeep releases the others batch by batch (`release_lifted`), in any supervisor, so the process that
+began it may crash. Until the last batch, claims put newer executions behind the same blocker (`fronts`): no execution
+overtakes an older one that still waits.
 """
 
 from __future__ import annotations
@@ -38,6 +38,19 @@ def release(tx: Tx, kind: Kind, key: str, most: int) -> int:
     return len(found)
 
 
+def release_first(tx: Tx, kind: Kind, key: str) -> str | None:
+    """Removes this blocker from one execution, which it returns.
+
+    None if another transaction holds the first one: upkeep removes the blocker if that execution does not end.
+    """
+    found = tx.rows("first_blocked", kind=kind, key=key, most=1)
+    if not found:
+        tx.run("lift_blocker", kind=kind, key=key)
+        return None
+    release(tx, kind, key, 1)
+    return str(found[0][0])
+
+
 def lift(tx: Tx, kind: Kind, key: str) -> None:
     """Ends a blocker for all executions behind it: the first batch at once, the others by upkeep."""
     tx.run("lift_blocker", kind=kind, key=key)
@@ -63,7 +76,10 @@ def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
 
 def _release_batch(tx: Tx, kind: Kind, key: str) -> bool:
     which = {"kind": kind, "key": key}
-    released = release(tx, kind, key, MOST)
-    is_over = released < MOST and tx.one("lock_lifted", **which) and tx.one("has_blocked", **which) is None
+    most = 1 if kind is Kind.DEPENDENCY else MOST  # One end starts one execution.
+    released = release(tx, kind, key, most)
+    is_over = most == released == 1 or (
+        released < most and tx.one("lock_lifted", **which) and tx.one("has_blocked", **which) is None
+    )
     tx.run("unlift_blocker" if is_over else "note_release", **which)
     return bool(released or is_over)

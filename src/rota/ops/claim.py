@@ -27,7 +27,7 @@ from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import finish, notes
 from rota.ops.finish import Finished
 from rota.ops.gates.claim_affinity import claim_affinity
-from rota.ops.gates.claiming import Claiming, Group, Starts
+from rota.ops.gates.claim_state import Claiming, Group, Starts
 from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
 from rota.ops.gates.open_breakers import open_breakers
 from rota.ops.gates.open_runs import open_runs
@@ -154,7 +154,7 @@ def _read_groups(claiming: Claiming, starts: dict[int, tuple[int, str]], slots: 
     lanes = [(lane, *start) for lane, start in starts.items()]
     found = claiming.tx.rows("claim_heads", worker=claiming.worker, lanes=lanes, depth=depth)
     if not found:
-        raise LeaseLost(f"worker {claiming.worker} is not in the fleet any more")
+        raise LeaseLost(f"worker {claiming.worker} has left, or was declared dead")
     may_claim, claiming.offers = found[0][:2]
     if not may_claim:
         # A worker that drains, or whose lease ran out because the database's clock jumped, may still finish its work.
@@ -287,7 +287,7 @@ class _Taking:
         return kept
 
     def _bounded(self, found: list[Claim]) -> list[Claim]:
-        """As many as can be handed over at once, at least one; the others return to `ready` for the next claim."""
+        """Keeps the first claims, at least one, whose arguments fit into `MOST_BYTES`; the others return to `ready`."""
         if len(found) < 2 or sum(map(len, map(_arguments, found))) <= MOST_BYTES:
             return found
         totals = accumulate(map(len, map(_arguments, found)))

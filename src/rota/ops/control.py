@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain.errors import UnknownExecution, UsageError
+from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.status import Reason, Status
+from rota.domain.workflow.letters import BAD
 from rota.ids import is_id
-from rota.ops import ending, enqueue, upkeep
+from rota.ops import end_from_outside, enqueue, upkeep
 from rota.ops.audit import audit
 from rota.ops.runs.retry import Request, retry
 from rota.ops.runs.run import graph_of
@@ -34,7 +35,7 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to."""
-    status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
+    status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
 
@@ -51,38 +52,49 @@ def run_now(tx: Tx, namespace: str, id: str, actor: str) -> Status:
 def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]:
     """Runs dead letters again as new executions; `ids` maps each dead letter to the id of its successor.
 
-    A run of a workflow is retried: the steps that succeeded are kept.
+    A run of a workflow is retried: the steps that succeeded are kept. It stays a dead letter if one of their results
+    has been deleted. Returns the successors.
     """
     originals = tx.records("dead_to_replay", Original, namespace=namespace, ids=[id for id in ids if is_id(id)])
-    runs = {row[0] for row in tx.rows("ended_among", ids=[original.id for original in originals])}
+    runs = _to_retry(tx, [original.id for original in originals])
+    replayed: list[str] = []
     for original in originals:
         if original.id in runs:
-            retry(tx, namespace, original.id, ids[original.id], actor, Request())
+            try:
+                retry(tx, namespace, original.id, ids[original.id], actor, Request())
+            except Conflict:  # Nothing is written before the check that raises it.
+                continue
         else:
             _repeat(tx, namespace, original, ids[original.id], actor)
-    tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
-    if originals:
-        replayed = [original.id for original in originals]
+        replayed.append(original.id)
+    if replayed:
+        tx.run("undead", namespace=namespace, ids=replayed)
         audit(tx, namespace, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
-    return [ids[original.id] for original in originals]
+    return [ids[id] for id in replayed]
 
 
 def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
     """Runs any execution again as a new one that names it; removes it from the dead letters if it is there.
 
-    A run of a workflow is retried. A step of a run is refused: the steps after it would not know its new result.
+    A run of a workflow is retried if a step of it failed. A step of a run is refused: the steps after it would not know
+    its new result.
     """
     originals = tx.records("replayable", Original, namespace=namespace, id=reader.known(id))
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
     if found := tx.records("run_of_step", _Step, id=id):
         raise UsageError(_instead(tx, found[0]))
-    if tx.rows("ended_among", ids=[id]) or tx.rows("depths_of", ids=[id]):
+    if _to_retry(tx, [id]) or tx.rows("depths_of", ids=[id]):
         return retry(tx, namespace, id, new_id, actor, Request())
     _repeat(tx, namespace, originals[0], new_id, actor)
     tx.run("undead", namespace=namespace, ids=[id])
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
+
+
+def _to_retry(tx: Tx, ids: Sequence[str]) -> set[str]:
+    """The runs with a step that a retry would run again. The others are repeated as a whole."""
+    return {id for id, letters in tx.rows("ended_among", ids=list(ids)) if any(one in BAD for one in letters.lower())}
 
 
 class _Step(msgspec.Struct, frozen=True, array_like=True):
@@ -101,7 +113,7 @@ class _Step(msgspec.Struct, frozen=True, array_like=True):
 
 def _instead(tx: Tx, step: _Step) -> str:
     name = graph_of(tx, step).steps[step.number].id
-    command = f"rota run retry {step.root}" + (f" {name}" if step.run == step.root else "")
+    command = f"rota run retry {step.root}" + (f" --from {name}" if step.run == step.root else "")
     return f"{step.id} is step {name} of run {step.run} and is not replayed alone: `{command}`"
 
 

@@ -56,7 +56,8 @@ def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], que
         "add_versions", namespace=namespace, app=app, versions=[(*one, texts[one[0]]) for one in versions.items()]
     )
     if new:
-        tx.run("add_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, versions))
+        found = _versions(tx, namespace, app, versions)
+        tx.run("add_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, found))
     return {job: versions[job] for (job,) in new}
 
 
@@ -71,10 +72,12 @@ def lock(tx: Tx, namespace: str, app: str) -> int | None:
     return None if found[0] is None else int(found[0])
 
 
-def point(tx: Tx, namespace: str, app: str, versions: Mapping[str, str]) -> None:
-    """Moves jobs to the versions with these digests."""
-    if versions:
-        tx.run("point_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, versions))
+def point(tx: Tx, namespace: str, app: str, versions: Mapping[str, str]) -> list[Definition]:
+    """Moves jobs to the versions with these digests. Returns their definitions."""
+    found = _versions(tx, namespace, app, versions)
+    if found:
+        tx.run("point_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, found))
+    return [definition for _, definition in found]
 
 
 def set_queues(tx: Tx, namespace: str, queues: Sequence[Queue]) -> None:
@@ -83,18 +86,25 @@ def set_queues(tx: Tx, namespace: str, queues: Sequence[Queue]) -> None:
         tx.run("set_queue", namespace=namespace, queue=queue.name, policy=policy, max_depth=most)
 
 
+def _versions(tx: Tx, namespace: str, app: str, versions: Mapping[str, str]) -> list[tuple[int, Definition]]:
+    """The numbers and definitions of the versions with these digests, sorted by job."""
+    if not versions:
+        return []
+    rows = tx.rows("versions", namespace=namespace, app=app, versions=list(versions.items()))
+    return [(number, decode(text)) for _, number, text in rows]
+
+
 def _pointers(
-    tx: Tx, namespace: str, app: str, versions: Mapping[str, str]
+    tx: Tx, namespace: str, app: str, versions: Sequence[tuple[int, Definition]]
 ) -> list[tuple[str, str, int, str, int | None]]:
     """The `job` rows for these versions. They repeat the parts of a definition that an enqueue needs.
 
     The ids are used for jobs that the database does not have.
     """
     rows = []
-    for job, number, text in tx.rows("versions", namespace=namespace, app=app, versions=list(versions.items())):
-        definition = decode(text)
-        id = ids.named(tx.now, f"{namespace} {app} {job}")
-        rows.append((id, job, number, requirement.written(definition.needs), definition.pause_after))
+    for number, about in versions:
+        id = ids.named(tx.now, f"{namespace} {app} {about.name}")
+        rows.append((id, about.name, number, requirement.written(about.needs), about.pause_after))
     return rows
 
 

@@ -20,7 +20,7 @@ from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
-from rota.ops import define, schedule
+from rota.ops import define, dependencies, schedule
 from rota.ops.audit import audit
 from rota.store.port import Tx, View
 
@@ -52,6 +52,7 @@ def declare(
     define.lock(tx, namespace, app)
     known = tx.rows("declare_deploy", **who, digest=deploy.digest(text))
     if not known:
+        dependencies.check(tx, namespace, app, definitions)
         define.add(tx, namespace, app, definitions, queues)
         return int(tx.rows("add_deploy", **who, digest=deploy.digest(text), content=text)[0][0])
     if takes_precedence:
@@ -95,7 +96,8 @@ def _apply(tx: Tx, namespace: str, app: str, number: int, actor: str) -> None:
     found = tx.one("deploy_content", namespace=namespace, app=app, number=number)
     assert found is not None, "a deploy that is in force or has a live worker is never pruned"
     declared = deploy.decode(found[0])
-    define.point(tx, namespace, app, declared.jobs)
+    pointed = define.point(tx, namespace, app, declared.jobs)
     define.set_queues(tx, namespace, declared.queues)
     schedule.declare(tx, namespace, app, list(declared.schedules.items()), actor)
+    dependencies.declare(tx, namespace, app, pointed)
     tx.run("set_applied_deploy", namespace=namespace, app=app, number=number)

@@ -12,7 +12,7 @@ from rota.domain.errors import ClockSkew, LeaseLost, QueueFull, StoreError, Unkn
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
 from rota.ids import made_at
-from rota.ops import keys
+from rota.ops import dependencies, keys
 from rota.ops.place import Batch, Route, find_route, place, place_at_once
 from rota.ops.submission import MOST_ITEMS, Accepted, Header, Item, check_count
 from rota.store.port import OneStatement, Tx, operation
@@ -64,6 +64,8 @@ def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
         check_depth(tx, header, len(resolved.new), route.max_depth)
         place(tx, [_batch(tx.now, header, route, resolved.new)])
         keys.end_replaced(tx, resolved)
+        if route.depends:
+            dependencies.clear(tx, (header.namespace, header.app, header.job))
     return resolved.answers
 
 

@@ -46,7 +46,8 @@ _id = attrgetter("id")
 class Finished(msgspec.Struct, frozen=True, array_like=True):
     """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy.
 
-    `job`, and `claim` if the attempt has not succeeded, are for the worker's log.
+    `job`, if it is known, and `claim` if the attempt has not succeeded, are for the worker's log; `job` also spares a
+    read of the execution if no job depends on it.
 
     `breakers` are those that the job relies on; `pauses` says whether it pauses itself after failures in a row. Retries
     follow the job's version in force and the execution's own overrides, whatever the worker's code says.
@@ -70,7 +71,7 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
 def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
     """Writes the outcomes of attempts. Returns the ids whose report was stale and changed nothing.
 
-    With `worker`, the report of an attempt that another worker holds is stale, too.
+    If `worker` is given, a report of an attempt that another worker holds is stale too.
     """
     stale = _finish(tx, reports, worker)
     if any(report.breakers for report in reports):
@@ -102,16 +103,17 @@ Written = tuple[list[str], list[End]]
 def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
     """The common case in one step: a success ends the execution whatever its row carries, so no row need be read.
 
-    Rows are locked in the order of their ids, as everywhere.
+    Rows are locked in the order of their ids, as in all operations, to avoid deadlocks.
     """
     fences: dict[str, int] = {}
     results: dict[str, str] = {}
-    stale, pausing = [], set()
+    stale, pausing, jobs = [], set(), {}
     for report in sorted(reports, key=_id):
         if report.id in fences:
             stale.append(report.id)
         else:
             fences[report.id], results[report.id] = report.fence, report.outcome.result  # type: ignore[union-attr]
+            jobs[report.id] = report.job
         if report.pauses:
             pausing.add(report.id)
     ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}
@@ -119,7 +121,9 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     late = {stale for stale, _, _ in found if stale}
     runs = {id: run for _, id, run in found if run}
     ends = [
-        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id)) for id in fences if id not in late
+        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id), job)
+        for id, job in jobs.items()
+        if id not in late
     ]
     return [*stale, *late], ends
 
@@ -144,15 +148,16 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
             continue
         stale.append(report.id)
         if row is None and report.written is not None:
-            ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses))
+            ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses, is_repeated=True))
     shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
-        tx.run("suspect", rows=suspicion.after_death(shared, whole_node=False))
+        tx.run("suspect", rows=suspicion.after_death(shared, with_supervisor=False))
     return stale, _settle(tx, current) + ends
 
 
 def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
-    """What attempts have shown of their services. A stale one counts only if the job's own transaction ended it."""
+    """For the breakers: whether each attempt shows that its services work. A stale report counts only if the job's own
+    transaction ended the attempt."""
     relying = [report for report in reports if report.breakers]
     return [
         (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))
@@ -246,7 +251,7 @@ class _Batch:
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
                 is_plain = move.status is Status.SUCCESS and not report.pauses
-                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run))
+                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run, report.job))
                 if move.status is Status.FAILED and row.run is None:  # The dead letter of a failed step is its run.
                     error = _error(report.outcome)
                     found = None if error is None else fingerprint.of(error)

@@ -1,7 +1,9 @@
-"""Ticks become executions, in one transaction with the key of the tick and the cursor of its schedule.
+"""Fires schedules: one transaction writes the execution of a tick, the tick's key in the ledger, and the schedule's
+cursor (the time up to which its ticks are decided).
 
-Any number of nodes may fire any schedules at the same time. Rows that another node has locked are skipped, a tick whose
-key is in the ledger is not started again, and the cursor of a schedule that was changed meanwhile is not moved.
+Any number of supervisors may fire any schedules at the same time. Rows that another transaction has locked are skipped,
+a tick whose key is in the ledger is not started again, and the cursor of a schedule that was changed meanwhile is not
+moved.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.tick_policy import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, schedule
-from rota.ops.place import Batch, Origin, Route, find_route, place
+from rota.ops import dependencies, end_from_outside, schedule
+from rota.ops.place import Batch, Blocker, Origin, Route, find_route, place
 from rota.store.port import Tx
 
 MOST = 2000
 SCHEDULER = Origin(actor="schedule")
 UNREADABLE_S = 60
-"""After how long a schedule that this node cannot read is due again: another node may be able to read it."""
+"""After how long a schedule that this process cannot read is due again: another supervisor may be able to read it."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -75,7 +77,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Sequence[str]], most: int = MOST) -> Fired:
-    """Starts the due ticks of `shards`: pairs of a shard and how late a tick must be before this node takes it."""
+    """Starts the due ticks of `shards`: pairs of a shard and how late a tick must be before the caller takes it."""
     rows = _due(tx, [(shard, tx.now - patience) for shard, patience in shards], most)
     if not rows:
         return Fired(0, 0)
@@ -88,8 +90,12 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     ]
     marks = [(row.id, mark) for row, _, decided in rounds for mark in decided.marks]
     begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), marks)
+    replaced = _replaced(begun, {row.id: row.last_execution for row in rows})
+    new = {one.id for one in begun}
+    # Those of earlier ticks first: rows of executions are locked before the edges of dependencies.
+    _cancel(tx, [one for one in replaced if one[1] not in new])
     start(tx, begun)
-    _cancel_previous(tx, begun, {row.id: row.last_execution for row in rows})
+    _cancel(tx, [one for one in replaced if one[1] in new])
     if rounds:
         newest = {one.schedule: one for one in begun}
         moves = [_moved(tx.now, row, form, decided, newest.get(row.id)) for row, form, decided in rounds]
@@ -119,7 +125,7 @@ class _Plans:
         self.unreadable: list[int] = []
 
     def of(self, row: Row, is_busy: bool) -> tuple[Form, Round] | None:
-        """None for a schedule that this node cannot read."""
+        """None for a schedule that this process cannot read."""
         key = (row.spec, row.cursor, row.next_at, is_busy, row.held, row.app, row.namespace)
         if key not in self._known:
             try:
@@ -189,28 +195,45 @@ def add_ticks(tx: Tx, rows: list[tuple[int, int, str, str]]) -> frozenset[str] |
     return frozenset(row[0] for row in tx.rows("ticks_taken", rows=rows))
 
 
-def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str | None]) -> None:
+def _replaced(begun: Sequence[Planned], previous: dict[int, str | None]) -> list[tuple[str, str]]:
+    """The executions that later ones replace, each with its namespace."""
+    found = []
     for one in begun:
         before = previous[one.schedule]
         if one.start.cancels_previous and before is not None:
-            with contextlib.suppress(UnknownExecution):  # The last execution was pruned.
-                ending.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
+            found.append((one.form.namespace, before))
         previous[one.schedule] = one.id
+    return found
+
+
+def _cancel(tx: Tx, replaced: Sequence[tuple[str, str]]) -> None:
+    for namespace, id in replaced:
+        with contextlib.suppress(UnknownExecution):  # It was pruned.
+            end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.REPLACED)
 
 
 def start(tx: Tx, planned: Sequence[Planned]) -> None:
-    """Places the executions: scheduled until their jitter is over."""
-    place(tx, [_batch(tx.now, one) for one in planned])
+    """Places the executions: scheduled until their jitter is over, or waiting until the jobs before them have ended.
+
+    A backfill does not wait: the ends that its ticks would wait for are in the past.
+    """
+    depending = [
+        (one.id, (one.form.namespace, one.form.app, one.form.spec.job))
+        for one in planned
+        if one.form.route is not None and one.form.route.depends and one.start.outcome is not Outcome.BACKFILLED
+    ]
+    taken = dependencies.take(tx, depending) if depending else {}
+    place(tx, [_batch(tx.now, one, *taken.get(one.id, ((), None))) for one in planned])
 
 
-def _batch(now: int, one: Planned) -> Batch:
+def _batch(now: int, one: Planned, behind: tuple[Blocker, ...], upstream: str | None) -> Batch:
     spec, route, at = one.form.spec, one.form.route, one.start.at
     assert route is not None, "only ticks of known jobs start"
     run_at = at + schedules.jitter(spec, at) if spec.jitter_s else at
     return Batch(
         {one.id: spec.arguments},
         route,
-        SCHEDULER,
+        SCHEDULER if upstream is None else msgspec.structs.replace(SCHEDULER, upstream=upstream),
         spec.priority,
         run_at,
         # Backfilled executions are ranked behind the work of today.
@@ -219,6 +242,7 @@ def _batch(now: int, one: Planned) -> Batch:
         schedule=one.name,
         tick=at,
         catch_up=0 if one.start.outcome is Outcome.FIRED else 1,
+        blockers=behind,
     )
 
 

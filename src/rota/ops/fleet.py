@@ -43,7 +43,7 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: str = ""
     least: int = 1
     most: int = 1
-    """How few and how many processes its supervisor may have."""
+    """The least and the greatest number of worker processes of its supervisor."""
     deploy: int | None = None
     """The deploy that its code declares."""
 
@@ -108,10 +108,11 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
     tx.run("stop_worker", worker=worker, state="stopped")
 
 
-def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -> Death:
+def declare_dead(tx: Tx, worker: int, cause: str, *, with_supervisor: bool = False) -> Death:
     """The worker has died: its executions return to the queue, or end as failed after too many crashes.
 
     If it held one execution, that one is charged with the crash. If it held several, none is charged: all are suspects.
+    `with_supervisor`: its supervisor has died too.
     """
     if tx.one("lock_worker", worker=worker) is None:
         return Death()
@@ -119,19 +120,19 @@ def declare_dead(tx: Tx, worker: int, cause: str, *, whole_node: bool = False) -
     held = _held(tx, worker)
     outcome = Lost(payload.error("WorkerLost", cause), shared=len(held) > 1)
     if outcome.shared:
-        tx.run("suspect", rows=suspicion.after_death(held, whole_node=whole_node))
+        tx.run("suspect", rows=suspicion.after_death(held, with_supervisor=with_supervisor))
     ends = finish.settle(tx, [(row, _report(row, outcome)) for row in held])
     failed = [end.id for end in ends if end.status is Status.FAILED]
     return Death(len(held), tx.records("failures", Failure, ids=failed) if failed else [])
 
 
-def reconcile(tx: Tx, worker: int, named: Sequence[str], suspects: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+def reconcile(tx: Tx, worker: int, named: Sequence[str], in_doubt: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Returns executions to the queue that the worker does not know it holds, because the reply to its claim was lost.
 
-    The first time that the worker does not name an attempt, the reply may still be on its way: the attempt becomes a
-    suspect. The second time it is given back. Returns the suspects for the next call, as (id, fence).
+    The first time that the worker does not name an attempt, the reply may still be on its way: the attempt is in doubt.
+    The second time it is given back. Returns the attempts in doubt for the next call, as (id, fence).
     """
-    known, again = set(named), set(suspects)
+    known, again = set(named), set(in_doubt)
     held = tx.rows("attempts_of_worker", worker=worker, most=MOST_HELD)
     unnamed = [(id, fence) for id, fence in held if id not in known]
     lost = [id for id, fence in unnamed if (id, fence) in again]

@@ -77,7 +77,7 @@ def count(tx: Tx, ended: Sequence[tuple[str, bool]]) -> None:
 
 
 def _in_a_row(before: int, failed: Sequence[bool]) -> tuple[int, int]:
-    """The failures since the last success, and the longest run of failures on the way."""
+    """The failures in a row after these ends, and the most in a row at any point; `before` is the number at first."""
     now = longest = before
     for has_failed in failed:
         now = now + 1 if has_failed else 0

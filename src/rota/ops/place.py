@@ -1,6 +1,6 @@
 """The one way in: `place` writes new executions, each with the row of its state.
 
-Enqueues, children, replays, ticks and backfills decide what to run and call `place`. It decides between ready,
+Enqueues (also by jobs), replays, ticks and backfills decide what to run and call `place`. It decides between ready,
 scheduled and waiting, computes the rank, and writes. The columns of `execution` that it fills are listed once, in
 `store/statements.py`.
 """
@@ -34,6 +34,8 @@ class Route(msgspec.Struct, frozen=True):
     lane: int = 0
     policy: Policy = Policy.PRIORITY
     max_depth: int | None = None
+    depends: bool = False
+    """Whether the job depends on others."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     trace: str | None = None
     headers: str | None = None
     overrides: str | None = None
+    upstream: str | None = None
+    """The executions that it is started after, by job, as JSON."""
 
 
 class StepOf(msgspec.Struct, frozen=True):
@@ -109,8 +113,8 @@ def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route 
         found = tx.one("route", **where)
     if found is None:
         return None
-    version, lane, policy, max_depth = found
-    return Route(namespace, app, job, queue, version, lane, Policy(policy), max_depth)
+    version, lane, policy, max_depth, depends = found
+    return Route(namespace, app, job, queue, version, lane, Policy(policy), max_depth, bool(depends))
 
 
 def place(tx: Tx, batches: Sequence[Batch]) -> None:

@@ -1,7 +1,8 @@
 """Pruning: history that was kept long enough is removed in small transactions, and its statistics stay.
 
-One node at a time makes a pass, and the row in `chore` names it by when it began. Each step is one transaction over a
-bounded number of executions. If the node is killed, another node resumes the pass where it stopped.
+One supervisor at a time makes a pass, and the row in `chore` identifies it by the time at which it began. Each step is
+one transaction over a bounded number of executions. If the supervisor is killed, another one resumes the pass where it
+stopped.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _Key(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overtaken(Exception):
-    """Another node has taken the pass over, because this one sent no heartbeat for too long."""
+    """Another supervisor has taken the pass over, because this one sent no heartbeat for too long."""
 
 
 def policy(view: View, default_s: int) -> Retention:
@@ -85,7 +86,7 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
 
 
 def begin(tx: Tx) -> Pass | None:
-    """The pass that this node should make now, if any."""
+    """The pass that the caller should make now, if any."""
     tx.run("add_chore", name=CHORE)
     found = tx.records("lock_chore", Record, name=CHORE)
     due = retention.next_pass(found[0], tx.now) if found else None
@@ -95,16 +96,16 @@ def begin(tx: Tx) -> Pass | None:
 
 
 def end(tx: Tx, begun_at: int) -> int:
-    """The pass is done. Returns how many executions it removed, including those of nodes that were killed during it."""
+    """The pass is done. Returns how many executions it removed, also by supervisors that were killed during it."""
     tx.run("end_chore", name=CHORE, begun_at=begun_at)
     found = tx.records("chore", Record, name=CHORE)
     return found[0].removed if found else 0
 
 
 def beat(tx: Tx, begun_at: int, removed: int = 0, mark: str | None = None) -> None:
-    """The heartbeat of a pass. Raises `Overtaken` if another node has taken the pass over."""
+    """The heartbeat of a pass. Raises `Overtaken` if another supervisor has taken the pass over."""
     if not tx.run("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
-        raise Overtaken("another node does it")
+        raise Overtaken("another supervisor has taken this pass over")
 
 
 # --- Executions ----------------------------------------------------------------------------------

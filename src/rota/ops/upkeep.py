@@ -1,4 +1,6 @@
-"""Chores that any node may do: promoting due executions, expiring late ones, rescuing those of dead workers."""
+"""Upkeep tasks, which any supervisor may do: promoting due executions, expiring late ones, rescuing those of dead
+workers.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from rota.domain import rank, schedule
 from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
-from rota.ops import ending, fleet
+from rota.ops import end_from_outside, fleet
 from rota.ops.fleet import Death
 from rota.ops.runs.pause import not_paused
 from rota.store.hints import Ready
@@ -38,7 +40,7 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_deadline: int | None
     dead_workers: bool
     next_tick_at: int | None = None
-    """When the next schedule is due for this node; for shards of other nodes, a little after it is due."""
+    """When the next schedule is due for the caller; in shards of other supervisors, a little after its tick."""
     has_followers: bool = False
     has_lifted: bool = False
     """Whether executions wait to be released from a blocker that has ended."""
@@ -48,7 +50,7 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     places: list[int] = []
     """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
     ready: dict[int, int] = {}
-    """For each lane that the node serves and that has ready rows, the lowest rank."""
+    """For each lane that the caller serves and that has ready rows, the lowest rank."""
 
 
 @operation(is_repeatable=True)
@@ -61,9 +63,9 @@ def look(
 ) -> Chores:
     """A cheap read that says whether any chore needs a transaction, and what is ready in the queues that are `served`.
 
-    It reads the lanes of all jobs: the processes of one node may be of different releases and have different jobs.
+    It reads the lanes of all jobs: the processes of one supervisor may have different releases of the app.
 
-    `shards` are those of the schedules, each with how late a tick must be before this node takes it.
+    `shards` are those of the schedules, each with how late a tick must be before the caller takes it.
     """
     found = view.one(
         "look",
@@ -102,7 +104,7 @@ def expire(tx: Tx) -> int:
         return 0
     overdue = [row[0] for row in tx.rows("past_run_deadline", ids=ids)]
     stops = dict.fromkeys(not_paused(tx, overdue), Reason.RUN_TIMEOUT)
-    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE, stops)
+    end_from_outside.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE, stops)
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
@@ -119,7 +121,7 @@ def _promote(tx: Tx, due: list[_Due]) -> int:
 
 def _late(tx: Tx, ids: list[str]) -> list[str]:
     """Those that never started and whose deadline has passed. A debounce may have moved it behind the `expiry` row."""
-    pending = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
+    pending = [row.id for row in tx.records("pending", end_from_outside.Pending, ids=ids) if row.first_start_at is None]
     return [row[0] for row in tx.rows("past_deadline", ids=pending)] if pending else []
 
 
@@ -136,5 +138,5 @@ def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequenc
     workers = tx.rows("workers_expired", lease=lease, expired_at=expired_at, most=MOST_WORKERS)
     cause = "worker {} sent no heartbeat within its lease"
     gone = [(id, cause.format(name)) for id, name in workers if id not in spared]
-    deaths = [fleet.declare_dead(tx, id, words, whole_node=True) for id, words in gone]
+    deaths = [fleet.declare_dead(tx, id, words, with_supervisor=True) for id, words in gone]
     return Death(sum(one.executions for one in deaths), [failure for one in deaths for failure in one.failures])

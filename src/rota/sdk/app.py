@@ -104,7 +104,8 @@ class App:
         at most.
 
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
-        docs/schedules.md for the rest.
+        docs/schedules.md for the rest. With `depends_on=["extract"]` it starts after the success of other jobs; with
+        both, each tick waits for them.
         """
         return self._job
 
@@ -205,7 +206,7 @@ class App:
     ) -> ScheduleHandle:
         """Makes a schedule at run time, or changes the one of that name.
 
-        All nodes follow it at once, or after `poll_s` if a wake-up was lost.
+        All workers follow it at once, or after `poll_s` if a wake-up was lost.
 
         `when` is what `@app.job(…)` takes: one of `cron=`, `every=`, `after=` and `at=`, and more.
         """
@@ -240,9 +241,9 @@ class App:
         self._client.set_calendar(name, texts)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared, or a workflow cannot be built.
+        """Raises DefinitionError if a workflow cannot be built, jobs depend on each other, or a name is not declared.
 
-        Call it after all declarations.
+        Call it after all declarations. Jobs of other apps are checked when the app is declared.
         """
         self._registry.check()
 
@@ -292,7 +293,8 @@ class App:
 
     def _add_workflow(self, declared: Declared) -> Workflow[..., Any]:
         when = (declared.when, declared.arguments)
-        added = self._registry.add_workflow(declared.function, declared.signature, declared.definition, when)
+        of = (declared.function, declared.signature, declared.definition)
+        added = self._registry.add_workflow(*of, when, declared.depends_on)
         job: Job[..., Any, Any] = Job(added, self._client, self.name)
         workflow: Workflow[..., Any] = Workflow(job, declared.plan, self, self._registry.add_built)
         self._registry.builds.append(workflow.check)

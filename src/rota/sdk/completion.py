@@ -177,7 +177,7 @@ class _Block:
             await self._end(error)
             _check_no_rollback(error)
             return False
-        with _uncharged(self._attempt):
+        with _uncounted(self._attempt):
             try:
                 is_async = self._loop is not None
                 await self._completions.write(self._attempt, self.connection, self.result, is_async=is_async)
@@ -215,7 +215,7 @@ class _Block:
 
 
 @contextlib.contextmanager
-def _uncharged(attempt: AttemptState) -> Iterator[None]:
+def _uncounted(attempt: AttemptState) -> Iterator[None]:
     """An execution that only lost against another transaction runs again soon, and it costs no attempt."""
     try:
         yield

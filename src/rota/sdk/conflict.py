@@ -1,4 +1,5 @@
-"""Serialization failures and deadlocks at the end of `ctx.transaction()`: the execution is put off, free of charge."""
+"""Serialization failures and deadlocks at the end of `ctx.transaction()`: the execution runs again, without counting an
+attempt."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class _Deadlocked(Snooze, psycopg.errors.DeadlockDetected):
 def conflict(error: BaseException, starts: int, random: float) -> Snooze | None:
     """The Snooze to raise for an error which only says that another transaction came first; None for other errors.
 
-    `starts` is how many starts of the execution have not been charged before, and `random` a number in [0, 1).
+    `starts` is how many earlier starts of the execution were not counted as attempts, and `random` a number in [0, 1).
     """
     if starts >= FREE_CONFLICTS:
         return None

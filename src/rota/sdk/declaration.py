@@ -21,6 +21,7 @@ from rota.domain.retry import Policy
 from rota.domain.size import Size, size
 from rota.executors import kinds
 from rota.executors.signature import Signature
+from rota.sdk.depends_on import DependsOn
 from rota.sdk.when import When
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -48,6 +49,7 @@ class Options(When, total=False):
     breaker: str | Sequence[str]
     affinity: str | None
     affinity_wait: Duration | None
+    depends_on: DependsOn
     arguments: Mapping[str, Any]
 
 
@@ -101,8 +103,8 @@ def when(options: Mapping[str, Any], job: str) -> tuple[When, Mapping[str, Any]]
         raise DefinitionError(f"job {job!r}: there is no option {unknown[0]!r}")
     found: Any = {name: value for name, value in options.items() if name in When.__annotations__}
     arguments = by_name(options.get("arguments"), "arguments", "{'month': 'last'}")
-    if arguments and not found:
-        raise DefinitionError(f"job {job!r}: arguments= are for one with cron=, every=, after= or at=")
+    if arguments and not found and not options.get("depends_on"):
+        raise DefinitionError(f"job {job!r}: arguments= are for one with cron=, every=, after=, at= or depends_on=")
     return found, arguments
 
 
@@ -180,7 +182,9 @@ def _check_affinity(argument: str | None, signature: Signature, job: str) -> Non
 def _pause_after(number: int | None) -> int | None:
     is_number = isinstance(number, int) and not isinstance(number, bool)
     if number is not None and not (is_number and 0 < number <= MOST_FAILURES):
-        raise DefinitionError(f"pause_after must be a number of executions from 1 to {MOST_FAILURES}, not {number!r}")
+        raise DefinitionError(
+            f"pause_after must be a number of failed executions in a row, from 1 to {MOST_FAILURES}, not {number!r}"
+        )
     return number
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 import msgspec
 
 from rota.domain.claim import Claim
+from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError
 from rota.domain.payload import digest
 from rota.executors.attempt_state import AttemptState
@@ -60,6 +61,10 @@ class Job(Stepped[P, T], Generic[P, T, R]):
     @property
     def name(self) -> str:
         return self._registered.name
+
+    @property
+    def _ref(self) -> JobRef:
+        return JobRef(self._app, self.name)
 
     def __repr__(self) -> str:
         return f"Job({self._app}.{self.name})"

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.config import Settings
-from rota.domain import breaker, names
+from rota.domain import breaker, dependency, names
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
+from rota.domain.dependency import JobRef
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
@@ -26,6 +27,7 @@ from rota.sdk import declaration
 from rota.sdk.client import Client
 from rota.sdk.completion import JobCompletions
 from rota.sdk.connection import Connection
+from rota.sdk.depends_on import with_upstreams
 from rota.sdk.handle import ResultTypes
 from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.store_client import StoreClient
@@ -68,8 +70,10 @@ class Registry:
         doc = function.__doc__ or ""
         definition = declaration.definition(job_name, signature, rules, target, options, doc)
         executor = self._executor(function, signature, target, rules)  # Unlike the definition it has literal secrets.
-        job = RegisteredJob(function, signature, definition, executor)
         when, arguments = declaration.when(options, job_name)
+        given = options.get("depends_on", ())
+        definition = with_upstreams(definition, given, arguments, signature, self.name, self.settings.max_payload_bytes)
+        job = RegisteredJob(function, signature, definition, executor)
         wanted = self._wanted_schedules(job, when, arguments) if when else {}
         self.jobs[job_name] = job
         self.result_types[self.name, job_name] = signature.result_type
@@ -83,9 +87,12 @@ class Registry:
         signature: Signature,
         definition: Definition,
         when: tuple[When, Mapping[str, Any]],
+        depends_on: Any = (),
     ) -> RegisteredJob:
         """`definition` has no graph yet."""
         self._check_new(definition.name)
+        most = self.settings.max_payload_bytes
+        definition = with_upstreams(definition, depends_on, when[1], signature, self.name, most)
         executor = self._executor(function, signature, {}, Rules())  # It is never called: a claim opens a run.
         job = RegisteredJob(function, signature, definition, executor)
         wanted = self._wanted_schedules(job, *when) if when[0] else {}
@@ -113,11 +120,18 @@ class Registry:
         return job.signature.encode((), dict(arguments), self.settings.max_payload_bytes)
 
     def check(self) -> None:
-        """Raises DefinitionError if a job names a breaker that is not declared, or a workflow cannot be built."""
+        """Raises DefinitionError if a workflow cannot be built, jobs depend on each other, or a name is unknown."""
         named = {name: job.definition.needs.breakers for name, job in self.jobs.items()}
         declaration.check_breakers(named, self._breakers)
         for build in self.builds:
             build()
+        own = {JobRef(self.name, one.name): one.depends_on for one in self._definitions}
+        dependency.check(own, {*own, *self.upstreams()}, {})
+
+    def upstreams(self) -> set[JobRef]:
+        """The jobs of other apps that jobs of this one depend on."""
+        jobs = (*self.jobs.values(), *self.workflows.values())
+        return {one.ref for job in jobs for one in job.definition.depends_on if one.app != self.name}
 
     def declare(self, *, takes_precedence: bool) -> int:
         """Registers the declarations as a deploy and returns its number."""

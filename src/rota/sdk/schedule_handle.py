@@ -13,7 +13,7 @@ FOREVER = 2**62
 
 
 class ScheduleHandle:
-    """A schedule of an app, by its name. It may be used from any process; its methods apply on every node."""
+    """A schedule of an app, by its name, for use in any process. Its methods change the schedule for all workers."""
 
     __slots__ = ("_client", "name")
 

@@ -15,7 +15,7 @@ from rota.store.hints import Hint
 from rota.store.port import Submitted, declared
 
 MOST_ROWS = 10_000
-"""A group of calls with this many rows is full: all other writers wait until its transaction ends."""
+"""No call is added to a group that has this many rows: on SQLite all other writers wait for its transaction."""
 LARGE = 1_000
 """A bulk operation with fewer rows takes some hundredths of a second: heartbeats can wait for several of them."""
 FIRST_PAUSE_S = 0.01

@@ -123,7 +123,7 @@ def declared(op: Callable[..., Any]) -> Operation:
 class Submitted(Future[T]):
     """The answer to a submitted operation, and how long it waited until the store began it.
 
-    The store reads the database's clock for an operation after it has begun it.
+    The database's clock is read after that moment, so `tx.now` of the operation is never earlier.
     """
 
     waited_s = 0.0

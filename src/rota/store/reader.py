@@ -58,6 +58,10 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     catch_up: int | None
     headers: str | None
     overrides: str | None
+    run: str | None
+    step: int | None
+    map_index: int | None
+    upstream: str | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
@@ -204,7 +208,11 @@ class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones."""
+    """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones.
+
+    Steps of runs are left out, unless `steps` is set or a job is named: a map alone may have 100,000. With `run` only
+    the steps of this run are listed, with `step` only those with this number.
+    """
 
     status: Status | None = None
     job: str | None = None
@@ -212,6 +220,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None = None
     since: int | None = None
     error: str | None = None
+    steps: bool = False
+    run: str | None = None
+    step: int | None = None
     before: str = LAST_ID
     limit: int = 50
 
@@ -248,7 +259,7 @@ def ids_between(view: View, namespace: str, lowest: str, highest: str, most: int
 
 
 def ids_ending(view: View, namespace: str, end: str) -> list[str]:
-    """The ids with this end, among the newest executions, dead letters, and those in each state that is not an end."""
+    """The ids that end with `end`, among dead letters, the newest executions, and the unfinished ones of each state."""
     rows = view.rows("ids_ending", namespace=namespace, pattern=f"%{end}", newest=NEWEST)
     return [str(row[0]) for row in rows]
 
@@ -275,6 +286,12 @@ def status(view: View, namespace: str, id: str) -> Status:
     return Status(found[1])
 
 
+def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
+    """Those of the executions that exist and have not ended."""
+    rows = view.rows("standings", namespace=namespace, ids=list(ids)) if ids else []
+    return [row[0] for row in rows if row[1] not in TERMINAL]
+
+
 def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
     """A page of executions; for the next page, set `before` to the last id of this one."""
     ids = [row[0] for row in _page(view, namespace, wanted)]
@@ -282,11 +299,15 @@ def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]
 
 
 def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
+    if wanted.run is not None:
+        about = {"run": wanted.run, "number": wanted.step, "status": wanted.status}
+        return view.rows("page_of_steps", **about, before=position(wanted.before), most=wanted.limit)
     common = {
         "namespace": namespace,
         "app": wanted.app,
         "queue": wanted.queue,
         "since": wanted.since,
+        "steps": int(wanted.steps or wanted.job is not None),
         "before": position(wanted.before),
         "most": wanted.limit,
     }

@@ -83,6 +83,7 @@ PLACED = (
     "trace",
     "headers",
     "overrides",
+    "upstream",
 )
 """The columns of `execution` that a new row may have. Every INSERT is made from this list."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import overrides
+from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
 from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
@@ -17,12 +18,13 @@ from rota.store.reader import ExecutionRow, Filter
 from rota.views.attempt import Attempt, attempts
 from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
+from rota.views.step import StepNames, StepPlace, step_names, step_place
 from rota.views.stored_json import decoded, error_text
 from rota.views.why import Why, why
 
 
 class Execution(Shape, frozen=True):
-    """As a list has it."""
+    """As a list has it. A step of a run has the run, the name of the step, and the index of an item of a map."""
 
     execution_id: str
     status: Status
@@ -52,6 +54,9 @@ class Execution(Shape, frozen=True):
     actor: str | None
     parent_id: str | None
     replay_of: str | None
+    run_id: str | None
+    step: str | None
+    index: int | None
     arguments: Any
 
 
@@ -61,6 +66,9 @@ class ExecutionDetail(Execution, frozen=True):
     `attempt_count` counts the attempts that count towards the retries, `fence` all of them, `crashes` the crashed ones.
     `run_at` is when it is due. `why` says why it is not running. `error` has the keys type, message and traceback.
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
+    `upstream` are the executions of other jobs that it was started after, by job.
+
+    `step_of` says of a step of a run which steps it waited for, and which wait for it.
 
     `timeout` and `retry` are None unless the execution has its own in place of its job's. `retry` is the policy as
     data, such as {"policy": "Exponential", "attempts": 3}; its durations are seconds.
@@ -75,9 +83,11 @@ class ExecutionDetail(Execution, frozen=True):
     tick: datetime | None
     catch_up: bool
     late_by: timedelta | None
+    upstream: dict[str, str] | None
     headers: dict[str, str] | None
     timeout: timedelta | None
     retry: dict[str, Any] | None
+    step_of: StepPlace | None
     attempts: list[Attempt]
 
 
@@ -99,13 +109,17 @@ def check(wanted: Filter) -> Filter:
     """Refuses filters that contradict each other."""
     if wanted.error and wanted.status not in (None, Status.FAILED):
         raise UsageError(f"--error finds failed executions, so it does not go with --status {wanted.status}")
+    given = [name for name in ("app", "job", "queue", "error", "since") if getattr(wanted, name) is not None]
+    if wanted.run is not None and given:
+        raise UsageError(f"--run lists the steps of one run, and takes --step and --status, but not --{given[0]}")
     return wanted
 
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """Newest first."""
     rows = reader.executions(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
-    return page([shaped(Execution, row, **_members(row)) for row in rows], wanted.limit)
+    names = step_names(view, namespace, rows)
+    return page([shaped(Execution, row, **_members(row, names)) for row in rows], wanted.limit)
 
 
 def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
@@ -117,7 +131,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
     return shaped(
         ExecutionDetail,
         row,
-        **_members(row),
+        **_members(row, step_names(view, namespace, [row])),
         result=last.result if last else None,
         error=ended[-1].error if ended else None,
         progress=percent(told, row.status),
@@ -125,9 +139,11 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         why=why(view, namespace, id),
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
+        upstream=decoded(row.upstream),
         headers=decoded(row.headers),
         timeout=own.timeout_s,
         retry=own.retry,
+        step_of=step_place(view, namespace, id) if row.run is not None else None,
         attempts=ended,
     )
 
@@ -146,12 +162,12 @@ def _own_rules(stored: str | None) -> Overrides:
         return Overrides()
 
 
-def _members(row: ExecutionRow) -> dict[str, Any]:
+def _members(row: ExecutionRow, names: StepNames) -> dict[str, Any]:
     """The members that the row has under another name or in another form."""
     return {
         "execution_id": row.id,
         "version": row.job_version,
-        "reason": row.reason or None,
+        "reason": None if row.reason in ("", Kind.RUN) else row.reason,
         # A running attempt is not counted yet, so all counted ones are followed by a retry.
         "retry_count": row.attempts if row.status is Status.RUNNING else max(0, row.attempts - 1),
         "attempt_count": row.attempts,
@@ -165,5 +181,8 @@ def _members(row: ExecutionRow) -> dict[str, Any]:
         "tags": decoded(row.tags),
         "actor": row.actor or None,
         "parent_id": row.parent,
+        "run_id": row.run,
+        "step": names.get((row.run, row.step)),
+        "index": row.map_index,
         "arguments": decoded(row.arguments),
     }

@@ -6,10 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from rota.domain import job as domain
+from rota.domain.dependency import JobRef
 from rota.store import reader
+from rota.store.dependencies import edges
 from rota.store.port import View
 from rota.store.reader import JobRow
 from rota.views.shape import Paused, Shape, paused, shaped
+
+
+class Dependency(Shape, frozen=True):
+    """A job whose end starts this one. `met` is the execution that has ended so since the last start."""
+
+    app: str
+    job: str
+    outcome: str
+    met: str | None
 
 
 class Job(Shape, frozen=True):
@@ -39,13 +50,19 @@ class Job(Shape, frozen=True):
     affinity: str | None
     affinity_wait: timedelta | None
     pause_after: int | None
+    depends_on: list[Dependency]
 
 
 def jobs(view: View, namespace: str, app: str | None = None) -> list[Job]:
-    return [_job(row) for row in reader.jobs(view, namespace) if app in (None, row.app)]
+    found: dict[JobRef, list[Dependency]] = {}
+    for edge in edges(view, namespace):
+        shown = Dependency(app=edge.upstream_app, job=edge.upstream, outcome=edge.outcome.value, met=edge.met)
+        found.setdefault(edge.dependent, []).append(shown)
+    rows = [row for row in reader.jobs(view, namespace) if app in (None, row.app)]
+    return [_job(row, found.get(JobRef(row.app, row.name), [])) for row in rows]
 
 
-def _job(row: JobRow) -> Job:
+def _job(row: JobRow, depends_on: list[Dependency]) -> Job:
     known = domain.decode(row.definition)
     needs = known.needs
     return shaped(
@@ -65,6 +82,7 @@ def _job(row: JobRow) -> Job:
         requires=needs.tags,
         resources=needs.resources,
         breakers=needs.breakers,
+        depends_on=depends_on,
         affinity=needs.affinity or None,
         affinity_wait=needs.affinity_wait_s if needs.affinity else None,
     )

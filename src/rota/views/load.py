@@ -9,7 +9,7 @@ import msgspec
 from rota.domain import load as domain
 from rota.domain.instant import moment
 from rota.domain.load import WINDOW_S, Figures, Group, Measured
-from rota.store import load as measuring
+from rota.store import load_reader
 from rota.store.port import View
 from rota.views.shape import Shape
 
@@ -35,7 +35,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 def load(view: View, namespace: str, scope: Scope, target_s: float, slots: int | None, usual_slots: int) -> Load:
     """`slots` are those of one worker; without them those of the largest live one, or else `usual_slots`."""
-    measured = _only(measuring.measure(view, namespace), scope)
+    measured = _only(load_reader.measure(view, namespace), scope)
     found = domain.report(measured, target_s, slots or domain.usual_slots(measured, usual_slots))
     return Load(
         at=moment(measured.at),

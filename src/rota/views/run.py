@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import job as jobs
+from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UsageError
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import critical_path as paths
@@ -171,7 +172,7 @@ def _members(view: View, row: RunRow) -> dict[str, Any]:
     return {
         "run_id": row.id,
         "workflow": row.job,
-        "reason": row.reason or None,
+        "reason": None if row.reason in ("", Kind.RUN) else row.reason,
         "paused": paused(row),
         "scheduled_for": row.run_at if row.tick is None else row.tick,
         "completed_at": row.finished_at,

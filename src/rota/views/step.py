@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from rota.domain.errors import UsageError
 from rota.domain.status import Status
 from rota.domain.workflow import advance, drawing, edges, maps
 from rota.domain.workflow import letters as alphabet
@@ -152,6 +153,38 @@ def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
         upstream=neighbours(index_of.steps[number].upstream),
         downstream=neighbours(index_of.downstream[number]),
     )
+
+
+class _IsStep(Protocol):
+    @property
+    def run(self) -> str | None: ...
+    @property
+    def step(self) -> int | None: ...
+
+
+StepNames = Mapping[tuple[str | None, int | None], str]
+"""The names of steps, by run and number."""
+
+
+def step_names(view: View, namespace: str, rows: Iterable[_IsStep]) -> StepNames:
+    """The names of the steps that are among these executions."""
+    wanted = {(row.run, row.step) for row in rows if row.run is not None and row.step is not None}
+    runs = run_reader.runs(view, namespace, sorted({run for run, _ in wanted if run is not None})) if wanted else []
+    graphs = {row.id: graph_of(view, row) for row in runs if row.graph}
+    return {
+        (run, number): graphs[run].steps[number].id
+        for run, number in wanted
+        if run in graphs and number is not None and number < len(graphs[run].steps)
+    }
+
+
+def step_number(view: View, namespace: str, run: str, name: str) -> int:
+    """The number of a step of a run, by its name."""
+    row = run_reader.run(view, namespace, run)
+    numbers = graph_of(view, row).numbers if row is not None and row.letters and row.graph else {}
+    if name not in numbers:
+        raise UsageError(f"run {run} has no step {name!r}: its steps are {', '.join(numbers) or 'not known yet'}")
+    return numbers[name]
 
 
 def status_word(letter: str) -> str:

@@ -1,6 +1,6 @@
 """Texts of a request with placeholders: `{name}` stands for an argument, and `{{name}}` for the text `{name}`.
 
-All other braces stand as they are, because JSON is full of them.
+All other braces are literal, because JSON is full of them.
 """
 
 from __future__ import annotations

@@ -344,7 +344,10 @@ def _directory(template: str, arguments: Mapping[str, Any]) -> str:
     parts = [(part, _replaced(part, arguments)) for part in template.split("/")]
     for part, name in parts:
         if part != name and (name in ("", ".", "..") or "/" in name):
-            raise ArgumentsError(f"the part {part} of the directory must become the name of one, not {name[:64]!r}")
+            raise ArgumentsError(
+                f"the arguments turn {part} in the directory into {name[:64]!r}, "
+                "which is not the name of a single folder"
+            )
     return "/".join(name for _, name in parts)
 
 

@@ -86,7 +86,7 @@ class JobProcess:
         return STOPPED if self._is_stop_asked else 0
 
     def _may_continue(self) -> bool:
-        """Sets the SIGTERM handler again, which a job may have replaced. Returns whether to wait for another call."""
+        """Installs the SIGTERM handler again: a job may have replaced it. Returns whether to wait for another call."""
         signal.signal(signal.SIGTERM, self._stop)
         return not self._is_stop_asked
 

@@ -68,7 +68,7 @@ class StartedProcesses:
         self._count = 0
         self._by_mark: dict[int, Started] = {}
         self._by_pid: dict[int, Started] = {}
-        """Those whose main process has not ended."""
+        """Only those whose main process has not ended."""
         self._look_at = math.inf
         self._has_children = False
 

@@ -8,7 +8,7 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Failed
 from rota.ops import blockers, finish
 from rota.ops.after_end import follow
-from rota.ops.gates.claiming import Claiming
+from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.advance import look_at
 from rota.ops.runs.opening import Opening, add_runs, prepared
 from rota.ops.runs.run import Run

@@ -1,11 +1,11 @@
-"""Row gate: the start deadline has not passed while the execution waited. One that is late ends as skipped."""
+"""Row gate: an execution whose start deadline has passed ends as skipped."""
 
 from __future__ import annotations
 
 from rota.domain.claim import Claim
 from rota.domain.outcome import Expired
 from rota.ops import finish
-from rota.ops.gates.claiming import Claiming
+from rota.ops.gates.claim_state import Claiming
 
 
 def start_deadlines(claiming: Claiming, taken: list[Claim]) -> list[Claim]:

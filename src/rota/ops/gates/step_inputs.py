@@ -10,7 +10,7 @@ from rota.domain.status import Reason
 from rota.domain.workflow import template
 from rota.domain.workflow.template import TemplateError
 from rota.ops import finish
-from rota.ops.gates.claiming import Claiming
+from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.inputs import TROUBLE
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.values import Values

@@ -15,7 +15,7 @@ from rota.domain.workflow import maps as map_rules
 from rota.domain.workflow import template
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.letters import FAILED
-from rota.ops import ending
+from rota.ops import end_from_outside
 from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
@@ -116,7 +116,7 @@ def _stop(tx: Tx, run: Run, one: _Open) -> bool:
         # The row stays until the run ends: it says that all items have been told.
         tx.run("park_map", run=one.run, number=one.number, look_at=NEVER)
         return True
-    ending.end_all(tx, run.namespace, [id for _, id in found], Status.CANCELLED, Reason.CANCELLED)
+    end_from_outside.end_all(tx, run.namespace, [id for _, id in found], Status.CANCELLED, Reason.CANCELLED)
     _note(tx, msgspec.structs.replace(one, told_item=found[-1][0] + 1))
     return True
 

@@ -14,6 +14,7 @@ from rota.domain.status import TERMINAL
 from rota.domain.workflow import retry as plans
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import is_kept
+from rota.ops import dependencies
 from rota.ops.after_end import follow
 from rota.ops.audit import audit
 from rota.ops.place import Batch, Origin, find_route, place
@@ -158,3 +159,5 @@ def _place(tx: Tx, ended: Ended, id: str, actor: str, request: Request) -> None:
     arguments = ended.arguments if request.arguments is None else request.arguments
     waits = ((Kind.RUN, id),)
     place(tx, [Batch({id: arguments}, route, origin, ended.priority, tx.now, blockers=waits)])
+    if route.depends:
+        dependencies.clear(tx, (ended.namespace, ended.app, ended.job))

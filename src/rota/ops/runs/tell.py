@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.domain.status import Reason, Status
-from rota.ops import ending
+from rota.ops import end_from_outside
 from rota.ops.runs import maps
 from rota.ops.runs.run import Run
 from rota.ops.runs.stop import open_steps
@@ -26,7 +26,7 @@ def tell_steps(tx: Tx) -> bool:
     executions, mapped = open_steps(tx, run)
     if executions:
         reason = Reason(run.stopping or Reason.CANCELLED)
-        ending.end_all(tx, run.namespace, executions, Status.CANCELLED, reason)
+        end_from_outside.end_all(tx, run.namespace, executions, Status.CANCELLED, reason)
     if mapped:
         widths = {number: counts.width for (_, number), counts in maps.tallies(tx, [run.id]).items()}
         stops = [(run.id, number, widths.get(number, 0), widths.get(number, 0), None, None) for number in mapped]

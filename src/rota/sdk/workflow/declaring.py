@@ -13,6 +13,7 @@ from rota.domain.workflow.graph import OnFailure
 from rota.executors import kinds
 from rota.executors.signature import Signature
 from rota.sdk import declaration
+from rota.sdk.depends_on import DependsOn
 from rota.sdk.stand_in import stand_in
 from rota.sdk.when import When
 from rota.sdk.workflow.annotation import schema_of
@@ -34,6 +35,7 @@ class WorkflowOptions(When, total=False):
     max_nesting: int
     max_width: int
     description: str
+    depends_on: DependsOn
     arguments: Mapping[str, Any]
 
 
@@ -59,6 +61,7 @@ class Declared(NamedTuple):
     when: When
     arguments: Mapping[str, Any]
     """Those of the runs that start by themselves."""
+    depends_on: Any = ()
 
 
 def from_function(app: str, function: Callable[..., Any], options: Mapping[str, Any]) -> Declared:
@@ -74,8 +77,9 @@ def from_function(app: str, function: Callable[..., Any], options: Mapping[str, 
     parameters = {name: schema_of(kind) for name, kind in signature.kinds().items()}
     subject = Subject(app, name, function, signature, parameters)
     plan = Traced(subject, signature.result_type, {"description": made.description, **_settings(name, options)})
-    of_when = {option: value for option, value in options.items() if option in (*When.__annotations__, "arguments")}
-    return Declared(function, signature, made, plan, *declaration.when(of_when, name))
+    wanted = (*When.__annotations__, "depends_on", "arguments")
+    of_when = {option: value for option, value in options.items() if option in wanted}
+    return Declared(function, signature, made, plan, *declaration.when(of_when, name), options.get("depends_on", ()))
 
 
 def from_data(data: Mapping[str, Any] | str) -> Declared:

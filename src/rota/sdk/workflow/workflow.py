@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, Unpack
 
 import msgspec
 
+from rota.domain.dependency import JobRef
 from rota.domain.errors import WorkflowError
 from rota.domain.job import Definition
 from rota.domain.workflow import drawing
@@ -89,6 +90,10 @@ class Workflow(Stepped[P, T]):
     @property
     def name(self) -> str:
         return self._job.name
+
+    @property
+    def _ref(self) -> JobRef:
+        return self._job._ref
 
     @property
     def _definition(self) -> Definition:

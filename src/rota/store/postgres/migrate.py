@@ -1,6 +1,6 @@
 """Migrations on PostgreSQL, in one transaction under one advisory lock.
 
-Nodes that start at the same time take turns, and the first one migrates. If its process is killed, PostgreSQL rolls the
+Processes that start at the same time take turns, and the first one migrates. If it is killed, PostgreSQL rolls the
 migration back.
 """
 
@@ -66,7 +66,8 @@ def _apply_in_turn(link: Link, schema: str, clock: Clock) -> list[Migration]:
     connection = link.connection
     done = []
     with connection.transaction():
-        # After the wait for the lock the node must see what the node before it committed, whatever the role's default.
+        # After the wait for the lock this process must see the migrations that the one before it committed, also if the
+        # role has a stricter default.
         connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (_lock(schema),), prepare=False)
         _create_schema(connection, schema)

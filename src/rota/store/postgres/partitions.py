@@ -5,7 +5,7 @@ partitions, and rows that must outlive their day, are in the default partitions.
 
 Attaching a partition locks the default partitions, and detaching one locks the tables, against every reader and writer.
 So all other work is done before the lock, the wait for the lock is limited to a fraction of a second, and a busy day is
-tried again later. An advisory lock lets one node at a time work on the partitions.
+tried again later. An advisory lock lets one process at a time work on the partitions.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _make_one(
 
 
 def _create(connection: Connection, schema: str, day: int) -> None:
-    """Creates tables like the parents, with their indexes. They are no partitions yet, so this locks nothing."""
+    """Creates tables like the parents, with their indexes. They are not partitions yet, so this locks nothing."""
     for table in TABLES:
         part, parent = _part(schema, table, day), sql.Identifier(schema, table)
         _run(connection, "CREATE TABLE {part} (LIKE {parent} INCLUDING ALL)", part=part, parent=parent)
@@ -319,7 +319,7 @@ def _set_lock_timeout(connection: Connection, wait_ms: int) -> None:
 
 
 def _is_only_node(connection: Connection, schema: str) -> bool:
-    """Takes the advisory lock until the end of the transaction; False if another node holds it."""
+    """Takes the advisory lock until the end of the transaction; False if another process holds it."""
     query = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
     found = connection.execute(query, (f"rota partitions of {schema}",), prepare=False).fetchone()
     return bool(found and found[0])

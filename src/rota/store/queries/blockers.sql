@@ -11,7 +11,7 @@ SELECT w.id, e.kind, e.key, w.rank FROM EACH(:blockers, execution uuid, kind tex
 CROSS JOIN waiting w ON w.id = e.execution WHERE true ON CONFLICT DO NOTHING
 
 -- name: first_blocked
--- Rows that another transaction holds are skipped: it ends or moves them, or they are released later.
+-- Skips rows that another transaction has locked. If it leaves them here, a later batch releases them.
 SELECT w.id, w.lane, w.rank FROM blocker b CROSS JOIN waiting w ON w.id = b.execution
 WHERE b.kind = :kind AND b.key = :key ORDER BY b.rank, b.execution LIMIT :most FOR UPDATE OF w SKIP LOCKED
 

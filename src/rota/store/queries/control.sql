@@ -9,7 +9,7 @@ UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
 -- name: pending @postgres
--- Locked, because a claim may be moving them. A row that moves to another table meanwhile is in none of the three.
+-- Locks the rows, because a claim may be moving them. A row that moves to another table meanwhile is not returned.
 WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
      w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, run, 'waiting', CAST(NULL AS bigint) FROM waiting w

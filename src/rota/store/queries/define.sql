@@ -51,7 +51,8 @@ ON CONFLICT (namespace, app, name)
 DO UPDATE SET version = excluded.version, requirements = excluded.requirements, pause_after = excluded.pause_after
 
 -- name: route
-SELECT j.version, l.id, q.policy, q.max_depth
+SELECT j.version, l.id, q.policy, q.max_depth, EXISTS (
+           SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name) AS depends
 FROM job j
 JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.job = j.name AND l.queue = :queue
     AND l.requirements = j.requirements

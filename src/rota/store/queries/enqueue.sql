@@ -1,5 +1,6 @@
 -- name: place
--- Executions of several batches: each row has the columns of its batch; the other columns are the same for all.
+-- Executions of several batches with the same origin. `:rows` has the columns that may differ between the batches;
+-- PLACED takes all other columns from parameters.
 INSERT INTO execution (PLACED, run, step, map_index, inputs, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
               e.deadline, e.schedule, e.tick, e.catch_up), e.run, e.step, e.map_index, e.inputs, :now
@@ -25,8 +26,8 @@ INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
 SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e
 
 -- name: place_at_once @postgres
--- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, or if the
--- time in an id is far from now.
+-- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, if the job
+-- depends on others, or if the time in an id is far from now.
 WITH t AS MATERIALIZED (SELECT CAST(:now AS bigint) AS now),
 r AS MATERIALIZED (
     SELECT t.now, j.version, l.id AS lane,
@@ -36,6 +37,8 @@ r AS MATERIALIZED (
         AND l.requirements = j.requirements
     JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
     WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
+      AND NOT EXISTS (
+          SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name)
       AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)
       AND CAST(:last_made AS bigint) <= t.now + CAST(:skew AS bigint)),
 e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) u),

@@ -3,7 +3,7 @@ SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.ac
        s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
        (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
-       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides
+       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream
 FROM state s LEFT JOIN worker w ON w.id = s.worker
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
@@ -44,12 +44,14 @@ WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace
 SELECT x.id FROM execution x
 WHERE x.id < :before AND x.namespace = :namespace
   AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_of_job
 SELECT x.id FROM execution x
 WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
   AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_ended
@@ -57,6 +59,7 @@ SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.final = 1 AND f.status <> 'success' AND f.status = :status AND f.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
   AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
+  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_succeeded
@@ -64,18 +67,21 @@ SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.final = 1 AND f.status = 'success' AND f.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app)
   AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_live
 SELECT x.id FROM (
     SELECT id FROM ready WHERE :status = 'queued'
     UNION ALL SELECT id FROM running WHERE :status = 'running'
-    UNION ALL SELECT id FROM waiting WHERE :status = 'waiting'
+    UNION ALL SELECT id FROM run WHERE :status = 'running'
+    UNION ALL SELECT id FROM waiting w WHERE :status = 'waiting' AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)
     UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
 ) t CROSS JOIN execution x ON x.id = t.id
 WHERE t.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
   AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY t.id DESC LIMIT :most
 
 -- name: dead_letters
@@ -137,7 +143,11 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
               AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS troubles,
-       (SELECT CAST(LISTING(PAIR(b.kind, b.key)) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
+       (SELECT CAST(LISTING(PAIR(b.kind, b.key || coalesce((
+            SELECT '/' || d.outcome FROM dependency d
+            WHERE b.kind = 'dependency' AND d.namespace = s.namespace AND d.app = s.app AND d.job = s.job
+              AND b.key = d.namespace || '/' || d.app || '/' || d.job || '/' || d.upstream_app || '/' || d.upstream),
+            ''))) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id = :id AND s.namespace = :namespace

@@ -19,7 +19,7 @@ UPDATE chore SET begun_at = :begun_at, beat_at = :now, full_at = :full_at, remov
 WHERE name = :name
 
 -- name: beat_chore
--- Changes nothing if another node has taken over the pass.
+-- Changes nothing if another supervisor has taken over the pass.
 UPDATE chore SET beat_at = :now, removed = removed + :removed, mark = coalesce(:mark, mark)
 WHERE name = :name AND begun_at = :begun_at
 

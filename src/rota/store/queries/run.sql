@@ -236,7 +236,7 @@ SELECT item FROM step WHERE run = :run AND number = :number AND item >= :low AND
 
 -- name: ended_among
 -- Those of the executions that are runs which have ended.
-SELECT id FROM run_ended WHERE id AMONG(:ids, uuid)
+SELECT id, letters FROM run_ended WHERE id AMONG(:ids, uuid)
 
 -- name: run_of_step
 -- The run of a step, open or not, with the version of its workflow.

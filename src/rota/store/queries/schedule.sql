@@ -1,6 +1,6 @@
 -- name: due_schedules @sqlite
--- The caller says until when each shard is due: its own until now, those of other nodes only if they are late. The
--- order of the shards changes with each call, so no shard starves. Sorting all due rows for each batch is too slow.
+-- `:shards` has a time limit for each shard: now for the caller's own, and earlier for those of other supervisors, whose
+-- ticks it takes only if they are late. The order of the shards changes with each call, so no shard starves. Sorting all due rows for each batch is too slow.
 SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
 FROM EACH(:shards, shard int, until bigint) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at <= m.until
 CROSS JOIN schedule s ON s.id = h.schedule
@@ -57,9 +57,6 @@ WHERE hand.schedule = e.id AND hand.revision = e.revision
 
 -- name: postpone_schedules
 UPDATE hand SET next_at = :until WHERE schedule AMONG(:ids, bigint)
-
--- name: has_followers
-SELECT EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL)
 
 -- name: wake_followers
 UPDATE hand SET next_at = :now + coalesce(delay, 0), waits_for = NULL

@@ -1,7 +1,7 @@
 -- name: look
--- Everything that an idle node has to know, in one statement: whether upkeep has something to do, and the lowest ready
--- rank in each of its lanes. A heartbeat in the future means that the clock was set back, so the lease is ignored. The
--- positions of the node's workers among all workers decide which schedules the node fires.
+-- Everything that an idle supervisor has to know, in one statement: whether upkeep has something to do, and the lowest
+-- ready rank in each of its lanes. A heartbeat in the future means that the clock was set back, so the lease is ignored.
+-- The positions of the supervisor's workers among all workers decide which schedules it fires.
 SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_due_at,
        (SELECT min(deadline) FROM expiry) AS next_deadline,
        EXISTS (SELECT 1 FROM worker WHERE stopped_at IS NULL

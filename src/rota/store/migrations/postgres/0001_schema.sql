@@ -88,7 +88,8 @@ CREATE TABLE deploy (
     UNIQUE (namespace, app, digest)
 );
 
--- Never updated, except that a debounce moves the start deadline. Partitioned by the time in the id, so
+-- Never updated, except that a debounce moves the start deadline, and that a tick which waits for other jobs notes
+-- their executions. Partitioned by the time in the id, so
 -- that history is dropped by the day and not deleted row by row. The default partition has the rows of days without a
 -- partition, and the rows that outlive their day.
 CREATE TABLE execution (
@@ -116,6 +117,8 @@ CREATE TABLE execution (
     schedule     text,
     -- A JSON object: the arguments that are results of other steps, resolved when the execution is claimed.
     inputs       text,
+    -- A JSON object: the ids of the executions that this one was started after, by job.
+    upstream     text,
     tags         text,
     trace        text,
     -- A JSON object of texts by name.
@@ -150,6 +153,8 @@ CREATE TABLE scheduled (
     reason         text
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX scheduled_due ON scheduled (run_at, id);
+-- Executions that have begun and are to run again.
+CREATE INDEX scheduled_again ON scheduled (lane) WHERE reason IS NOT NULL;
 
 -- Executions with at least one blocker. The rank is the one that they had, or will have, in ready.
 CREATE TABLE waiting (
@@ -163,6 +168,7 @@ CREATE TABLE waiting (
     attempts       integer NOT NULL,
     crashes        integer NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX waiting_lane ON waiting (lane);
 
 -- The reasons why an execution waits; domain/blocker.py lists the kinds. The waiting row is the lock for its blockers.
 CREATE TABLE blocker (
@@ -231,7 +237,7 @@ CREATE TABLE finished (
     usage text
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
--- Without success: nearly all executions end so, and a query for them scans in the order of the ids.
+-- Excludes successes: nearly all executions succeed, so a query for successes scans by id instead.
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
 CREATE TABLE finished_default PARTITION OF finished DEFAULT;
 
@@ -325,7 +331,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 );
 
--- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
+-- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     text PRIMARY KEY,
     begun_at bigint NOT NULL,
@@ -359,7 +365,7 @@ CREATE TABLE schedule (
     paused_note    text
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Includes removed schedules, whose ledger is found by the same name.
+-- Unlike schedule_name with removed schedules: all schedules that ever had one name share one ledger of ticks.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
@@ -546,11 +552,25 @@ CREATE TABLE map_tally (
     PRIMARY KEY (run, number, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
+-- Which jobs start after which. `met` is the execution of the upstream whose end counts for the next round; null until
+-- there is one. The rows of a job are the lock for its rounds.
+CREATE TABLE dependency (
+    namespace    text NOT NULL,
+    app          text NOT NULL,
+    job          text NOT NULL,
+    upstream_app text NOT NULL,
+    upstream     text NOT NULL,
+    outcome      text NOT NULL,
+    met          uuid,
+    PRIMARY KEY (namespace, app, job, upstream_app, upstream)
+);
+CREATE INDEX dependency_upstream ON dependency (namespace, upstream_app, upstream);
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
-       x.run, x.step, x.map_index, x.inputs, n.paused_at AS run_paused_at,
+       x.run, x.step, x.map_index, x.inputs, x.upstream, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'
@@ -829,6 +849,14 @@ BEGIN
         array_to_json(enqueue.tags)::text, nullif(enqueue.headers, '{}')::text, nullif(overrides, '{}')::text);
     IF deadline IS NOT NULL THEN
         INSERT INTO expiry (deadline, id) VALUES (deadline, id);
+    END IF;
+    -- The edges of its dependencies are ignored and cleared. In the order of the key to avoid a deadlock.
+    PERFORM FROM dependency d
+    WHERE d.namespace = enqueue.namespace AND d.app = enqueue.app AND d.job = enqueue.job
+    ORDER BY d.upstream_app, d.upstream FOR UPDATE;
+    IF FOUND THEN
+        UPDATE dependency d SET met = NULL
+        WHERE d.namespace = enqueue.namespace AND d.app = enqueue.app AND d.job = enqueue.job AND d.met IS NOT NULL;
     END IF;
     IF due_at <= now_us THEN
         place := CASE policy WHEN 'fifo' THEN due_at ELSE due_at - enqueue.priority * 60000000::bigint END;

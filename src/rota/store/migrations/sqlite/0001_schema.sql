@@ -86,7 +86,8 @@ CREATE TABLE deploy (
     UNIQUE (namespace, app, digest)
 ) WITHOUT ROWID;
 
--- Never updated, except that a debounce moves the start deadline.
+-- Never updated, except that a debounce moves the start deadline, and that a tick which waits for other jobs notes
+-- their executions.
 CREATE TABLE execution (
     id           TEXT NOT NULL,
     namespace    TEXT NOT NULL,
@@ -110,6 +111,8 @@ CREATE TABLE execution (
     map_index    INTEGER,
     -- A JSON object: the arguments that are results of other steps, resolved when the execution is claimed.
     inputs       TEXT,
+    -- A JSON object: the ids of the executions that this one was started after, by job.
+    upstream     TEXT,
     parent       TEXT,
     replay_of    TEXT,
     tags         TEXT,
@@ -143,6 +146,8 @@ CREATE TABLE scheduled (
     reason         TEXT
 ) WITHOUT ROWID;
 CREATE INDEX scheduled_due ON scheduled (run_at, id);
+-- Executions that have begun and are to run again.
+CREATE INDEX scheduled_again ON scheduled (lane) WHERE reason IS NOT NULL;
 
 -- Executions with at least one blocker. The rank is the one that they had, or will have, in ready.
 CREATE TABLE waiting (
@@ -156,6 +161,7 @@ CREATE TABLE waiting (
     first_start_at INTEGER,
     run            TEXT
 ) WITHOUT ROWID;
+CREATE INDEX waiting_lane ON waiting (lane);
 
 -- The reasons why an execution waits; domain/blocker.py lists the kinds.
 CREATE TABLE blocker (
@@ -313,7 +319,7 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 ) WITHOUT ROWID;
 
--- Tasks that one node does for all: when the last pass ended, and where a pass that was interrupted can resume.
+-- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
 CREATE TABLE chore (
     name     TEXT PRIMARY KEY,
     begun_at INTEGER NOT NULL,
@@ -347,7 +353,7 @@ CREATE TABLE schedule (
     paused_note    TEXT
 );
 CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
--- Includes removed schedules, whose ledger is found by the same name.
+-- Unlike schedule_name with removed schedules: all schedules that ever had one name share one ledger of ticks.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
@@ -531,11 +537,25 @@ CREATE TABLE map_tally (
     PRIMARY KEY (run, number, shard)
 ) WITHOUT ROWID;
 
+-- Which jobs start after which. `met` is the execution of the upstream whose end counts for the next round; null until
+-- there is one. The rows of a job are the lock for its rounds.
+CREATE TABLE dependency (
+    namespace    TEXT NOT NULL,
+    app          TEXT NOT NULL,
+    job          TEXT NOT NULL,
+    upstream_app TEXT NOT NULL,
+    upstream     TEXT NOT NULL,
+    outcome      TEXT NOT NULL,
+    met          TEXT,
+    PRIMARY KEY (namespace, app, job, upstream_app, upstream)
+) WITHOUT ROWID;
+CREATE INDEX dependency_upstream ON dependency (namespace, upstream_app, upstream);
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
-       x.run, x.step, x.map_index, x.inputs, n.paused_at AS run_paused_at,
+       x.run, x.step, x.map_index, x.inputs, x.upstream, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'

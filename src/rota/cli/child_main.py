@@ -36,7 +36,7 @@ MOST_SUSPECTS = 4
 
 
 def main() -> None:
-    """Loads the app, says hello to the supervisor, waits for its place as a worker, and runs jobs."""
+    """Loads the app, says hello to the supervisor, waits for its assignment, and runs jobs."""
     arguments = _arguments()
     hide()
     Connection.has_supervisor = True
@@ -155,11 +155,11 @@ def _example(app: Registry) -> str:
 
 
 def _work(app: Registry, arguments: argparse.Namespace, supervisor: Tether, store_end: socket.socket) -> int:
-    place = child.wait_for_place(supervisor)
+    assignment = child.wait_for_assignment(supervisor)
     isolated, suspects = _pools(arguments, app.settings)
     alone, targets, clock = app.alone(suspects), app.targets(isolated), app.connection.clock
     settled = OutcomeLog(clock, targets, verbose=arguments.verbose).settled
-    code = run(child.serve(supervisor, store_end, clock, place, targets, settled, alone))
+    code = run(child.serve(supervisor, store_end, clock, assignment, targets, settled, alone))
     app.close()
     return code
 

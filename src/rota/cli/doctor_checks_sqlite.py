@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
+from rota.cli.doctor_checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.domain.errors import StoreUnavailable
 from rota.domain.size import words as size
 from rota.store.sqlite import health

@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import islice
 
 from rota.cli import text
-from rota.cli.checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.cli.database import Database
+from rota.cli.doctor_checks import Check, Finding, check, durable_write, fail, ok, warn
 from rota.domain import duration, retention
 from rota.domain.size import words as size
 from rota.store.postgres import health

@@ -16,12 +16,14 @@ from rota.cli import text
 from rota.cli.database import Database
 from rota.config import FILE, unknown_variables
 from rota.domain import duration, requirement
+from rota.domain.dependency import JobRef, cycle
 from rota.domain.deploy import GRACE_LEASES
 from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import DAY, DAY_S, GRACE
 from rota.domain.url import masked
 from rota.ops.retention import CHORE
 from rota.store import history, migrate, opening, reader
+from rota.store.dependencies import edges
 from rota.store.deploys import DeployRow, all_deploys
 from rota.store.postgres.url import is_postgres
 from rota.store.reader import Stranded
@@ -223,6 +225,23 @@ def _stranded(row: Stranded) -> Finding:
     return warn(f"{waiting} in queue {row.queue}, {lacking}", f"start `rota worker` for app {row.app}{flags}")
 
 
+@check("dependencies", "every job that others depend on is declared")
+def dependencies(database: Database) -> Iterator[Finding]:
+    """A deploy or a roll-back may remove a job that others depend on, or bring back a cycle."""
+    known = database.read(edges, database.namespace)
+    rows = database.read(all_deploys, database.namespace) if known else []
+    declared = {row.app: row.declared.jobs for row in rows if row.is_in_force}
+    for edge in known:
+        if edge.upstream not in declared.get(edge.upstream_app, {edge.upstream: ""}):
+            words = f"job {edge.dependent} depends on {edge.ref}, which the deploy in force does not have"
+            yield warn(words, f"it never starts by itself: change its depends_on, or deploy {edge.ref} again")
+    by_job: dict[JobRef, list[JobRef]] = {}
+    for edge in known:
+        by_job.setdefault(edge.dependent, []).append(edge.ref)
+    if found := cycle(by_job, by_job):
+        yield warn(f"jobs depend on each other: {' → '.join(map(str, found))}", "change depends_on of one of them")
+
+
 @check("dead letters", "none")
 def dead_letters(database: Database) -> Iterator[Finding]:
     if count := database.read(reader.dead_count, database.namespace):
@@ -249,5 +268,16 @@ def retention(database: Database) -> Iterator[Finding]:
     yield warn(f"{words}; {many} executions should have been deleted long ago", advice)
 
 
-CHECKS: tuple[Check, ...] = (schema, clock, workers, leases, versions, deploys, queues, dead_letters, retention)
+CHECKS: tuple[Check, ...] = (
+    schema,
+    clock,
+    workers,
+    leases,
+    versions,
+    deploys,
+    queues,
+    dependencies,
+    dead_letters,
+    retention,
+)
 """In order, after `settings` and the checks of the database itself."""

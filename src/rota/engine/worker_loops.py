@@ -1,6 +1,6 @@
 """The loops of one worker process: dispatcher → worker → completer, and beside them cancels and reconciliation.
 
-The node sends no heartbeats: its supervisor does, which runs no user code.
+It sends no heartbeats: the supervisor does, which runs no user code.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
 LAST_WORDS_S = 5.0
 ROUNDS_PER_LOOK = 12
-"""A claim whose reply is lost is known to be in doubt. Once in so many rounds the node checks without such a reason."""
+"""After a claim whose reply was lost, the next round compares. Otherwise only one round in so many does."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Which worker this node is, and how it works."""
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """The first message from the supervisor: which worker this process is, and how it works."""
 
     worker: int
     namespace: str
@@ -49,14 +49,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     stop_grace_s: float = 5.0
 
 
-class Node:
+class WorkerLoops:
     """Runs until it is drained, tainted, or loses its lease."""
 
     def __init__(
         self,
         store: WorkerStore,
         clock: Clock,
-        place: Place,
+        assignment: Assignment,
         targets: Mapping[str, Executor],
         settled: Callable[[Sequence[Finished]], None] = lambda _: None,
         leaving: Callable[[], None] = lambda: None,
@@ -65,38 +65,37 @@ class Node:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._place = place
+        self._assignment = assignment
         self._leaving = leaving
-        self._suspects: list[tuple[str, int]] = []
+        self._in_doubt: list[tuple[str, int]] = []
         self._rounds = 1
         self._told: dict[str, str] = {}
         self._change = Wake()
         self._draining = self._finishing = self._hurried = False
         self.completer = Completer(store, settled)
         self.scribe = Scribe(store, clock)
-        self._pace = Pace(clock, place.concurrency)
+        self._pace = Pace(clock, assignment.concurrency)
         self.worker = Worker(
             targets,
             self.completer,
             clock,
-            place.concurrency,
+            assignment.concurrency,
             self._pace,
             scribe=self.scribe,
             slot_freed=self._slot_freed,
-            stop_grace_s=place.stop_grace_s,
+            stop_grace_s=assignment.stop_grace_s,
             blocked=blocked,
             alone=alone,
         )
+        queues = None if assignment.queues is None else list(assignment.queues)
         self.dispatcher = Dispatcher(
             store,
-            Served.one(
-                place.namespace, place.app, None if place.queues is None else list(place.queues), sorted(targets)
-            ),
+            Served.one(assignment.namespace, assignment.app, queues, sorted(targets)),
             free=self._free,
             start=self.worker.take,
             outcomes=self.completer,
             pace=self._pace,
-            poll_s=place.poll_s,
+            poll_s=assignment.poll_s,
             clock=clock,
             room=self.worker.processes.room,
         )
@@ -107,7 +106,7 @@ class Node:
         for hint in hints:
             if isinstance(hint, Ready):
                 self.dispatcher.hear(hint)
-            elif isinstance(hint, CancelAsked) and hint.worker == self._place.worker:
+            elif isinstance(hint, CancelAsked) and hint.worker == self._assignment.worker:
                 self._cancels.wake.wake()
 
     def drain(self) -> None:
@@ -139,7 +138,7 @@ class Node:
 
     async def _live(self) -> None:
         while not self._draining and not self._finishing and not self.worker.is_tainted:
-            await self._change.sleep(self._place.poll_s)
+            await self._change.sleep(self._assignment.poll_s)
         self.dispatcher.close()
         self.worker.begin_no_more()
         if self.worker.is_tainted:
@@ -148,7 +147,7 @@ class Node:
             # Only shown to operators: this process makes no more claims in any case.
             await self._store.drain()
         await self._until(lambda: self.worker.is_idle or self._draining or self.worker.is_tainted)
-        await self._until(lambda: self.worker.is_idle or self._hurried, self._place.grace_s)
+        await self._until(lambda: self.worker.is_idle or self._hurried, self._assignment.grace_s)
         await self._until(self._has_stopped_all)
         await self._until(lambda: self.completer.is_empty)
         await self._until(lambda: self.scribe.is_empty, LAST_WORDS_S)
@@ -167,8 +166,8 @@ class Node:
 
     def _free(self) -> int:
         """How many slots to fill: fewer while outcomes cannot be written, so that their number stays bounded."""
-        places = self._place.concurrency + self._pace.ahead
-        return min(self.worker.free, MOST_UNWRITTEN * places - self.completer.count)
+        most_held = self._assignment.concurrency + self._pace.ahead
+        return min(self.worker.free, MOST_UNWRITTEN * most_held - self.completer.count)
 
     def _slot_freed(self) -> None:
         self.dispatcher.slot_freed()
@@ -182,24 +181,24 @@ class Node:
         if (reasons := self.worker.processes.trouble) != self._told:
             await self._store.tell_trouble(reasons)
             self._told = reasons
-        return min(0.5, self._place.poll_s)
+        return min(0.5, self._assignment.poll_s)
 
     def _expects_an_answer(self) -> bool:
         """Whether a claim is in flight. Its executions would look like those of a claim whose reply was lost."""
         since = self.dispatcher.claiming_since
-        return since is not None and self._clock.monotonic() - since < max(self._place.lease_s, LONG_ANSWER_S)
+        return since is not None and self._clock.monotonic() - since < max(self._assignment.lease_s, LONG_ANSWER_S)
 
     async def _name_what_we_hold(self) -> float | None:
         """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them for ever."""
         self._rounds += 1
-        is_wanted = self._suspects or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
+        is_wanted = self._in_doubt or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
         if not is_wanted or self._expects_an_answer():
-            return self._place.lease_s * LEASES_PER_RECONCILE
+            return self._assignment.lease_s * LEASES_PER_RECONCILE
         self.dispatcher.is_in_doubt = False
         held = self.worker.held() + self.completer.held()
         unnamed = await self._store.holds_more(held)
-        if self._suspects or unnamed:
+        if self._in_doubt or unnamed:
             held = self.worker.held() + self.completer.held()
-            self.dispatcher.disown(self._suspects)
-            self._suspects = await self._store.reconcile(held, self._suspects)
-        return self._place.lease_s * LEASES_PER_RECONCILE
+            self.dispatcher.disown(self._in_doubt)
+            self._in_doubt = await self._store.reconcile(held, self._in_doubt)
+        return self._assignment.lease_s * LEASES_PER_RECONCILE

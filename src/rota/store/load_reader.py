@@ -17,7 +17,7 @@ from rota.store.port import View
 
 MOST_ARRIVALS = 10_000
 MOST_ENDS = 5_000
-"""So many of the newest rows are read. If they do not cover the whole window, the rates are of a shorter one."""
+"""At most so many of the newest rows are read. If they do not cover `WINDOW_S`, the rates are of a shorter time."""
 _NEVER_STOPPED = 2**62
 
 
@@ -98,7 +98,7 @@ def _arrivals(view: View, now: int) -> dict[int, float]:
 
 
 def _ends(view: View, now: int) -> tuple[dict[int, _Ends], float]:
-    """The recent ends of each lane, and the length in seconds of the time in which the latest of them fall."""
+    """The recent ends of each lane, and over how many seconds they were counted."""
     since = now - round(WINDOW_S * MICROSECONDS)
     rows = view.rows("newest_ends", most=MOST_ENDS)
     if not rows:

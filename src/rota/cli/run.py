@@ -1,0 +1,272 @@
+"""`rota run`: shows one run of a workflow, and steers it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import click
+
+from rota.cli import output, run_picture, text
+from rota.cli.arguments import encode, parse
+from rota.cli.database import Database, with_database
+from rota.cli.failure import UNSUCCESSFUL
+from rota.cli.options import Group, json_option, note_option, object_option
+from rota.cli.run_watch import watch_run
+from rota.domain.errors import UsageError
+from rota.domain.job import decode
+from rota.domain.status import Status
+from rota.domain.workflow import drawing
+from rota.domain.workflow.graph import Graph
+from rota.domain.workflow.letters import UNDECIDED
+from rota.domain.workflow.retry import START
+from rota.ids import IdSource
+from rota.ops import control
+from rota.ops.runs import pause as pausing
+from rota.ops.runs import retry as retrying
+from rota.ops.runs.retry import Request
+from rota.store import reader
+from rota.store.port import View
+from rota.views import lookup
+from rota.views import run as views
+from rota.views.execution import ExecutionStatus
+from rota.views.run import RunDetail
+from rota.views.shape import Shape
+from rota.views.step import status_word
+
+_COLOURS = {
+    "success": "#2da44e",
+    "failed": "#cf222e",
+    "cancelled": "#bf8700",
+    "running": "#0969da",
+    "skipped": "#8c959f",
+    "blocked": "#8c959f",
+}
+id_argument = click.argument("id")
+ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
+
+
+@click.group(cls=Group)
+def run() -> None:
+    """Show one run of a workflow; watch, retry, cancel, pause and resume it.
+
+    \b
+    rota run show 1a2b3c4d
+    rota run retry 1a2b3c4d --from load
+    """
+
+
+class Retried(Shape, frozen=True):
+    """A new run that repeats some steps of an ended one."""
+
+    run_id: str
+    replay_of: str
+    again: list[str]
+
+
+@run.command()
+@id_argument
+@object_option
+@with_database
+def show(database: Database, id: str, as_json: bool) -> None:
+    """Show a run: its steps, when each ran and how it ended, and what to do.
+
+    An ID may be shortened to its start, or to its last characters.
+
+    \b
+    rota run show 1a2b3c4d
+    """
+    found = database.read(_detail, database.namespace, id)
+    if as_json:
+        print(output.to_json(found, indent=2))
+    else:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print("\n".join(run_picture.lines(found, columns)))
+
+
+@run.command()
+@id_argument
+@click.option("--json", "as_json", is_flag=True, help="Print each step that changes, then the run: an object per line.")
+@with_database
+def watch(database: Database, id: str, as_json: bool) -> None:
+    """Watch a run until it ends. The exit code is 0 if it succeeds, else 1.
+
+    On a terminal the picture of `rota run show` is updated in place; elsewhere each change is a line.
+
+    \b
+    rota run watch 1a2b3c4d
+    """
+    full = database.read(lookup.run_id, database.namespace, id)
+    if watch_run(database, full, as_json=as_json) is not Status.SUCCESS:
+        click.get_current_context().exit(UNSUCCESSFUL)
+
+
+@run.command()
+@id_argument
+@click.option("--from", "from_", metavar="STEP", help="This step and all after it; `start` for every step.")
+@click.option(
+    "--args",
+    "args",
+    metavar="OBJECT",
+    help="Other arguments, as a JSON object: with --from start of the run, with --from STEP of that step.",
+)
+@click.option("--latest", is_flag=True, help="Use the version of the workflow in force, not that of the run.")
+@object_option
+@with_database
+def retry(database: Database, id: str, from_: str | None, args: str | None, latest: bool, as_json: bool) -> None:
+    """Repeat the failed steps of an ended run; a new run keeps the others.
+
+    By default every step that failed, was cancelled or was blocked runs again, and everything after it. Of a map only
+    the items without success run again. Prints the id of the new run.
+
+    \b
+    rota run retry 1a2b3c4d
+    rota run retry 1a2b3c4d --from load
+    rota run retry 1a2b3c4d --from start --args '{"day": "2030-01-31"}'
+    """
+    full = database.read(lookup.run_id, database.namespace, id)
+    before = database.read(views.run, database.namespace, full)
+    request = _request(database, before, from_, args, latest=latest)
+    new_id = IdSource(database.clock).new()
+    database.transact(retrying.retry, database.namespace, full, new_id, database.actor, request)
+    kept = {step.step for step in database.read(views.run, database.namespace, new_id).steps if step.is_kept}
+    again = [step.step for step in before.steps if step.step not in kept]
+    if as_json:
+        print(output.to_json(Retried(run_id=new_id, replay_of=full, again=again)))
+        return
+    print(new_id)
+    output.message(f"runs {', '.join(again)} again; keeps {text.count(len(kept), 'step')}")
+
+
+@run.command()
+@ids_argument
+@json_option
+@with_database
+def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
+    """Cancel runs: no further step starts, and running steps are asked to stop.
+
+    The exit code is 1 if one of them had already ended otherwise.
+
+    \b
+    rota run cancel 1a2b3c4d
+    """
+    found = [_known(database, id) for id in ids]
+    after = {id: database.transact(control.cancel, database.namespace, id, database.actor) for id in found}
+    if as_json:
+        output.print_json_rows(ExecutionStatus(execution_id=id, status=status) for id, status in after.items())
+    else:
+        print("\n".join(f"{id}  {status}" for id, status in after.items()))
+    for id, status in after.items():
+        if status is Status.RUNNING:
+            output.message(f"{id} is stopping")
+        elif status is not Status.CANCELLED:
+            output.message(f"{id} had already ended: {status}")
+    if not {Status.CANCELLED, Status.RUNNING} >= set(after.values()):
+        click.get_current_context().exit(UNSUCCESSFUL)
+
+
+@run.command()
+@id_argument
+@note_option
+@with_database
+def pause(database: Database, id: str, note: str) -> None:
+    """Start no further step of a run, nor of runs below it.
+
+    Running steps continue. The timeout of the run is later by the length of the pause.
+
+    \b
+    rota run pause 1a2b3c4d --note "the warehouse is down"
+    """
+    full = _known(database, id)
+    changed = database.transact(pausing.pause, database.namespace, full, database.actor, note)
+    output.message(f"run {full} {'is paused' if changed else 'was paused already'}")
+
+
+@run.command()
+@id_argument
+@with_database
+def resume(database: Database, id: str) -> None:
+    """Resume a paused run.
+
+    \b
+    rota run resume 1a2b3c4d
+    """
+    full = _known(database, id)
+    changed = database.transact(pausing.resume, database.namespace, full, database.actor)
+    output.message(f"run {full} {'resumed' if changed else 'was not paused'}")
+
+
+@run.command()
+@id_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "dot"]),
+    default="text",
+    show_default=True,
+    help="Lines of text, a Mermaid flowchart, or Graphviz; the last two with a colour for each outcome.",
+)
+@with_database
+def graph(database: Database, id: str, form: str) -> None:
+    """Draw the graph of a run, as it was when the run opened.
+
+    \b
+    rota run graph 1a2b3c4d --format mermaid
+    """
+    found, letters = database.read(_graph, database.namespace, id)
+    print("\n".join(map(text.harmless, _drawn(found, [status_word(letter) for letter in letters], form))))
+
+
+def _detail(view: View, namespace: str, part: str) -> RunDetail:
+    return views.run(view, namespace, lookup.run_id(view, namespace, part))
+
+
+def _graph(view: View, namespace: str, part: str) -> tuple[Graph, str]:
+    row = views.run_row(view, namespace, lookup.run_id(view, namespace, part))
+    found = views.run_graph(view, row)
+    if found is None:
+        raise UsageError(f"version {row.version} of workflow {row.job}, of which the run is, is not known any more")
+    return found, row.letters or UNDECIDED * len(found.steps)
+
+
+def _known(database: Database, part: str) -> str:
+    """The id of a run. An execution that is no run is refused."""
+    full = database.read(lookup.run_id, database.namespace, part)
+    return database.read(views.run_row, database.namespace, full).id
+
+
+def _request(database: Database, run: RunDetail, from_: str | None, args: str | None, *, latest: bool) -> Request:
+    if args is None:
+        return Request(from_=from_, latest=latest)
+    if from_ is None:
+        raise click.UsageError(f"--args: say whose arguments they are: --from {START} (the run) or --from STEP")
+    given = parse((), args)
+    if from_ != START:
+        return Request(from_=from_, step_arguments={from_: given}, latest=latest)
+    stored = database.read(reader.definition, database.namespace, run.app, run.workflow)
+    parameters = decode(stored).parameters if stored else {}
+    arguments = encode(run.workflow, given, parameters, database.settings.max_payload_bytes)
+    return Request(from_=from_, arguments=arguments, latest=latest)
+
+
+def _drawn(graph: Graph, statuses: list[str], form: str) -> list[str]:
+    """The drawing of a graph, with the status of each step."""
+    lines: list[str] = getattr(drawing, form)(graph).splitlines()
+    if form == "text":
+        first, *rest = lines
+        signs = [f"  {run_picture.sign(status)} " for status in statuses] + ["  "]
+        return [first, *(before + line.removeprefix("  ") for before, line in zip(signs, rest, strict=False))]
+    if form == "dot":
+        lines.insert(2, "    node [style=filled, fillcolor=white];")
+        colours = [
+            f'    {json.dumps(step.id)} [fillcolor="{_COLOURS[status]}", fontcolor=white];'
+            for step, status in zip(graph.steps, statuses, strict=True)
+            if status in _COLOURS
+        ]
+        return [*lines[:-1], *colours, lines[-1]]
+    for status, colour in _COLOURS.items():
+        if numbers := [f"s{number}" for number, one in enumerate(statuses) if one == status]:
+            lines.append(f"    classDef {status} fill:{colour},color:#fff")
+            lines.append(f"    class {','.join(numbers)} {status}")
+    return lines

@@ -1,0 +1,121 @@
+"""`rota workflows`: lists the workflows that the database knows, shows, exports and compares their versions."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.options import app_option, json_option, list_group, number, object_option, owner_option
+from rota.domain.workflow import drawing
+from rota.views import workflow as views
+from rota.views.workflow import VersionChange, WorkflowInfo
+
+HIGHEST = 2**31 - 1
+MOST_SHOWN = 200
+"""Characters of a value in a comparison."""
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+version_option = click.option(
+    "--version", "version", type=number(HIGHEST), metavar="N", help="Which version (default: the one in force)."
+)
+
+
+@list_group
+@app_option
+@json_option
+@with_database
+def workflows(database: Database, app: str | None, as_json: bool) -> None:
+    """List workflows; show, export and compare their versions.
+
+    A workflow is known once a worker or a program of its app has used the database.
+
+    \b
+    rota workflows
+    rota workflows show etl
+    """
+    found = database.read(views.workflows, database.namespace, app)
+    empty = "no workflows are known yet: start a worker of an app that has one"
+    spare = ("description", "last run", "version", "steps")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "workflows", empty), spare=spare)
+
+
+@workflows.command()
+@click.argument("name")
+@owner_option
+@version_option
+@object_option
+@with_database
+def show(database: Database, name: str, app: str | None, version: int | None, as_json: bool) -> None:
+    """Show the steps of a workflow: what each waits for, and its conditions.
+
+    \b
+    rota workflows show etl
+    """
+    found, graph = database.read(views.version, database.namespace, name, app, version)
+    if as_json:
+        print(output.to_json(found, indent=2))
+        return
+    for line in drawing.text(graph).splitlines():
+        print(text.harmless(line))
+    in_force = ", in force" if found.in_force else ""
+    output.message(f"version {found.version}{in_force}, first seen {text.when(found.created_at)}")
+
+
+@workflows.command()
+@click.argument("name")
+@owner_option
+@version_option
+@with_database
+def export(database: Database, name: str, app: str | None, version: int | None) -> None:
+    """Print the definition of a workflow as JSON, in the data form.
+
+    \b
+    rota workflows export etl > etl.json
+    """
+    found, _ = database.read(views.version, database.namespace, name, app, version)
+    print(output.to_json(found.graph, indent=2))
+
+
+@workflows.command()
+@click.argument("name")
+@click.argument("old", type=number(HIGHEST), metavar="[V1]", required=False)
+@click.argument("new", type=number(HIGHEST), metavar="[V2]", required=False)
+@owner_option
+@json_option
+@with_database
+def diff(database: Database, name: str, old: int | None, new: int | None, app: str | None, as_json: bool) -> None:
+    """Compare two versions of a workflow.
+
+    By default these are the one in force, and the one before it.
+
+    \b
+    rota workflows diff etl 3 4
+    """
+    before, after, found = database.read(views.changes, database.namespace, name, app, old, new)
+    if as_json:
+        output.print_json_rows(found)
+        return
+    for change in found:
+        print(text.harmless(_line(change)))
+    output.message(f"{name}: {text.count(len(found), 'change')} from version {before} to {after}")
+
+
+def _line(change: VersionChange) -> str:
+    before, after = (text.clipped(output.to_json(one), MOST_SHOWN) for one in (change.before, change.after))
+    value = {"added": after, "removed": before}.get(change.kind, f"{before} → {after}")
+    if change.field is None:
+        return f"{_SIGNS[change.kind]} step {change.step}: {value}"
+    return f"{_SIGNS[change.kind]} {f'{change.step}.' if change.step else ''}{change.field}: {value}"
+
+
+_COLUMNS: output.Columns[WorkflowInfo] = {
+    "app": lambda one: one.app,
+    "workflow": lambda one: f"{one.workflow}({text.signature(one.parameters)})",
+    "version": lambda one: one.version,
+    "steps": lambda one: one.step_count,
+    "open runs": lambda one: one.open_count,
+    "last run": lambda one: one.last_run.created_at if one.last_run else None,
+    "status": lambda one: one.last_run.status.value if one.last_run else None,
+    "paused": lambda one: text.pause(one.paused).removeprefix("paused "),
+    "description": lambda one: one.description,
+}

@@ -1,0 +1,38 @@
+"""The edges of job dependencies, as rows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.dependency import JobRef, Outcome
+from rota.store.port import View
+
+
+class Edge(msgspec.Struct, frozen=True, array_like=True):
+    """A job, an upstream of it, and the execution of the upstream whose end counts for the next round."""
+
+    namespace: str
+    app: str
+    job: str
+    upstream_app: str
+    upstream: str
+    outcome: Outcome
+    met: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        return self.namespace, self.app, self.job, self.upstream_app, self.upstream
+
+    @property
+    def dependent(self) -> JobRef:
+        return JobRef(self.app, self.job)
+
+    @property
+    def ref(self) -> JobRef:
+        """The upstream."""
+        return JobRef(self.upstream_app, self.upstream)
+
+
+def edges(view: View, namespace: str) -> list[Edge]:
+    """All edges of a namespace, sorted by the job that depends."""
+    return view.records("edges", Edge, namespace=namespace)

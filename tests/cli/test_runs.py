@@ -1,0 +1,375 @@
+"""`rota start`, `runs`, `run` and `workflows`: workflows seen and steered from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rota.clock import SystemClock
+from rota.domain.job import Definition
+from rota.store.sqlite.store import SqliteStore
+from tests.cli.shell import HANG_S, Shell
+from tests.support.waiting import eventually
+from tests.support.world import World
+from tests.workflow.stage import Fail, Stage, workflow
+
+LONG = "generate_the_monthly_revenue_report_for_one_region"
+ERROR = "OperationalError: the server at warehouse.internal.example.com:5432 closed the connection unexpectedly, " * 3
+STEPS = (
+    {"id": "extract", "job": "extract", "with": {"day": {"$": "input.day"}}},
+    {"id": "transform", "job": "transform", "map": {"$": "extract"}, "as": "x", "at_once": 50, "tolerate": "20%"},
+    {"id": "load", "job": "load", "with": {"parts": {"$": "transform"}}},
+    {"id": LONG, "job": "load", "when": [{"eq": [{"$": "extract"}, []]}], "with": {"parts": []}},
+    {"id": "page", "job": "echo", "with": {"x": {"$": "load"}}},
+)
+
+
+@pytest.fixture
+def stage(shell: Shell) -> Iterator[Stage]:
+    """The database of the shell with the workflow etl, whose step load fails while `bodies["broken"]` is set."""
+    store = SqliteStore(f"sqlite:///{shell.folder / 'rota.db'}", SystemClock())
+    stage = Stage(World(store))
+    stage.bodies["broken"] = lambda: None
+
+    def load(parts: list[int]) -> int:
+        if "broken" in stage.bodies:
+            raise Fail(ERROR)
+        return sum(parts)
+
+    def transform(x: int) -> int:
+        if x == 7:
+            raise Fail("no sevens")
+        return x
+
+    stage.job("extract", lambda day: list(range(10)))
+    stage.job("transform", transform)
+    stage.job("load", load)
+    about = {"day": {"type": "str", "required": True}}
+    stage.world.register(_with_parameters(workflow("etl", STEPS, {"$": "load"}), about))
+    yield stage
+    store.close()
+
+
+def _with_parameters(definition: Definition, parameters: dict[str, Any]) -> Definition:
+    definition.parameters.update(parameters)
+    return definition
+
+
+def failed(shell: Shell, stage: Stage) -> str:
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.work()
+    return id
+
+
+def mended(stage: Stage) -> None:
+    del stage.bodies["broken"]
+
+
+def statuses(shell: Shell, id: str) -> dict[str, str]:
+    return {one["step"]: one["status"] for one in shell.ok("run", "show", id, "--json").rows["steps"]}
+
+
+# --- Starting -------------------------------------------------------------------------------------
+
+
+def test_start_prints_the_id_of_the_run(shell: Shell, stage: Stage) -> None:
+    mended(stage)
+    id = failed(shell, stage)
+    (row,) = shell.ok("runs", "--json").rows
+    assert (row["runId"], row["workflow"], row["status"], row["endedCount"]) == (id, "etl", "success", 5)
+    answer = shell.ok("start", "etl", "day=monday", "--key", "k", "--json").rows
+    assert answer["isNew"]
+    assert shell.ok("start", "etl", "--args", '{"day": "monday"}', "--key", "k", "--json").rows == {
+        **answer,
+        "isNew": False,
+    }
+
+
+def test_start_and_enqueue_wait_for_the_result(shell: Shell, stage: Stage) -> None:
+    mended(stage)
+    for words in ("start", "enqueue"):
+        process = shell.start(words, "etl", "day=monday", "--wait")
+        eventually(lambda: stage.take() != [])
+        stage.work()
+        out, _ = process.communicate(timeout=HANG_S)
+        assert (process.returncode, json.loads(out)) == (0, sum(range(10)) - 7)
+
+
+def test_start_is_for_workflows(shell: Shell, stage: Stage) -> None:
+    assert shell.refused("start", "load", "parts=[]") == (
+        "load is a job and no workflow: `rota enqueue load`; `rota workflows` lists workflows"
+    )
+    assert "missing argument 'day'" in shell.refused("start", "etl")
+    assert "no app has a job 'elt' (did you mean 'etl'?)" in shell.refused("start", "elt")
+
+
+# --- Showing --------------------------------------------------------------------------------------
+
+
+def test_show_says_what_became_of_every_step_and_what_to_do(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    heading, *lines = shell.ok("run", "show", id[-8:]).out.splitlines()
+    assert heading.startswith(f"etl {id}   failed: load   version 1   scheduled for 20")
+    assert heading.endswith("12 of 14 steps kept by a retry")
+    shown = [re.sub(r" {2,}", "  ", line.strip()) for line in lines]
+    assert shown[0].startswith("✓ extract  ")
+    assert shown[1].startswith("✓ transform  ×10: 9 ok, 1 failed (tolerates 20%)  ")
+    assert shown[1].endswith("[7] Fail: no sevens")
+    assert shown[2].startswith("✗ load  ")
+    assert f"Fail: {ERROR}".strip() in shown[2]
+    assert shown[3] == f"– {LONG}  skipped: extract = [] is false"
+    assert shown[4] == "– page  blocked: load failed"
+    assert re.fullmatch(r"critical path  extract → transform\[\d\] → load  \S+ of \S+", shown[5])
+    assert shown[6] == f"next  rota run retry {id}  runs load, page again"
+
+
+def test_show_of_a_run_that_has_not_opened(shell: Shell, stage: Stage) -> None:
+    id = shell.ok("start", "etl", "day=monday", "--delay", "1h").out.strip()
+    out = shell.ok("run", "show", id).out
+    assert f"etl {id}   scheduled   version 1" in out
+    assert "why            scheduled to start in 59m" in out
+    assert set(statuses(shell, id).values()) == {"pending"}
+
+
+def test_an_open_run_names_the_steps_that_it_waits_for(shell: Shell, stage: Stage) -> None:
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    assert "why:        waits for extract\n" in shell.ok("show", id).out
+    out = shell.ok("run", "show", id).out
+    assert "waits for extract" in out
+    assert f"next           rota run watch {id}" in out
+    stage.work()
+
+
+def test_a_step_names_its_run_and_its_neighbours(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    (load,) = shell.ok("executions", "--run", id, "--step", "load", "--json").rows
+    out = shell.ok("show", load["executionId"]).out
+    assert f"step:       load of run {id} (etl)\nwaits for:  transform (success)\nneeded by:  page (blocked)\n" in out
+    (item,) = shell.ok("executions", "--run", id, "--step", "transform", "--status", "failed", "--json").rows
+    assert (item["step"], item["index"]) == ("transform", 7)
+    assert f"step:       transform[7] of run {id}" in shell.ok("show", item["executionId"]).out
+
+
+def test_executions_has_a_run_as_one_line(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    assert [row["executionId"] for row in shell.ok("executions", "--json").rows] == [id]
+    assert len(shell.ok("executions", "--steps", "--json").rows) == 13
+    assert len(shell.ok("executions", "--job", "transform", "--json").rows) == 10
+    assert len(shell.ok("executions", "--run", id, "--json").rows) == 12
+    assert "steps of runs were left out: --steps" in shell.ok("executions", "--status", "queued").err
+    assert "--step names a step of a run: add --run ID" in shell.refused("executions", "--step", "load")
+    assert "but not --job" in shell.refused("executions", "--run", id, "--job", "load")
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_nothing_wraps_on_a_terminal(shell: Shell, stage: Stage, columns: int) -> None:
+    id = failed(shell, stage)
+    opened = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    shell.ok("run", "pause", opened, "--note", ERROR)
+    lists = [["runs"], ["workflows"], ["run", "show", id], ["executions", "--run", id]]
+    for words in lists:
+        code, screen = shell.screen(*words, columns=columns)
+        lines = screen.splitlines()
+        assert code == 0, screen
+        assert max(map(len, lines)) <= columns, screen
+        assert not any(line.endswith(" ") for line in lines), screen
+    drawn = shell.screen("run", "show", id, columns=columns)[1]
+    errors = [line for line in drawn.splitlines() if "OperationalError" in line]
+    assert len(errors) == 1
+    assert ("✗ load" in errors[0]) == (columns == 200)  # On a narrow terminal the error has a line of its own.
+    shell.ok("run", "resume", opened)
+    stage.work()
+
+
+def test_bars_are_where_the_steps_were_in_time(shell: Shell, stage: Stage) -> None:
+    lines = shell.screen("run", "show", failed(shell, stage), columns=200)[1].splitlines()
+    bars = {line.split()[1]: re.search(r"[▇▏]", line) for line in lines[1:4]}
+    assert all(bars.values())
+    places = [found.start() for found in bars.values() if found]
+    assert places == sorted(places)
+
+
+def test_graph_has_the_outcomes(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    lines = shell.ok("run", "graph", id).out.splitlines()
+    assert lines[0] == "etl()"
+    assert lines[1] == "  ✓ extract"
+    assert "  ✗ load" in lines[3]
+    mermaid = shell.ok("run", "graph", id, "--format", "mermaid").out
+    assert "    class s2 failed\n" in mermaid
+    dot = shell.ok("run", "graph", id, "--format", "dot").out
+    assert '    "load" [fillcolor="#cf222e", fontcolor=white];\n' in dot
+    assert dot.endswith("}\n")
+
+
+# --- Watching -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+def test_watch_ends_with_the_run_and_with_its_outcome(shell: Shell, stage: Stage, is_broken: bool) -> None:
+    if not is_broken:
+        mended(stage)
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    process = shell.start("run", "watch", id)
+    assert process.stdout is not None
+    assert "extract running" in process.stdout.readline()
+    stage.finish(*stage.held)
+    stage.work()
+    out, _ = process.communicate(timeout=HANG_S)
+    assert process.returncode == int(is_broken)
+    last = out.splitlines()[-1]
+    assert ("run failed: load after " if is_broken else "run success after ") in last
+    assert ("load failed" in out) == is_broken
+
+
+def test_watch_with_json_prints_steps_then_the_run(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    answer = shell("run", "watch", id, "--json")
+    assert answer.code == 1
+    *steps, last = map(json.loads, answer.out.splitlines())
+    assert [one["step"] for one in steps] == [step["id"] for step in STEPS]
+    assert (last["runId"], last["status"]) == (id, "failed")
+
+
+def test_watch_draws_over_its_picture(shell: Shell, stage: Stage) -> None:
+    mended(stage)
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+
+    def end() -> None:
+        stage.finish(*stage.held)
+        stage.work()
+
+    code, screen = shell.screen("run", "watch", id, seen=(b"rota run watch", end))
+    assert code == 0
+    first, *_, last = re.split(r"\x1b\[\d+A\r\x1b\[J", screen)
+    assert "● extract" in first
+    assert "✓ extract" in last
+    assert "success" in last
+
+
+# --- Steering -------------------------------------------------------------------------------------
+
+
+def test_retry_keeps_what_succeeded(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    mended(stage)
+    answer = shell.ok("run", "retry", id[-8:])
+    new = answer.out.strip()
+    assert answer.err == "runs load, page again; keeps 3 steps\n"
+    stage.work()
+    rows = shell.ok("run", "show", new, "--json").rows
+    assert (rows["status"], rows["replayOf"], rows["result"]) == ("success", id, sum(range(10)) - 7)
+    assert [one["step"] for one in rows["steps"] if one["isKept"]] == ["extract", "transform", LONG]
+    assert stage.count("extract") == 1
+
+
+def test_retry_from_a_step_with_other_arguments(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    mended(stage)
+    answer = shell.ok("run", "retry", id, "--from", "load", "--args", '{"parts": [1, 2]}', "--json").rows
+    assert (answer["replayOf"], answer["again"]) == (id, ["load", "page"])
+    stage.work()
+    assert shell.ok("run", "show", answer["runId"], "--json").rows["result"] == 3
+    again = shell.ok("run", "retry", id, "--from", "start", "--args", '{"day": "friday"}', "--latest").out.strip()
+    stage.work()
+    assert stage.started[-1] != ("extract", {"day": "monday"})
+    assert shell.ok("run", "show", again, "--json").rows["arguments"] == {"day": "friday"}
+
+
+def test_retries_that_are_refused(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    assert "its steps are extract, transform, load" in shell.refused("run", "retry", id, "--from", "laod")
+    assert "say whose arguments they are" in shell.refused("run", "retry", id, "--args", "{}")
+    assert "missing argument 'day'" in shell.refused("run", "retry", id, "--from", "start", "--args", "{}")
+    opened = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    assert "wait for its end, or cancel it first" in shell.refused("run", "retry", opened, code=1)
+    plain = shell.ok("enqueue", "echo").out.strip()
+    for words in (["show"], ["pause"], ["resume"], ["cancel"], ["watch"], ["graph"], ["retry"]):
+        assert "which is no workflow" in shell.refused("run", *words, plain)
+    stage.work()
+
+
+def test_replay_of_a_run_retries_it_and_of_a_step_is_refused(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    (load,) = shell.ok("executions", "--run", id, "--step", "load", "--json").rows
+    assert f"`rota run retry {id} --from load`" in shell.refused("replay", load["executionId"])
+    mended(stage)
+    new = shell.ok("replay", id).out.strip()
+    stage.work()
+    assert shell.ok("run", "show", new, "--json").rows["status"] == "success"
+    assert stage.count("extract") == 1
+
+
+def test_a_dead_run_is_replayed_as_a_retry(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    assert [row["executionId"] for row in shell.ok("dead", "--json").rows] == [id]
+    mended(stage)
+    new = shell.ok("dead", "replay", id).out.strip()
+    stage.work()
+    assert statuses(shell, new)["page"] == "success"
+    assert stage.count("extract") == 1
+    assert shell.ok("dead", "--json").rows == []
+
+
+def test_cancel(shell: Shell, stage: Stage) -> None:
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    answer = shell.ok("run", "cancel", id)
+    assert (answer.out, answer.err) == (f"{id}  running\n", f"{id} is stopping\n")
+    assert shell.ok("runs", "--status", "stopping", "--json").rows[0]["stopping"] == "cancelled"
+    stage.chores()
+    stage.finish(*stage.held)
+    stage.work()
+    assert shell.ok("runs", "--status", "cancelled", "--json").rows[0]["runId"] == id
+    answer = shell("run", "cancel", failed(shell, stage))
+    assert (answer.code, "had already ended: failed" in answer.err) == (1, True)
+
+
+def test_pause_and_resume(shell: Shell, stage: Stage) -> None:
+    id = shell.ok("start", "etl", "day=monday").out.strip()
+    stage.take(1)
+    assert shell.ok("run", "pause", id, "--note", "lunch").err == f"run {id} is paused\n"
+    assert shell.ok("run", "pause", id).err == f"run {id} was paused already\n"
+    stage.finish(*stage.held)
+    stage.work()
+    assert statuses(shell, id)["load"] == "pending"
+    out = shell.ok("run", "show", id).out
+    assert "lunch" in out
+    assert f"next           rota run resume {id}" in out
+    assert [row["paused"]["note"] for row in shell.ok("runs", "--status", "paused", "--json").rows] == ["lunch"]
+    assert shell.ok("run", "resume", id).err == f"run {id} resumed\n"
+    assert shell.ok("run", "resume", id).err == f"run {id} was not paused\n"
+    stage.work()
+    assert statuses(shell, id)["load"] == "failed"
+    assert "is not an open run" in shell.refused("run", "pause", id, code=1)
+
+
+# --- Workflows ------------------------------------------------------------------------------------
+
+
+def test_workflows_and_their_versions(shell: Shell, stage: Stage) -> None:
+    (row,) = shell.ok("workflows", "--json").rows
+    assert (row["workflow"], row["version"], row["stepCount"], row["lastRun"]) == ("etl", 1, 5, None)
+    assert "etl(day: str)" in shell.ok("workflows").out
+    shown = shell.ok("workflows", "show", "etl")
+    assert "  transform ×" in shown.out
+    assert shown.err.startswith("version 1, in force, first seen ")
+    exported = shell.ok("workflows", "export", "shop.etl").rows
+    assert (exported["rota"], exported["name"], len(exported["steps"])) == ("workflow/1", "etl", 5)
+    assert shell.refused("workflows", "diff", "etl").startswith("workflow etl has no version before 1")
+    stage.workflow("etl", *STEPS[:-1], {**STEPS[-1], "may_fail": True}, timeout=60, result={"$": "load"})
+    answer = shell.ok("workflows", "diff", "etl", "1", "2")
+    assert answer.out == "+ timeout: 60.0\n+ page.may_fail: true\n"
+    assert answer.err == "etl: 2 changes from version 1 to 2\n"
+    assert [one["field"] for one in shell.ok("workflows", "diff", "etl", "--json").rows] == ["timeout", "may_fail"]
+    assert "timeout" not in shell.ok("workflows", "export", "etl", "--version", "1").rows
+    assert shell.refused("workflows", "show", "nope") == "there is no workflow 'nope'; `rota workflows` lists them"

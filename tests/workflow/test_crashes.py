@@ -1,0 +1,176 @@
+"""Case 3: a crash between any two statements changes nothing, and the run ends as it does without crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from rota.domain.status import Status
+from rota.ops.runs import expand, start
+from rota.store.port import Store
+from tests.support.proving import proof
+from tests.workflow.stage import Fail, Stage
+
+WIDTH = 45
+STATEMENTS = ("run", "rows", "one", "records")
+
+
+def ref(path: str) -> dict[str, str]:
+    return {"$": path}
+
+
+class Crash(Exception):
+    """The process that held the transaction died."""
+
+
+class Shaky:
+    """A store whose process dies before the nth statement, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.left: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def transact(self, op: Callable[..., Any], *args: Any) -> Any:
+        @functools.wraps(op)
+        def counted(tx: Any, *args: Any) -> Any:
+            before = {name: getattr(tx, name) for name in STATEMENTS}
+            for name, call in before.items():
+                setattr(tx, name, functools.partial(self._count, call))
+            try:
+                return op(tx, *args)
+            finally:
+                for name in before:
+                    delattr(tx, name)
+
+        return self._store.transact(counted, *args)
+
+    def _count(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0:
+                self.left = None
+                raise Crash
+        return call(*args, **kwargs)
+
+
+class Ordeal:
+    """A stage whose store is shaky: whatever crashes is done again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.shaky = Shaky(stage.store)
+        stage.store = self.shaky  # type: ignore[assignment]
+        stage.world.store = self.shaky  # type: ignore[assignment]
+        stage.worker  # noqa: B018 -- It joins.
+
+    def insist(self, call: Callable[[], Any]) -> Any:
+        while True:
+            with contextlib.suppress(Crash):
+                return call()
+
+    def work(self, random: Random) -> None:
+        self.insist(lambda: self.stage.work(random, most=random.choice([1, 7, 100])))
+
+
+def unlucky(x: Any = 0, **_: Any) -> Any:
+    if x == 3:
+        raise Fail("three")
+    return x
+
+
+def declare(stage: Stage) -> None:
+    stage.job("unlucky", unlucky)
+    stage.workflow(
+        "leaf",
+        {"id": "m", "job": "unlucky", "map": ref("input.x"), "as": "x", "tolerate": 1, "at_once": 2},
+        {"id": "j", "job": "echo", "with": {"x": ref("m")}},
+        result=ref("j"),
+    )
+    stage.workflow(
+        "main",
+        {"id": "a", "job": "echo", "with": {"x": [[1, 2, 3], [], [3, 4]]}},
+        {"id": "each", "workflow": "leaf", "map": ref("a"), "as": "x"},
+        {"id": "b", "job": "unlucky", "with": {"x": 3}, "may_fail": True},
+        {"id": "c", "job": "echo", "with": {"x": "c"}, "when": [{"failed": "b"}]},
+        {"id": "d", "job": "echo", "with": {"x": {"$first": [ref("b"), ref("c")]}}},
+        {"id": "z", "job": "echo", "after": ["each", "d"], "rule": "always"},
+        result={"each": ref("each"), "d": ref("d")},
+    )
+    stage.workflow(
+        "wide",
+        {"id": "m", "job": "echo", "map": list(range(WIDTH)), "as": "x"},
+        {"id": "f", "job": "unlucky", "with": {"x": 3}, "after": ["m"]},
+        result=ref("m"),
+    )
+
+
+def plain(ordeal: Ordeal, random: Random) -> None:
+    id = ordeal.stage.start("main")
+    yield_to(ordeal, random)
+    assert ordeal.stage.result(id) == {"each": [[1, 2], [], [4]], "d": "c"}
+
+
+def cancelled(ordeal: Ordeal, random: Random) -> None:
+    stage = ordeal.stage
+    id = stage.start("main")
+    ordeal.insist(lambda: stage.take(2))
+    ordeal.insist(lambda: stage.cancel(id))
+    yield_to(ordeal, random)
+    assert stage.end(id) == ("cancelled", "cancelled")
+
+
+def retried(ordeal: Ordeal, random: Random) -> None:
+    stage = ordeal.stage
+    id = stage.start("wide")
+    ordeal.work(random)
+    assert stage.end(id) == ("failed", "step_failed")
+    again = ordeal.insist(lambda: stage.retry(id))
+    yield_to(ordeal, random)
+    assert stage.end(again) == ("failed", "step_failed")
+    executions = [row for row in stage.executions("echo") if str(row["run"]) in (id, again)]
+    assert len(executions) == WIDTH, "the retry keeps the map"
+
+
+def yield_to(ordeal: Ordeal, random: Random) -> None:
+    ordeal.work(random)
+    assert ordeal.stage.held == []
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The expander has work to do for a map of a few items."""
+    monkeypatch.setattr(start, "AT_FIRST", 10)
+    monkeypatch.setattr(expand, "CHUNK", 10)
+    monkeypatch.setattr(expand, "FEW", 5)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("step", [23, proof(3)])
+@pytest.mark.parametrize("scene", [plain, cancelled, retried], ids=lambda scene: scene.__name__)
+def test_case_3_a_crash_before_every_statement(
+    stage: Stage, scene: Callable[[Ordeal, Random], None], step: int
+) -> None:
+    declare(stage)
+    ordeal = Ordeal(stage)
+    for nth in range(1, 100_000, step):
+        ordeal.shaky.left = nth
+        try:
+            scene(ordeal, Random(nth))
+        except Crash:
+            # The enqueue itself: nothing has been accepted.
+            continue
+        if ordeal.shaky.left is not None:
+            break
+    assert nth > 60, "too short to mean anything"
+    ordeal.shaky.left = None
+    assert stage.world.status(stage.start("echo")) == Status.QUEUED
+    stage.work()
+    stage.check()
