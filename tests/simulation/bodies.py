@@ -69,6 +69,8 @@ class Outside:
         self.bodies: list[Body] = []
         self.effects: list[Effect] = []
         self.starts: dict[str, int] = {}
+        self.workflows: tuple[str, ...] = ()
+        """Their names: a worker claims them, but runs no body."""
         self.is_over = False
         """The run has ended: what leftovers still do is not recorded."""
 
@@ -102,7 +104,8 @@ class Bodies:
         self._worker = worker
 
     def targets(self) -> dict[str, FunctionExecutor]:
-        return {name: self._target(name, rules) for name, rules in RULES.items()}
+        flows = {name: self._target("steady", RULES["steady"]) for name in self._outside.workflows}
+        return {name: self._target(name, rules) for name, rules in RULES.items()} | flows
 
     def _target(self, name: str, rules: Rules) -> FunctionExecutor:
         function = getattr(self, f"_{name}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, waiting
+from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, runs, waiting
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -71,10 +71,17 @@ class Violation:
 
 def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
-    found = []
-    for invariant in INVARIANTS:
-        found += [Violation(invariant.__name__, what) for what in itertools.islice(_judge(invariant, history), MOST)]
-    return found
+    if not history.has_runs:
+        return _violations(INVARIANTS, history)
+    return _violations(runs.INVARIANTS, history) + _violations(INVARIANTS, runs.without_runs(history))
+
+
+def _violations(invariants: Sequence[Callable[[History], Iterator[str]]], history: History) -> list[Violation]:
+    return [
+        Violation(invariant.__name__, what)
+        for invariant in invariants
+        for what in itertools.islice(_judge(invariant, history), MOST)
+    ]
 
 
 def _judge(invariant: Invariant, history: History) -> Iterator[str]:

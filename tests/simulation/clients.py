@@ -63,7 +63,10 @@ class Client:
         memory: Memory,
         weather: Weather,
         entropy: Random,
+        *,
+        tends_the_dead: bool = True,
     ) -> None:
+        self._tends_the_dead = tends_the_dead
         self._calls = calls
         self._loop = loop
         self._clock = clock
@@ -90,7 +93,7 @@ class Client:
             await self._submit()
         elif draw < 0.86:
             await self._cancel()
-        elif draw < 0.94:
+        elif draw < 0.94 and self._tends_the_dead:
             await self._tend_the_dead()
         elif draw < 0.97:
             await self._pause_for_a_while()

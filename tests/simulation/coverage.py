@@ -39,7 +39,9 @@ SIGHTS = (
 )
 
 # Only an attempt in a process of its own can have too much memory, and the simulator has no processes.
-REASONS = frozenset(Reason) - {Reason.OUT_OF_MEMORY}
+# Those of runs are seen by tests/simulation/test_runs.py.
+OF_RUNS = {Reason.STEP_FAILED, Reason.RUN_TIMEOUT, Reason.TOO_DEEP, Reason.INPUTS_TOO_LARGE}
+REASONS = frozenset(Reason) - {Reason.OUT_OF_MEMORY} - OF_RUNS
 
 
 class Coverage:

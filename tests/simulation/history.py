@@ -162,3 +162,10 @@ class History:
     healed_at: float = 0.0
     ended_at: float | None = None
     """When everything had ended; None if it had not within the limit."""
+    has_runs: bool = False
+    """Whether workflows were declared."""
+
+    @property
+    def steps(self) -> set[str]:
+        """The executions that are steps of runs."""
+        return {row["id"] for row in self.tables["execution"] if row["run"] is not None}

@@ -51,6 +51,8 @@ def key_of(table: str, row: Row) -> Any:
         return row["id"], row["fence"]
     if table in ("blocker", "lifted_blocker"):
         return row.get("execution"), row["kind"], row["key"]
+    if table == "step":
+        return row["run"], row["number"], row["item"]
     return row["name"] if table in ("queue", "job") else row["id"]
 
 

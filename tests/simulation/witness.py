@@ -28,6 +28,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "run_at",
         "deadline",
         "replay_of",
+        "run",
     ),
     "scheduled": ("id", "lane", "priority", "run_at", "fence", "attempts", "crashes", "first_start_at"),
     "waiting": ("id", "lane", "rank", "fence", "attempts", "crashes", "first_start_at"),
@@ -64,6 +65,9 @@ TABLES: dict[str, tuple[str, ...]] = {
     "worker": ("id", "name", "state", "heartbeat_at", "lease_until", "stopped_at"),
     "queue": ("name", "policy", "max_depth", "paused_at"),
     "job": ("name", "paused_at"),
+    "run": ("id", "parent", "job", "letters", "stopping", "paused_at"),
+    "run_ended": ("id", "parent", "letters"),
+    "step": ("run", "number", "item", "execution"),
 }
 _EVENTS = (("+", "INSERT", "NEW"), ("~", "UPDATE", "NEW"), ("-", "DELETE", "OLD"))
 

@@ -16,7 +16,7 @@ from rota.engine.dispatcher import LONGEST_SWEEP_S
 from rota.engine.plan import Plan
 from rota.ids import IdSource
 from rota.ops import blockers, define
-from tests.simulation import requests
+from tests.simulation import flows, requests
 from tests.simulation.bodies import RULES, Outside
 from tests.simulation.bus import SimBus
 from tests.simulation.calls import Network, SimCalls
@@ -57,8 +57,16 @@ class World:
     """Everything there is in one run."""
 
     def __init__(
-        self, seed: int, scale: Scale | None = None, script: Script | None = None, database: str = "sqlite"
+        self,
+        seed: int,
+        scale: Scale | None = None,
+        script: Script | None = None,
+        database: str = "sqlite",
+        *,
+        runs: bool = False,
     ) -> None:
+        """With `runs` there are workflows, and a client that starts runs of them."""
+        self._has_runs = runs
         self.seed = seed
         self.database = database
         self.scale = scale or Scale()
@@ -70,6 +78,7 @@ class World:
         self.bus = SimBus(self.weather, self.entropy("bus"))
         self.store.ride(self.bus)
         self.outside = Outside(self.loop, self.weather)
+        self.outside.workflows = tuple(flows.GRAPHS) if runs else ()
         self.backbone = Network(self.loop)
         self.memory = Memory()
         self.pids: Iterator[int] = itertools.count(1)
@@ -105,7 +114,7 @@ class World:
     def run(self) -> History:
         """Lives through it and returns what the witnesses saw."""
         try:
-            with mock.patch.object(blockers, "MOST", BATCH):
+            with mock.patch.object(blockers, "MOST", BATCH), flows.small_and_watched(self.errors):
                 self.loop.run_until_complete(self._live())
         except Stuck as error:
             self.errors.append(str(error))
@@ -118,6 +127,8 @@ class World:
         for machine in self.machines:
             machine.boot()
         clients = [self._client(number) for number in range(self.scale.clients)]
+        if self._has_runs:
+            clients.append(self._client(len(clients), flows.Starter, Memory()))
         chaos = Chaos(
             self.loop,
             self.machines,
@@ -181,7 +192,8 @@ class World:
             )
             for name in requests.QUEUES
         ]
-        self.store.perform(define.register, (NAMESPACE, APP, definitions, queues), {}, "deploy")
+        more = flows.DEFINITIONS if self._has_runs else []
+        self.store.perform(define.register, (NAMESPACE, APP, definitions + more, queues), {}, "deploy")
 
     def _machine(self, number: int, entropy: Random) -> Machine:
         plan = Plan(
@@ -200,11 +212,13 @@ class World:
         clock = MachineClock(self.loop, self.entropy(f"clock {number}"), entropy.uniform(-3, 3) * 3600)
         return Machine(self, setup, clock)
 
-    def _client(self, number: int) -> Client:
+    def _client(self, number: int, kind: type[Client] = Client, memory: Memory | None = None) -> Client:
         entropy = self.entropy(f"client {number}")
         calls = self.calls(f"client {number}", Network(self.loop))
         ids = IdSource(MachineClock(self.loop, self.entropy(f"ids {number}"), entropy.uniform(-1, 1) * 3600))
-        return Client(calls, self.loop, self.clock, ids, self.memory, self.weather, entropy)
+        whose = memory or self.memory
+        tends = not self._has_runs
+        return kind(calls, self.loop, self.clock, ids, whose, self.weather, entropy, tends_the_dead=tends)
 
     def _history(self) -> History:
         return History(
@@ -228,6 +242,7 @@ class World:
             errors=[*self.errors, *self.loop.errors],
             healed_at=self._healed_at,
             ended_at=self._ended_at,
+            has_runs=self._has_runs,
         )
 
     def _dispose(self) -> None:

@@ -1,13 +1,20 @@
-"""`rota workflows`: lists the workflows that the database knows, shows, exports and compares their versions."""
+"""`rota workflows`: lists the workflows that the database knows, shows, exports, compares and applies versions."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, number, object_option, owner_option
+from rota.domain import job
+from rota.domain.errors import UsageError
 from rota.domain.workflow import drawing
+from rota.ops import define
+from rota.sdk.workflow.applied import applied
+from rota.store import reader
 from rota.views import workflow as views
 from rota.views.workflow import VersionChange, WorkflowInfo
 
@@ -25,7 +32,7 @@ version_option = click.option(
 @json_option
 @with_database
 def workflows(database: Database, app: str | None, as_json: bool) -> None:
-    """List workflows; show, export and compare their versions.
+    """List workflows; show, export, compare and apply versions.
 
     A workflow is known once a worker or a program of its app has used the database.
 
@@ -98,6 +105,30 @@ def diff(database: Database, name: str, old: int | None, new: int | None, app: s
     for change in found:
         print(text.harmless(_line(change)))
     output.message(f"{name}: {text.count(len(found), 'change')} from version {before} to {after}")
+
+
+@workflows.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--app", required=True, metavar="NAME", help="The app that has the jobs of its steps.")
+@object_option
+@with_database
+def apply(database: Database, file: Path, app: str, as_json: bool) -> None:
+    """Add a workflow that is a file, YAML or JSON, and put it in force.
+
+    Runs that are open keep the version with which they began.
+
+    \b
+    rota workflows apply etl.yaml --app shop
+    """
+    rows = [row for row in database.read(reader.jobs, database.namespace) if row.app == app]
+    if not rows:
+        raise UsageError(f"there is no app {app!r} with jobs; `rota jobs` lists them")
+    definition = applied(file.read_text(), {row.name: job.decode(row.definition) for row in rows})
+    version = database.transact(define.apply, database.namespace, app, definition, database.actor)
+    if as_json:
+        print(output.to_json({"workflow": definition.name, "app": app, "version": version}))
+    else:
+        output.message(f"workflow {app}.{definition.name}: version {version} is in force")
 
 
 def _line(change: VersionChange) -> str:

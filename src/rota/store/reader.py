@@ -14,6 +14,7 @@ from rota.ids import LAST_ID, is_id
 from rota.store.port import Row, View, operation
 
 MOST_COUNTED = 10_000
+_BOUNDS = {"most": MOST_COUNTED + 1, "workflow": requirement.WORKFLOW}
 NEWEST = 10_000
 """How many ids of a table are searched for their ends."""
 """Executions ahead of another one are counted up to this number."""
@@ -383,7 +384,7 @@ def definition(view: View, namespace: str, app: str, job: str) -> str | None:
 
 def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
     """Reads the values that a claim of this execution depends on."""
-    found = view.records("claim_facts", ClaimFacts, namespace=namespace, id=known(id), most=MOST_COUNTED + 1)
+    found = view.records("claim_facts", ClaimFacts, namespace=namespace, id=known(id), **_BOUNDS)
     if not found:
         raise unknown(id)
     facts = found[0]
@@ -395,9 +396,7 @@ def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
 def stranded(view: View, namespace: str) -> list[Stranded]:
     """Ready executions that no live worker would claim, by app, queue and requirements, without paused queues."""
     found: dict[tuple[str, str, str, str], int] = {}
-    for app, queue, requirements, job, queued, live, listed in view.rows(
-        "stranded", namespace=namespace, most=MOST_COUNTED + 1
-    ):
+    for app, queue, requirements, job, queued, live, listed in view.rows("stranded", namespace=namespace, **_BOUNDS):
         offers = msgspec.json.decode(listed or "[]", type=list[str])
         if not any(requirement.fits(requirements, one) for one in offers):
             key = (app, queue, requirements, job if live and not offers else "")

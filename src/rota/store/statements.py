@@ -18,6 +18,7 @@ These notations let one text serve both databases:
                                          a statement `…_of_day`: all from `:low` to `:high` except `:kept`
     NEEDLESS(x)                          whether no open run refers to an execution x
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
+    RUNS(w, x.job, x.requirements)       whether a worker has the code of a job, or the job is a `:workflow`
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
@@ -50,6 +51,7 @@ _BY_NO_RUN = (
     r"(NOT EXISTS (SELECT 1 FROM run n WHERE n.id = \1.run) AND \1.id NOT IN"
     r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL))"
 )
+_RUNS = re.compile(r"RUNS\((\w+), ([\w.]+), ([\w.]+)\)")
 _LIVE = re.compile(r"LIVE\((\w+)\)")
 _LOCK = re.compile(r"\s+FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
 _PRUNED = re.compile(r"PRUNED\((\w+), (\w+)\)")
@@ -113,6 +115,7 @@ def _texts(body: str) -> list[str]:
 def _expand(text: str, dialect: str, schema: str) -> str:
     text = needless(text)
     text = _LIVE.sub(r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > :now", text)
+    text = _RUNS.sub(r"(\3 = :workflow OR LISTED(\2, \1.jobs))", text)
     text = _PLACED.sub(lambda found: _placed_values(found[1]), text)
     text = text.replace("PLACED", ", ".join(PLACED))
     if dialect == "sqlite":

@@ -18,7 +18,7 @@ def a_stale_report_changes_nothing(history: History) -> Iterator[str]:
     for operation, before, _ in replay(history):
         if operation.name != "finish":
             continue
-        touched = {change.row["id"] for change in operation.changes}
+        touched = {change.row.get("id") for change in operation.changes}
         reports, worker = operation.args
         for report in reports:
             row = before["running"].get(report.id)
@@ -147,18 +147,20 @@ def nothing_starts_after_a_cancel(history: History) -> Iterator[str]:
 def every_cancel_was_requested(history: History) -> Iterator[str]:
     """Nothing ends as cancelled unless a client cancelled or replaced it."""
     asked = {order.ids[0] for order in history.orders if order.verb == "cancel"}
+    steps = history.steps
     for id, end in endings(history).items():
-        if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked:
+        if end["status"] == Status.CANCELLED and end["reason"] != "replaced" and id not in asked | steps:
             yield f"{id} ended as cancelled ({end['reason']}), which no client requested"
 
 
 def dead_letters_are_the_failed(history: History) -> Iterator[str]:
-    """Exactly the failed executions that were neither replayed nor discarded."""
+    """Exactly the failed executions that were neither replayed nor discarded. Of a run, the root alone."""
     dead: set[str] = set()
+    steps = history.steps
     for operation in history.operations:
         for change in operation.changes:
             if change.table == "finished" and change.row["final"] and change.row["status"] == Status.FAILED:
-                dead.add(change.row["id"])
+                dead.update({change.row["id"]} - steps)
         if operation.name in ("replay", "discard"):
             dead.difference_update(operation.args[1])
         elif operation.name == "repeat":

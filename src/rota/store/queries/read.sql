@@ -127,7 +127,7 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
             SELECT DISTINCT w.offers FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS offers,
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS offers,
        (SELECT l.requirements FROM execution x JOIN lane l ON l.id = x.lane WHERE x.id = s.id) AS requirements,
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN lane o ON o.id = m.lane
@@ -142,7 +142,7 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        (SELECT CAST(LISTING(PAIR(v.offers, v.trouble)) AS text) || '' FROM (
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
             WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND LISTED(s.job, w.jobs)) v) AS troubles,
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS troubles,
        (SELECT CAST(LISTING(PAIR(b.kind, b.key || coalesce((
             SELECT '/' || d.outcome FROM dependency d
             WHERE b.kind = 'dependency' AND d.namespace = s.namespace AND d.app = s.app AND d.job = s.job
@@ -162,7 +162,7 @@ SELECT l.app, l.queue, l.requirements, l.job,
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
            SELECT DISTINCT w.offers FROM worker w
            WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND LISTED(l.job, w.jobs)) v) AS offers
+             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements)) v) AS offers
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 ORDER BY l.app, l.queue, l.requirements, l.job
