@@ -21,7 +21,6 @@ from benchmarks import crowd, executors, load, orchestration, place, raw, report
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
 from benchmarks.peers import canvas, compare, environment, prefork
-from benchmarks.peers.catalogue import ORCHESTRATORS
 from benchmarks.sections import Section
 from benchmarks.site import KINDS, Site
 from benchmarks.sizes import FULL, QUICK, SMOKE, Size
@@ -147,9 +146,12 @@ def _peers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     without = [name for name in arguments.only if name not in WITH_PEERS]
     if arguments.no_peer or arguments.smoke or without == arguments.only:
         return "not asked for", without
-    if trouble := compare.install():
+    if trouble := environment.install():
         return trouble, without
-    return "; ".join([compare.versions(), *compare.left_out()]), arguments.only
+    notes = [compare.versions(), *compare.left_out()]
+    if "canvas" in arguments.only:
+        notes += canvas.prepare()
+    return "; ".join(notes), arguments.only
 
 
 def say(text: str) -> None:

@@ -10,7 +10,6 @@ from datetime import timedelta
 
 from benchmarks import flows
 from benchmarks.database import Database
-from benchmarks.database_postgres import PostgresDatabase
 from benchmarks.flows import APP, IN_TURN, VARIABLE, Flows
 from benchmarks.processes import Tree
 from benchmarks.sections import Samples
@@ -71,9 +70,7 @@ def _many(database: Database, app: Flows, size: Size) -> Samples:
 def _wide(database: Database, app: Flows, size: Size) -> Samples:
     """A map as wide as a map may be by default."""
     database.settle()
-    stored = database.stored_bytes()
-    if isinstance(database, PostgresDatabase):
-        ids, written = database.one(_NEXT_TRANSACTION), database.one(_WAL_BYTES)
+    stored, log = database.stored_bytes(), _log(database)
     began = time.perf_counter()
     run = app.wide.start(size.wide)
     longest_ms = _watched(database, run, began + size.limit_s)
@@ -81,17 +78,25 @@ def _wide(database: Database, app: Flows, size: Size) -> Samples:
     run.result(0)
     yield "wide_rate", (size.wide + 1) / passed
     yield "wide_stored", (database.stored_bytes() - stored) / size.wide
-    if isinstance(database, PostgresDatabase):
-        yield "wide_transactions", (database.one(_NEXT_TRANSACTION) - ids) / size.wide * 1e3
-        yield "wide_written", (database.one(_WAL_BYTES) - written) / size.wide
+    if log is not None:
+        transactions, written = (after - before for before, after in zip(log, _log(database) or log, strict=True))
+        yield "wide_transactions", transactions / size.wide * 1e3
+        yield "wide_written", written / size.wide
         yield "wide_longest", longest_ms
+
+
+def _log(database: Database) -> tuple[int, int] | None:
+    """How many transactions have written to a server so far, and how many bytes of its log."""
+    if database.server is None:
+        return None
+    return database.one(_NEXT_TRANSACTION), database.one(_WAL_BYTES)
 
 
 def _watched(database: Database, run: Run[None], give_up_at: float) -> float:
     """Waits for the end of a run; returns the milliseconds of the longest transaction that was seen meanwhile."""
     longest_ms = 0
     while run.status() not in TERMINAL:
-        if isinstance(database, PostgresDatabase):
+        if database.server is not None:
             longest_ms = max(longest_ms, database.one(_LONGEST_MS))
         if time.perf_counter() > give_up_at:
             raise Stalled(f"run {run.id} is {run.status()}")

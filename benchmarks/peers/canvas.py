@@ -6,21 +6,24 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.peers.brokers import START_S, broker, listens, missing
+from benchmarks.peers.brokers import broker, listens, missing
 from benchmarks.peers.catalogue import ORCHESTRATORS, Orchestrator, Peer
-from benchmarks.peers.environment import program
+from benchmarks.peers.environment import PEERS, PREFECT, install, program, versions
 from benchmarks.place import ROOT
 from benchmarks.processes import Tree, started
 from benchmarks.sections import Samples
 from benchmarks.site import Site
 from benchmarks.sizes import Size
-from benchmarks.steady import until
+from benchmarks.steady import Stalled, until
 from tests.support.daemons import LOCALHOST, free_port
 
+START_S = 180.0
+"""Prefect's server makes its database first, in many small steps."""
 IN_TURN = 3
 
 
@@ -33,15 +36,24 @@ class Running(NamedTuple):
 
 def canvas(site: Site, size: Size) -> Samples:
     for peer in ORCHESTRATORS:
-        if not why_not(peer, site):
+        if reason := _why_not(peer, site):
+            print(f"  {peer.name} is left out: {reason}", file=sys.stderr, flush=True)
+        else:
             with site.new_folder("peer-") as folder, _RUNNING[peer.module](site, folder) as running:
                 yield from _samples(peer, running, size)
 
 
-def why_not(peer: Orchestrator, site: Site) -> str:
+def prepare() -> Iterable[str]:
+    """Installs what is not in the environment of the other peers; says which version that is, or why it is missing."""
+    yield install(PREFECT) or versions(PREFECT, ["prefect"])
+
+
+def _why_not(peer: Orchestrator, site: Site) -> str:
     """Why this peer cannot be measured here; empty if it can."""
     if peer.module == "canvas_celery":
         return missing("redis")
+    if not Path(program(PREFECT, "prefect")).exists():
+        return "it is not installed"
     if site.server is not None and not site.server.one(_TRIGRAMS):
         return "the PostgreSQL server has no extension pg_trgm, which Prefect needs; see ROTA_TEST_POSTGRES_BIN"
     return ""
@@ -71,7 +83,7 @@ def _celery(site: Site, folder: Path) -> Iterator[Running]:
     with broker(Peer("celery", "redis"), site, folder) as url:
         environment = {"PEER_URL": url, "PYTHONPATH": str(ROOT)}
         options = ["-A", "benchmarks.peers.canvas_celery", "worker", "-c", "2", "-l", "WARNING"]
-        with started([program("peers", "celery"), *options], environment, folder / "worker.log") as tree:
+        with started([program(PEERS, "celery"), *options], environment, folder / "worker.log") as tree:
             yield Running(tree, environment)
 
 
@@ -90,9 +102,15 @@ def _prefect(site: Site, folder: Path) -> Iterator[Running]:
             "PYTHONPATH": str(ROOT),
         }
         options = ["server", "start", "--host", LOCALHOST, "--port", str(port), "--no-ui"]
-        with started([program("prefect", "prefect"), *options], environment, folder / "server.log") as tree:
-            until(lambda: listens(port), "Prefect's server", START_S)
+        with started([program(PREFECT, "prefect"), *options], environment, folder / "server.log") as tree:
+            until(lambda: _answers(tree, port), "Prefect's server", START_S)
             yield Running(tree, environment)
+
+
+def _answers(tree: Tree, port: int) -> bool:
+    if not tree.is_running:
+        raise Stalled(f"Prefect's server {tree.last_words()}")
+    return listens(port)
 
 
 _RUNNING = {"canvas_celery": _celery, "canvas_prefect": _prefect}

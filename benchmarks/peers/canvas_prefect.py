@@ -51,6 +51,6 @@ def fan(count: int) -> None:
 
 def many(count: int) -> None:
     async def go() -> list[int]:
-        return await asyncio.gather(*(small(number) for number in range(count)))
+        return list(await asyncio.gather(*(small(number) for number in range(count))))
 
     assert asyncio.run(go()) == list(range(count))

@@ -27,6 +27,7 @@ from benchmarks.site import Site
 from benchmarks.sizes import Size
 from benchmarks.steady import percentile, rate, until
 
+PYTHON = program(environment.PEERS, "python")
 SINGLES = 2_000
 MOST_TIMERS = 10_000
 
@@ -59,7 +60,7 @@ def brokers(site: Site, size: Size) -> Samples:
 def timers(site: Site, size: Size) -> Samples:
     """Schedulers that keep their timers in memory, with as many as they are used with."""
     command = [
-        program(environment.PEERS, "python"),
+        PYTHON,
         "-m",
         "benchmarks.peers.timers",
         str(min(MOST_TIMERS, size.schedules)),
@@ -154,7 +155,7 @@ class Measurement:
 
     def _client(self, way: str, count: int = 0) -> Any:
         command = [
-            program(environment.PEERS, "python"),
+            PYTHON,
             "-m",
             "benchmarks.peers.client",
             self._peer.module,

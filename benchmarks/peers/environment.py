@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.place import ROOT
 
-PEERS = "peers"
+PEERS, PREFECT = "peers", "prefect"
 INSTALL_S = 300
 
 
