@@ -140,7 +140,7 @@ def test_a_job_with_several_schedules_wants_to_know_which(shell: Shell, seed: Se
         ([], "missing argument 'JOB'"),
         (["send"], "missing option '--from'"),
         (["nope", "--from", "1d"], "there is no schedule of a job 'nope'; `rota schedules` lists them"),
-        (["send", "--from", "soon"], "'--from': 'soon' is no time"),
+        (["send", "--from", "soon"], "'--from': 'soon' is not a time"),
         (["send", "--from", "1d", "--to", "2026-01-01T00:00"], "no time zone"),
         (["send", "--from", "1d", "--to", "2d"], "--to: comes before --from"),
         (["send", "--from", "2999-01-01T00:00Z"], "--from: is not in the past"),

@@ -22,7 +22,7 @@ from tests.cli.shell import HANG_S, Seed, Shell
         (["executions", "--nope"], "no such option '--nope'"),
         (["executions", "--status", "great"], "'great' is not one of"),
         (["executions", "--limit", "0"], "--limit"),
-        (["executions", "--since", "yesterday"], "'yesterday' is no time"),
+        (["executions", "--since", "yesterday"], "'yesterday' is not a time"),
         (["executions", "--since", "2030-01-31T09:00"], "no time zone"),
         (["executions", "--status", "success", "--error", "x"], "--error finds failed executions"),
         (["show"], "missing argument 'ID'; see `rota show --help`"),

@@ -122,7 +122,7 @@ def test_a_list_may_be_long_and_an_expression_rare(shell: Shell) -> None:
         (["0 9 * * *", "--tz", "../etc/localtime"], "tz: there is no zone"),
         (["0 9 * * *", "-n", "0"], "'-n'"),
         (["0 9 * * *", "-n", "10001"], "'-n'"),
-        (["0 9 * * *", "--from", "tomorrow"], "'--from': 'tomorrow' is no time"),
+        (["0 9 * * *", "--from", "tomorrow"], "'--from': 'tomorrow' is not a time"),
         (["0 9 * * *", "--from", "2026-01-01T00:00"], "no time zone"),
         (["0 9 * * *", "--from", "0001-01-01T00:00Z"], "'--from': must be between the years 1970 and 8999, not 1"),
         (["0 9 * * *", "--from", "9999-12-31T23:59Z"], "'--from': must be between the years 1970 and 8999, not 9999"),

@@ -94,8 +94,8 @@ async def test_a_job_whose_app_alone_exceeds_the_limit_is_out_of_memory() -> Non
     outcome, _ = await attempt("pid", memory_bytes=8 * 2**20)
     assert isinstance(outcome, Failed)
     assert outcome.reason is Reason.OUT_OF_MEMORY
-    assert "to load the app alone took" in outcome.error.message
-    assert "8 MB are allowed" in outcome.error.message
+    assert "loading the app alone took" in outcome.error.message
+    assert "the limit is 8 MB" in outcome.error.message
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rota.domain.errors import RotaError, StoreError, StoreUnavailable, UnknownE
 from rota.domain.status import Status
 from rota.ids import LAST_ID, IdSource
 from rota.ops import blockers, control, define, enqueue, job_pauses
-from rota.ops.ending import Pending
+from rota.ops.end_from_outside import Pending
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.store.port import Tx

@@ -30,7 +30,7 @@ from rota.ops import (
     blockers,
     claim,
     control,
-    ending,
+    end_from_outside,
     enqueue,
     finish,
     fleet,
@@ -369,7 +369,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a finished attempt stays in running", lambda: _shortened("finish"), first=3),
     Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
     Bug("unique keys ignore what is running", _unique_ignores_the_running, first=1),
-    Bug("a replaced execution keeps running", lambda: _replaced(ending, "end_all", _nothing({})), first=11),
+    Bug("a replaced execution keeps running", lambda: _replaced(end_from_outside, "end_all", _nothing({})), first=11),
     Bug("a debounce pushes nothing back", _nothing_pushed_back),
     Bug(
         "the start deadline is ignored by claims",

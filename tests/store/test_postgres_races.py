@@ -18,7 +18,7 @@ from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import Unique
-from rota.ops import blockers, claim, control, define, ending, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops import blockers, claim, control, define, end_from_outside, enqueue, finish, fleet, job_pauses, upkeep
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death
@@ -186,7 +186,7 @@ def test_a_stale_ready_row_of_an_ended_execution_is_deleted_and_blocks_no_claim(
     for id in ids[:2]:
         world.cancel(id)
         arena.haunt(id)
-    assert world.store.transact(ending.end_pending, ids[:1], Status.SKIPPED, Reason.START_DEADLINE)
+    assert world.store.transact(end_from_outside.end_pending, ids[:1], Status.SKIPPED, Reason.START_DEADLINE)
     assert {claimed.id for claimed in world.claim(worker)} == set(ids[1:])
     reports = [Finished(id, 1, Failed(ERROR)) for id in ids[1:]]
     assert world.store.transact(finish.finish, reports) == []

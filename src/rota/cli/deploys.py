@@ -50,7 +50,9 @@ def use(database: Database, app: str, number: int) -> None:
     if database.transact(ops.use, database.namespace, app, number, lease_s, database.actor):
         output.message(f"deploy {number} of app {app} is in force")
     else:
-        output.message(f"deploy {number} of app {app} is in force as soon as a worker starts with it: none is at work")
+        output.message(
+            f"deploy {number} of app {app} is in force as soon as a worker starts with it: no live worker has it"
+        )
 
 
 _COLUMNS: output.Columns[views.Deploy] = {

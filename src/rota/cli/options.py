@@ -140,7 +140,7 @@ def _moment(value: str, also: str) -> datetime:
     try:
         found = datetime.fromisoformat(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no time: write 2030-01-31T09:00Z{also}.") from None
+        raise click.BadParameter(f"{value!r} is not a time: write 2030-01-31T09:00Z{also}.") from None
     if found.tzinfo is None:
         raise click.BadParameter(f"{value!r} has no time zone: add Z for UTC or an offset such as +02:00.")
     if not EARLIEST <= found < LATEST:

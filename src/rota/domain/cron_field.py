@@ -160,7 +160,7 @@ def _hashed(found: re.Match[str], kind: Kind, seed: str, step: int | None) -> It
     if found[1] is not None:
         low, high = _number(found[1], kind), _number(found[2], kind)
         if high < low:
-            raise _wrong(kind, f"{found[0]!r} goes backwards")
+            raise _wrong(kind, f"the range {found[0]!r} goes backwards")
     spread = int.from_bytes(hashlib.sha256(f"{seed}\n{kind.value}".encode()).digest()[:8])
     size = high - low + 1
     return [low + spread % size] if step is None else range(low + spread % min(step, size), high + 1, step)

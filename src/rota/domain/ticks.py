@@ -43,7 +43,7 @@ class Tick(msgspec.Struct, frozen=True, order=True):
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """Part of a span: its local times [low, high) count, and its first instant may stand for times left out."""
+    """A part of a span with one offset: the local times [low, high). `gap_at`: skipped times fire at this instant."""
 
     start: int
     offset: int

@@ -172,7 +172,7 @@ class FunctionExecutor(Executor):
 
 
 def _stops_caller(error: BaseException) -> bool:
-    """Whether, outside of a worker, the exception is meant for the caller: a test that fails or is interrupted."""
+    """Whether a direct call, as in a test, must raise this error: a cancelled task, an interrupt, a failed test."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and bool(task.cancelling())

@@ -27,7 +27,7 @@ from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import finish, notes
 from rota.ops.finish import Finished
 from rota.ops.gates.claim_affinity import claim_affinity
-from rota.ops.gates.claiming import Claiming, Group, Starts
+from rota.ops.gates.claim_state import Claiming, Group, Starts
 from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
 from rota.ops.gates.open_breakers import open_breakers
 from rota.ops.gates.paused_jobs import paused_jobs

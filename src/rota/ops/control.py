@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rota.domain.errors import UnknownExecution
 from rota.domain.status import Reason, Status
 from rota.ids import is_id
-from rota.ops import ending, enqueue, upkeep
+from rota.ops import end_from_outside, enqueue, upkeep
 from rota.ops.audit import audit
 from rota.ops.submission import Header, Item
 from rota.store import reader
@@ -32,7 +32,7 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to."""
-    status = ending.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
+    status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
 
@@ -51,7 +51,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
     originals = tx.records("dead_to_replay", Original, namespace=namespace, ids=[id for id in ids if is_id(id)])
     for original in originals:
         _repeat(tx, namespace, original, ids[original.id], actor)
-    tx.run("undead", namespace=namespace, ids=[original.id for original in originals])
+    _mark_replayed(tx, namespace, {original.id: ids[original.id] for original in originals})
     if originals:
         replayed = [original.id for original in originals]
         audit(tx, namespace, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
@@ -64,7 +64,7 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
     _repeat(tx, namespace, originals[0], new_id, actor)
-    tx.run("undead", namespace=namespace, ids=[id])
+    _mark_replayed(tx, namespace, {id: new_id})
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
 
@@ -81,3 +81,9 @@ def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str)
     same = msgspec.structs.asdict(original)
     item = Item(new_id, same.pop("arguments"))
     enqueue.enqueue(tx, Header(namespace=namespace, actor=actor, replay_of=same.pop("id"), **same), [item])
+
+
+def _mark_replayed(tx: Tx, namespace: str, successors: Mapping[str, str]) -> None:
+    """In the order in which every replay locks these rows, to avoid a deadlock: `dead`, then `finished`."""
+    tx.run("undead", namespace=namespace, ids=list(successors))
+    tx.run("mark_replayed", rows=sorted(successors.items()))

@@ -24,7 +24,7 @@ from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
 from rota.domain.tick_policy import Mark, Outcome, Round, Start
 from rota.domain.trigger import After
-from rota.ops import ending, schedule
+from rota.ops import end_from_outside, schedule
 from rota.ops.place import Batch, Origin, Route, find_route, place
 from rota.store.port import Tx
 
@@ -196,7 +196,7 @@ def _cancel_previous(tx: Tx, begun: Sequence[Planned], previous: dict[int, str |
         before = previous[one.schedule]
         if one.start.cancels_previous and before is not None:
             with contextlib.suppress(UnknownExecution):  # The last execution was pruned.
-                ending.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
+                end_from_outside.end(tx, one.form.namespace, before, Status.CANCELLED, Reason.REPLACED)
         previous[one.schedule] = one.id
 
 

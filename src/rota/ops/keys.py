@@ -16,8 +16,8 @@ from rota.domain import payload, unique
 from rota.domain.errors import DefinitionError, KeyConflict
 from rota.domain.status import PENDING, Reason, Status
 from rota.domain.unique import OnConflict, Unique
-from rota.ops import ending
-from rota.ops.ending import Pending, Standing
+from rota.ops import end_from_outside
+from rota.ops.end_from_outside import Pending, Standing
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.hints import Due
 from rota.store.port import NotNow, Tx
@@ -95,7 +95,7 @@ def resolve(tx: Tx, header: Header, items: list[Item]) -> Resolved:
 def end_replaced(tx: Tx, resolved: Resolved) -> None:
     """To be called once the new items are placed."""
     if resolved.replaced:
-        ending.end_pending(tx, resolved.replaced, Status.CANCELLED, Reason.REPLACED)
+        end_from_outside.end_pending(tx, resolved.replaced, Status.CANCELLED, Reason.REPLACED)
 
 
 def take(tx: Tx, header: Header, kind: str, rows: list[tuple[str, str, str]]) -> None:
@@ -159,7 +159,7 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     newcomers = [unique.Newcomer(item.id, wanted.key or item.hashed(), item.hashed()) for item in items]
     known = _holders(tx, header, _kind(wanted), _unique_keys(wanted, items))
     ids = {one.holder for one in known.values()}
-    standings = {one.id: one for one in ending.standings(tx, header.namespace, ids)} if ids else {}
+    standings = {one.id: one for one in end_from_outside.standings(tx, header.namespace, ids)} if ids else {}
     status_of = {id: one.status for id, one in standings.items()}
     holders = {key: unique.Holder(one.holder, status_of.get(one.holder), one.taken_at) for key, one in known.items()}
     run_at = header.run_at(tx.now)
@@ -170,7 +170,7 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     status = Status.QUEUED if run_at <= tx.now else Status.SCHEDULED
     decided = unique.resolve(wanted, newcomers, holders, moved, tx.now, job=header.job, status=status)
     if old := [standings[id] for id in decided.replaced if id in standings]:
-        ending.end_all(tx, header.namespace, [one.id for one in old], Status.CANCELLED, Reason.REPLACED, old)
+        end_from_outside.end_all(tx, header.namespace, [one.id for one in old], Status.CANCELLED, Reason.REPLACED, old)
     if decided.keys:
         take(tx, header, _kind(wanted), [(key, one.id, one.digest) for key, one in decided.keys.items()])
     new = [items[place] for place in decided.created]
@@ -186,7 +186,7 @@ def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int)
     """
     deadlines = {one.id: one.deadline for one in holders}
     left, moved = [one.id for one in holders if one.status in PENDING], set[str]()
-    for _ in range(ending.MOST_LOOKS):
+    for _ in range(end_from_outside.MOST_LOOKS):
         if not left:
             break
         rows = tx.records("pending", Pending, ids=left)
@@ -194,14 +194,15 @@ def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int)
         moved.update(row.id for row in rows)
         # An execution that moves from one table to another during the read may be found in neither: read again.
         left = [id for id in left if id not in moved]
-        left = [one.id for one in ending.standings(tx, header.namespace, left) if one.status in PENDING] if left else []
+        known = end_from_outside.standings(tx, header.namespace, left) if left else []
+        left = [one.id for one in known if one.status in PENDING]
     if moved:
         tx.tell(Due(run_at))
     return moved
 
 
 def _postpone(tx: Tx, header: Header, rows: list[Pending], deadlines: dict[str, int | None], run_at: int) -> None:
-    tx.run("postpone", run_at=run_at, **ending.by_place(rows))
+    tx.run("postpone", run_at=run_at, **end_from_outside.by_place(rows))
     changed = []
     for row in rows:
         start, before = max(row.due_at or run_at, run_at), deadlines[row.id]

@@ -12,7 +12,7 @@ from rota.domain import rank, schedule
 from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
-from rota.ops import ending, fleet
+from rota.ops import end_from_outside, fleet
 from rota.ops.fleet import Death
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
@@ -98,7 +98,7 @@ def expire(tx: Tx) -> int:
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
-    ending.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
+    end_from_outside.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE)
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
     left = set(_late(tx, ids))
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
@@ -115,7 +115,7 @@ def _promote(tx: Tx, due: list[_Due]) -> int:
 
 def _late(tx: Tx, ids: list[str]) -> list[str]:
     """Those that never started and whose deadline has passed. A debounce may have moved it behind the `expiry` row."""
-    pending = [row.id for row in tx.records("pending", ending.Pending, ids=ids) if row.first_start_at is None]
+    pending = [row.id for row in tx.records("pending", end_from_outside.Pending, ids=ids) if row.first_start_at is None]
     return [row[0] for row in tx.rows("past_deadline", ids=pending)] if pending else []
 
 

@@ -48,7 +48,7 @@ class DeadLetters:
         return self._client.dead_letters(wanted, reason)
 
     def replay(self, ids: Iterable[str]) -> Iterator[Handle[Any]]:
-        """Runs each again as a new execution, page by page; ids that are no dead letters are skipped."""
+        """Runs each again as a new execution, page by page; ids that are not dead letters are skipped."""
         return self._replayed(_checked(ids))
 
     def _replayed(self, ids: Sequence[str]) -> Iterator[Handle[Any]]:
@@ -62,7 +62,7 @@ class DeadLetters:
 
 
 def _checked(ids: Iterable[str]) -> Sequence[str]:
-    """Refuses texts that are no ids, before anything is done."""
+    """Refuses texts that are not ids, before anything is done."""
     if isinstance(ids, str):
         raise DefinitionError(f"ids must be a list of ids, such as [{ids[:64]!r}], not one text")
     listed = list(ids)

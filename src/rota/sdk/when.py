@@ -83,7 +83,7 @@ def _spec(definition: Definition, trigger: Trigger, when: When, arguments: str) 
 
 
 def dates(values: Iterable[date | str], what: str, most: int) -> tuple[str, ...]:
-    """Dates as sorted texts; refuses values that are no dates."""
+    """Dates as sorted texts; refuses values that are not dates."""
     found = tuple(sorted(_day(day, what) for day in _all(values, what, most)))
     schedule.days(found, what)
     return found

@@ -360,7 +360,7 @@ class HttpExecutor(Executor):
             return "null"
         if not answer.is_readable:
             raise ArgumentsError(
-                f"the answer is compressed ({answer.headers['content-encoding']}), against our request"
+                f"the answer is compressed ({answer.headers['content-encoding']}), which the request did not allow"
             )
         if self._request.result == "json":
             if answer.is_cut:

@@ -66,7 +66,9 @@ class Pool(Processes):
         patience_s: float | None = None,
         is_for_suspects: bool = False,
     ) -> None:
-        """A call that has waited for a process for `patience_s` is given back.
+        """Without `most`, or if it is 0, as many processes as the machine has cores, and at least two.
+
+        A call that has waited for a process for `patience_s` is given back.
 
         With `is_for_suspects` each process has a spawner of its own, because a suspect may kill its spawner.
         """
@@ -294,7 +296,7 @@ class ProcessExecutor(Executor):
         last = warm.last_lines()
         if ended.out_of_memory:
             limit, peak = (f"{size / 2**20:,.0f} MB" for size in (self.memory_bytes or 0, ended.peak_bytes))
-            error = payload.error("OutOfMemory", f"the process had {peak}, and {limit} are allowed", last)
+            error = payload.error("OutOfMemory", f"the process used {peak}, and its limit is {limit}", last)
             return Failed(error, Reason.OUT_OF_MEMORY)
         if ended.error:
             error = payload.error("SpawnerLost", f"the process of the job {ended.how}: {ended.error}", last)

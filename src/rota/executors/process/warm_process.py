@@ -190,5 +190,5 @@ class WarmProcess:
 
 def _too_large(size_bytes: int, most_bytes: int | None, last: str = "") -> Failed:
     took, allowed = (f"{size / 2**20:,.0f} MB" for size in (size_bytes, most_bytes or 0))
-    said = f"to load the app alone took {took}, and {allowed} are allowed: the job was not begun"
+    said = f"loading the app alone took {took}, and the limit is {allowed}: the job was not started"
     return Failed(payload.error("OutOfMemory", said, last), Reason.OUT_OF_MEMORY)

@@ -8,7 +8,7 @@ from functools import partial
 from rota.domain import affinity, requirement
 from rota.domain.affinity import Candidate
 from rota.domain.claim import Claim
-from rota.ops.gates.claiming import Claiming, Group
+from rota.ops.gates.claim_state import Claiming, Group
 from rota.store.port import Row
 
 Key = tuple[str, str, str]

@@ -7,7 +7,7 @@ from functools import partial
 from rota.domain import requirement
 from rota.domain.instant import MICROSECONDS
 from rota.domain.requirement import Offers
-from rota.ops.gates.claiming import Claiming, Group
+from rota.ops.gates.claim_state import Claiming, Group
 
 STARVES_S = 60
 PLAIN_OFFERS = requirement.encode(Offers())

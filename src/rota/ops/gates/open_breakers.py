@@ -8,7 +8,7 @@ from functools import partial
 from rota.domain import breaker, requirement
 from rota.domain.claim import Claim
 from rota.ops import breakers
-from rota.ops.gates.claiming import Claiming, Group
+from rota.ops.gates.claim_state import Claiming, Group
 
 
 def open_breakers(claiming: Claiming, group: Group) -> None:

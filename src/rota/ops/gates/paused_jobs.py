@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.domain.blocker import Kind, job_key
 from rota.domain.claim import Claim
 from rota.ops import blockers, job_pauses
-from rota.ops.gates.claiming import Claiming
+from rota.ops.gates.claim_state import Claiming
 
 
 def paused_jobs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:

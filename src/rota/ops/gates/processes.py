@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.domain import requirement
-from rota.ops.gates.claiming import Claiming, Group
+from rota.ops.gates.claim_state import Claiming, Group
 
 
 def processes(claiming: Claiming, group: Group) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.domain.claim import Claim
 from rota.domain.outcome import Expired
 from rota.ops import finish
-from rota.ops.gates.claiming import Claiming
+from rota.ops.gates.claim_state import Claiming
 
 
 def start_deadlines(claiming: Claiming, taken: list[Claim]) -> list[Claim]:

@@ -164,7 +164,7 @@ def _make_one(
 
 
 def _create(connection: Connection, schema: str, day: int) -> None:
-    """Creates tables like the parents, with their indexes. They are no partitions yet, so this locks nothing."""
+    """Creates tables like the parents, with their indexes. They are not partitions yet, so this locks nothing."""
     for table in TABLES:
         part, parent = _part(schema, table, day), sql.Identifier(schema, table)
         _run(connection, "CREATE TABLE {part} (LIKE {parent} INCLUDING ALL)", part=part, parent=parent)

@@ -7,7 +7,7 @@ UNION ALL
 SELECT id, lane, fence, attempts, crashes, first_start_at, 'queued', NULL FROM ready WHERE id AMONG(:ids, uuid)
 
 -- name: pending @postgres
--- Locked, because a claim may be moving them. A row that moves to another table meanwhile is in none of the three.
+-- Locks the rows, because a claim may be moving them. A row that moves to another table meanwhile is not returned.
 WITH s AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'scheduled' AS place, run_at FROM scheduled
            WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE),
      w AS (SELECT id, lane, fence, attempts, crashes, first_start_at, 'waiting', CAST(NULL AS bigint) FROM waiting
@@ -44,6 +44,10 @@ WHERE d.namespace = :namespace AND d.id AMONG(:ids, uuid) ORDER BY d.id FOR UPDA
 -- name: replayable
 SELECT x.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, x.overrides FROM execution x
 WHERE x.id = :id AND x.namespace = :namespace
+
+-- name: mark_replayed
+UPDATE finished SET replayed_as = e.successor FROM EACH(:rows, id uuid, successor uuid) e
+WHERE finished.id = e.id AND finished.final = 1
 
 -- name: undead
 DELETE FROM dead WHERE namespace = :namespace AND id AMONG(:ids, uuid)

@@ -67,7 +67,7 @@ WHERE l.id = :id AND (l.fence, l.last) > (:fence, :number)
 ORDER BY l.fence, l.last LIMIT :most
 
 -- name: pieces_before
--- From the last piece to the first; with :texts = 0 without their text, for counting lines.
+-- From the last piece to the first. With :texts = 0 the texts are empty: enough to count lines.
 SELECT l.id, l.fence, l.last, l.first, CASE WHEN :texts = 1 THEN l.text ELSE '' END AS text FROM log l
 WHERE l.id = :id AND (l.fence, l.last) < (:fence, :number)
   AND (CAST(:attempt AS integer) IS NULL OR l.fence = :attempt)

@@ -43,7 +43,7 @@ WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND l.jo
 LIMIT 1
 
 -- name: claim @sqlite
--- Lane by lane, from behind a position up to the highest rank. SQLite has no data-changing CTE: the rows are read, then
+-- Lane by lane, after a position and up to the highest rank. SQLite has no data-changing CTE: the rows are read, then
 -- copied to running, then deleted. Both joins read the same rows: lanes in the order of the list, rows of a lane in the
 -- order of the primary key. RETURNING would cost a step for each row.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid, highest bigint) e)

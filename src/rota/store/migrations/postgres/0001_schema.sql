@@ -221,10 +221,12 @@ CREATE TABLE finished (
     result      text,
     error       text,
     -- JSON: processor seconds, peak memory, exit code, signal.
-    usage text
+    usage text,
+    -- In a final row: the last replay of this execution.
+    replayed_as uuid
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
--- Without success: nearly all executions end so, and a query for them scans in the order of the ids.
+-- Excludes successes: nearly all executions succeed, so a query for successes scans by id instead.
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1 AND status <> 'success';
 CREATE TABLE finished_default PARTITION OF finished DEFAULT;
 
