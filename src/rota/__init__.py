@@ -43,14 +43,17 @@ if TYPE_CHECKING:
     from rota.sdk.app import App
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
+    from rota.sdk.run import Run
     from rota.sdk.schedule_handle import ScheduleHandle
     from rota.sdk.workflow.workflow import Workflow
     from rota.views.attempt import Attempt, Usage
     from rota.views.dead_letter import DeadLetter
     from rota.views.execution import ExecutionDetail
     from rota.views.progress import Progress
+    from rota.views.run import CriticalPath, RetryPlan, RunDetail
     from rota.views.schedule import LastTick, Schedule
     from rota.views.shape import Paused
+    from rota.views.step import MapInfo, MapItem, Neighbour, StepInfo, StepPlace, SubRun
     from rota.views.tick import Tick
     from rota.views.why import Remedy, Why, WhyCheck
 
@@ -64,6 +67,7 @@ __all__ = [
     "CommitUnknown",
     "Conflict",
     "Context",
+    "CriticalPath",
     "Custom",
     "DeadLetter",
     "DefinitionError",
@@ -82,6 +86,9 @@ __all__ = [
     "LastTick",
     "LeaseLost",
     "Linear",
+    "MapInfo",
+    "MapItem",
+    "Neighbour",
     "NotFinished",
     "NotUnique",
     "Paused",
@@ -89,15 +96,21 @@ __all__ = [
     "QueueFull",
     "Remedy",
     "RetryIn",
+    "RetryPlan",
     "RotaError",
+    "Run",
+    "RunDetail",
     "Schedule",
     "ScheduleHandle",
     "Snooze",
     "Status",
+    "StepInfo",
+    "StepPlace",
     "StoreError",
     "StoreFull",
     "StoreMismatch",
     "StoreUnavailable",
+    "SubRun",
     "Tick",
     "Unique",
     "UnknownExecution",
@@ -121,14 +134,17 @@ _HOMES = {
     "rota.sdk.app": ("App",),
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
+    "rota.sdk.run": ("Run",),
     "rota.sdk.schedule_handle": ("ScheduleHandle",),
     "rota.sdk.workflow.workflow": ("Workflow",),
     "rota.views.attempt": ("Attempt", "Usage"),
     "rota.views.dead_letter": ("DeadLetter",),
     "rota.views.execution": ("ExecutionDetail",),
     "rota.views.progress": ("Progress",),
+    "rota.views.run": ("CriticalPath", "RetryPlan", "RunDetail"),
     "rota.views.schedule": ("LastTick", "Schedule"),
     "rota.views.shape": ("Paused",),
+    "rota.views.step": ("MapInfo", "MapItem", "Neighbour", "StepInfo", "StepPlace", "SubRun"),
     "rota.views.tick": ("Tick",),
     "rota.views.why": ("Remedy", "Why", "WhyCheck"),
 }

@@ -19,8 +19,9 @@ from rota.sdk.dead_letters import DeadLetters
 from rota.testing import harness
 
 PUBLIC = """
-    App Context Handle Job JobRef ScheduleHandle Status Unique Workflow
+    Run App Context Handle Job JobRef ScheduleHandle Status Unique Workflow
     Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
+    CriticalPath MapInfo MapItem Neighbour RetryPlan RunDetail StepInfo StepPlace SubRun
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
@@ -35,11 +36,11 @@ PUBLIC = """
 
 APP = """
     breaker calendar check close command dead declare handle http job jobs name queue run_by schedule schedules
-    unschedule
+    unschedule workflow workflow_from workflows
 """
 
 JOB = """
-    aenqueue aenqueue_many enqueue enqueue_many handle name options within
+    aenqueue aenqueue_many after enqueue enqueue_many handle map name options starmap step within
 """
 
 CONTEXT = """
@@ -55,6 +56,16 @@ SCHEDULE_HANDLE = """
     info name pause remove resume ticks
 """
 
+WORKFLOW = """
+    after astart astart_many check dot graph handle map mermaid name options problems starmap start start_many step text
+    to_data within
+"""
+
+RUN = """
+    aattempts acancel adetail ainfo apause aresult aresume aretry astatus asteps attempts cancel created detail id info
+    pause result resume retry status step steps
+"""
+
 DEAD_LETTERS = """
     discard list replay
 """
@@ -65,6 +76,7 @@ HARNESS = """
 
 _OF_EXECUTION = "attempts error_message error_type id job reason"
 ERRORS = {
+    "WorkflowError": "expression file line pointer",
     "ExecutionError": _OF_EXECUTION,
     "ExecutionFailed": _OF_EXECUTION,
     "ExecutionCancelled": _OF_EXECUTION,
@@ -153,6 +165,11 @@ def test_public_objects_show_only_these_attributes() -> None:
         return ctx
 
     command = app.command("clean", ["true"])
+
+    @app.workflow
+    def cleaning() -> None:
+        command.step()
+
     with harness(app) as running:
         assert attributes(app) == APP.split()
         for job in (context_of, context_of.options(priority=1), command):
@@ -161,6 +178,8 @@ def test_public_objects_show_only_these_attributes() -> None:
         assert attributes(command.enqueue()) == HANDLE.split()
         assert attributes(app.schedule(command, every="1h")) == SCHEDULE_HANDLE.split()
         assert attributes(app.dead) == DEAD_LETTERS.split()
+        assert attributes(cleaning) == WORKFLOW.split()
+        assert attributes(cleaning.start()) == RUN.split()
         assert attributes(running) == HARNESS.split()
 
 

@@ -204,7 +204,7 @@ def test_case_14_a_cancel_races_with_the_last_success(arena: Arena, stage: Stage
     stage.check()
 
 
-def test_a_step_that_is_claimed_while_its_run_stops_is_told(arena: Arena, stage: Stage) -> None:
+def test_a_step_that_is_claimed_while_its_run_stops_is_cancelled(arena: Arena, stage: Stage) -> None:
     stage.workflow("main", {"id": "a", "job": "echo"})
     id = stage.start("main")
     stage.take(1, jobs=["main"])
@@ -242,7 +242,7 @@ def test_a_sub_run_that_opens_while_its_parent_stops_is_cancelled(arena: Arena, 
     stage.check()
 
 
-def test_a_run_that_ends_while_it_is_told(arena: Arena, stage: Stage) -> None:
+def test_a_run_that_ends_while_its_steps_are_cancelled(arena: Arena, stage: Stage) -> None:
     stage.workflow("main", {"id": "a", "job": "echo"})
     id = stage.start("main")
     (attempt,) = stage.take()
@@ -258,7 +258,7 @@ def test_a_run_that_ends_while_it_is_told(arena: Arena, stage: Stage) -> None:
 
 @pytest.mark.parametrize("how", ["cancel", "failure"])
 def test_a_map_that_stops_while_its_expander_closes_it(arena: Arena, stage: Stage, how: str) -> None:
-    """The row of `map_open` is there when the stop looks, and gone when it commits: the items are told all the same."""
+    """The row of `map_open` is there when the stop looks, and gone when it commits: it still cancels the items."""
     stage.workflow("main", {"id": "m", "job": "echo", "map": list(range(600)), "as": "x"})
     id = stage.start("main")
     first = stage.take(101)
