@@ -16,6 +16,7 @@ from rota.ops.runs.values import Values
 from rota.store.port import Tx
 
 MOST_RESULT_BYTES = 16 * 1024 * 1024
+_decode_error = msgspec.json.Decoder(Error).decode
 End = tuple[Status, Reason, str | None, Error | None]
 
 
@@ -49,6 +50,6 @@ def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
             found = tx.one("first_error", run=run.id, number=number)
             if found is None or found[0] is None:
                 return Error("StepFailed", f"step {step.id} {status}")
-            error = msgspec.json.decode(found[0], type=Error)
+            error = _decode_error(found[0])
             return Error("StepFailed", f"step {step.id} {status}: {error.type}: {error.message}")
     return Error("StepFailed", "a step failed")

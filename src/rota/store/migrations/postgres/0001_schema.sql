@@ -479,7 +479,7 @@ CREATE TABLE run (
     letters      text NOT NULL,
     -- Null, or why the run is stopping: no step starts any more except those with the rule `always`.
     stopping     text,
-    -- The last step whose executions were told to stop; null until the run stops, and when all have been told.
+    -- Set from the moment at which the run stops until `tell_steps` has cancelled its open steps.
     told         integer,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     uuid,
