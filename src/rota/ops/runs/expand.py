@@ -30,7 +30,7 @@ FEW = 500
 """The next chunk follows when fewer items of the last one wait to be claimed."""
 MOST = 20
 TOLD = 500
-"""Items that one transaction cancels or asks to stop."""
+"""How many items the expander asks to stop in one transaction."""
 LOOK_S = 0.05
 """How often a map is looked at whose last chunk is still waiting."""
 NEVER = 2**62

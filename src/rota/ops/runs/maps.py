@@ -108,7 +108,7 @@ def has_open(graph: Graph, letters: str) -> bool:
 def decided(
     started: Started, run: Run, graph: Graph, counts: dict[tuple[str, int], Tally], *, is_stopping: bool
 ) -> dict[int, str]:
-    """The letters of the maps whose items have all ended. A map with too many bad items stops meanwhile."""
+    """The letters of the maps whose items have all ended. A map with too many bad items begins to stop."""
     letters: dict[int, str] = {}
     for number, step in enumerate(graph.steps):
         found = counts.get((run.id, number)) if run.letters[number] == OPEN else None

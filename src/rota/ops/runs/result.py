@@ -16,7 +16,7 @@ from rota.ops.runs.values import Values
 from rota.store.port import Tx
 
 MOST_RESULT_BYTES = 16 * 1024 * 1024
-_error = msgspec.json.Decoder(Error).decode
+_decode_error = msgspec.json.Decoder(Error).decode
 End = tuple[Status, Reason, str | None, Error | None]
 
 
@@ -50,6 +50,6 @@ def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
             found = tx.one("first_error", run=run.id, number=number)
             if found is None or found[0] is None:
                 return Error("StepFailed", f"step {step.id} {status}")
-            error = _error(found[0])
+            error = _decode_error(found[0])
             return Error("StepFailed", f"step {step.id} {status}: {error.type}: {error.message}")
     return Error("StepFailed", "a step failed")

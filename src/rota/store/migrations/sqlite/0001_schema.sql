@@ -473,7 +473,7 @@ CREATE TABLE run (
     letters      TEXT NOT NULL,
     -- Null, or why the run is stopping: no step starts any more except those with the rule `always`.
     stopping     TEXT,
-    -- 0 while open steps of a stopping run have to be cancelled, else null.
+    -- Set from the moment at which the run stops until `tell_steps` has cancelled its open steps.
     told         INTEGER,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     TEXT,
