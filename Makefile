@@ -69,5 +69,5 @@ soak: setup ## run the simulation with many seeds (ROUNDS=100)
 	@$(BIN)/python -m tests.simulation --seeds $(ROUNDS) $(ARGS)
 
 clean: ## remove .venv, caches and build output
-	rm -rf .venv .venv-peers .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-peers .venv-prefect .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

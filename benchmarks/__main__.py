@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import crowd, executors, load, place, raw, report, sections, site, timetable
+from benchmarks import crowd, executors, load, orchestration, place, raw, report, sections, site, timetable
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
-from benchmarks.peers import compare, prefork
+from benchmarks.peers import canvas, compare, environment, prefork
 from benchmarks.sections import Section
 from benchmarks.site import KINDS, Site
 from benchmarks.sizes import FULL, QUICK, SMOKE, Size
@@ -45,11 +45,18 @@ SECTIONS: dict[str, Section] = {
     "steady": timetable.steady,
     "herd": timetable.herd,
     "timers": compare.timers,
+    "workflows": orchestration.workflows,
+    "canvas": canvas.canvas,
     "growth": growth,
 }
-SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "steady", "herd", "timers", "growth"}
-WITH_PEERS = {"peers", "brokers", "timers", "prefork"}
-ALIASES = {"pickup": ["latency"], "memory": ["idle"], "executors": ["kinds", "spoken", "prefork", "crowd"]}
+SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "steady", "herd", "timers", "workflows", "canvas", "growth"}
+WITH_PEERS = {"peers", "brokers", "timers", "prefork", "canvas"}
+ALIASES = {
+    "pickup": ["latency"],
+    "memory": ["idle"],
+    "executors": ["kinds", "spoken", "prefork", "crowd"],
+    "workflows": ["workflows", "canvas"],
+}
 DISK_S = 0.3
 MOST_ROUNDS = 20
 
@@ -139,9 +146,12 @@ def _peers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     without = [name for name in arguments.only if name not in WITH_PEERS]
     if arguments.no_peer or arguments.smoke or without == arguments.only:
         return "not asked for", without
-    if trouble := compare.install():
+    if trouble := environment.install():
         return trouble, without
-    return "; ".join([compare.versions(), *compare.left_out()]), arguments.only
+    notes = [compare.versions(), *compare.left_out()]
+    if "canvas" in arguments.only:
+        notes += canvas.prepare()
+    return "; ".join(notes), arguments.only
 
 
 def say(text: str) -> None:

@@ -59,6 +59,10 @@ class Database(ABC):
         condition = f"WHERE {self.final}" if table == "finished" else ""
         return self.one(f"SELECT count(*) FROM {table} {condition}")
 
+    @abstractmethod
+    def stored_bytes(self) -> int:
+        """How large the database is on the disk."""
+
     def check_ended(self, expected: int) -> None:
         """Counts the rows, independently of the measurement."""
         if (found := self.count("finished")) < expected:

@@ -41,6 +41,9 @@ class PostgresDatabase(Database):
     def ended(self) -> int:
         return self.count("finished")
 
+    def stored_bytes(self) -> int:
+        return self.one("SELECT pg_database_size(current_database())")
+
     def settle(self) -> None:
         self.server.settle(self.name)
 

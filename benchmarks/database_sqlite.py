@@ -38,6 +38,9 @@ class SqliteDatabase(Database):
         self._counted_to = max(last, self._counted_to)
         return self._ended
 
+    def stored_bytes(self) -> int:
+        return self.one("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+
     def settle(self) -> None:
         connection = sqlite3.connect(self.path, timeout=START_S, isolation_level=None)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -9,7 +9,7 @@ import msgspec
 
 from benchmarks.errands import BY_HAND, KINDS
 from benchmarks.floors import FLOORS, TIMES
-from benchmarks.peers.catalogue import PEERS, PREFORK, Peer
+from benchmarks.peers.catalogue import ORCHESTRATORS, PEERS, PREFORK, Orchestrator, Peer
 from benchmarks.sizes import Size
 
 
@@ -64,7 +64,7 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_idle(),
         *_crowd(size),
     ]
-    figures += [*_timetable(size), *_growth(size), *_rota()]
+    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_rota()]
     for peer in PEERS:
         if peer.section(kind):
             figures += _peer(peer, kind)
@@ -79,7 +79,10 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
 
 
 def _only_with_a_server(figure: Figure) -> bool:
-    return figure.section == "snapshot" or figure.name.endswith("server_cpu")
+    return figure.section == "snapshot" or figure.name in _OF_THE_SERVER or figure.name.endswith("server_cpu")
+
+
+_OF_THE_SERVER = {"wide_transactions", "wide_written", "wide_longest"}
 
 
 def _raw(kind: str) -> list[Figure]:
@@ -253,6 +256,53 @@ def _timetable(size: Size) -> list[Figure]:
             )
             for module, who in (("apscheduler", "APScheduler"), ("celery", "Celery beat"))
         ),
+    ]
+
+
+def _workflows(size: Size) -> list[Figure]:
+    def rate(name: str, what: str) -> Figure:
+        return Figure(name=name, section="workflows", what=what, unit="/s")
+
+    def cost(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="workflows", what=what, unit=unit, grows=False)
+
+    wide, beside = f"a map of {size.wide:,}", f"started beside a map of {size.wide:,} that expands"
+    return [
+        cost("chain_step", f"a chain of {size.chain:,} steps: each", "ms"),
+        rate("fan_rate", f"a list, a map of {size.fan:,} and a reduce: steps"),
+        cost("fan_in", "… from the last item's end to the reduce's start", "ms"),
+        rate("many_rate", f"{size.runs:,} runs of three steps at once: steps"),
+        cost("flow_rss", "memory of the worker after them", "MB"),
+        rate("wide_rate", f"{wide}: steps"),
+        cost("wide_stored", f"{wide}: on the disk, for each item", "B"),
+        cost("wide_transactions", f"{wide}: transactions that write, for 1,000 items", ""),
+        cost("wide_written", f"{wide}: write-ahead log, for each item", "B"),
+        cost("wide_longest", f"{wide}: longest transaction that was seen", "ms"),
+        cost("wide_peak", f"{wide}: most memory of the worker", "MB"),
+        Figure(name="beside_arrivals", section="workflows", what=f"{beside}: executions", unit=""),
+        cost("beside_p50", f"{beside}, p50", "ms"),
+        cost("beside_p99", f"{beside}, p99", "ms"),
+        cost("beside_max", f"{beside}, slowest", "ms"),
+        *(figure for peer in ORCHESTRATORS for figure in _orchestrator(peer, size)),
+    ]
+
+
+def _orchestrator(peer: Orchestrator, size: Size) -> list[Figure]:
+    def figure(name: str, what: str, unit: str, ours: str) -> Figure:
+        return Figure(
+            name=f"{peer.slug}_{name}",
+            section="canvas",
+            what=f"{peer.name}: {what}",
+            unit=unit,
+            grows=unit == "/s",
+            ours=ours,
+        )
+
+    return [
+        figure("chain", f"a chain of {peer.part(size.chain):,} steps: each", "ms", "chain_step"),
+        figure("fan", f"a map of {peer.part(size.fan):,} and a reduce: steps", "/s", "fan_rate"),
+        figure("many", f"{peer.part(size.runs):,} runs of three steps at once: steps", "/s", "many_rate"),
+        figure("rss", peer.memory_of, "MB", "flow_rss"),
     ]
 
 

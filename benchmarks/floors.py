@@ -46,8 +46,9 @@ _POSTGRESQL: Floors = {
     **dict.fromkeys(_GROWN, (0.9, None)),
 }
 _TIMETABLE: Floors = {"next_alike": (200_000, None), "steady_late_p99": (100, None), "herd": (30_000, None)}
-_SQLITE |= _TIMETABLE
-_POSTGRESQL |= _TIMETABLE
+_WORKFLOWS: Floors = {"chain_step": (5, 3), "fan_rate": (10_000, None), "beside_p99": (1_000, None)}
+_SQLITE |= _TIMETABLE | _WORKFLOWS
+_POSTGRESQL |= _TIMETABLE | _WORKFLOWS
 FLOORS: dict[str, Floors] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 # How many times better than a peer's figure Rota's must be.

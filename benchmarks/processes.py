@@ -51,6 +51,10 @@ class Tree:
         stats = [_stat(pid) for pid in self.pids() if word in _command_line(pid)]
         return [int(fields[_RESIDENT_PAGES]) * _PAGE / 1e6 for fields in stats if fields]
 
+    def peak_mb(self) -> list[float]:
+        """The most resident memory that each process has had, in the order of `pids`."""
+        return [_peak_kb(pid) * 1024 / 1e6 for pid in self.pids()]
+
     def pss_mb(self) -> float:
         """Memory of all together, with pages that several share counted once."""
         return sum(_proportional_kb(pid) for pid in self.pids()) * 1024 / 1e6
@@ -133,6 +137,14 @@ def _proportional_kb(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def _peak_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def _threads(pid: int) -> list[Path]:

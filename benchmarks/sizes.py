@@ -48,6 +48,14 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     schedules: int
     steady_s: float
     cycles: int
+    chain: int
+    """Steps, each of which waits for the one before it; a workflow has at most 1,000."""
+    fan: int
+    """Items of a map whose results one step takes."""
+    wide: int
+    """Items of a map as wide as a map may be by default."""
+    runs: int
+    """Small runs that are open at once."""
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
@@ -92,6 +100,10 @@ FULL = Size(
     schedules=1_000_000,
     steady_s=30.0,
     cycles=300,
+    chain=1_000,
+    fan=10_000,
+    wide=100_000,
+    runs=1_000,
 )
 QUICK = Size(
     rounds=1,
@@ -127,6 +139,10 @@ QUICK = Size(
     schedules=50_000,
     steady_s=8.0,
     cycles=100,
+    chain=200,
+    fan=2_000,
+    wide=20_000,
+    runs=200,
 )
 SMOKE = Size(
     rounds=1,
@@ -162,5 +178,9 @@ SMOKE = Size(
     schedules=300,
     steady_s=1.5,
     cycles=2,
+    chain=20,
+    fan=600,
+    wide=5_000,
+    runs=20,
     limit_s=30.0,
 )

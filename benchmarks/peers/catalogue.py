@@ -45,3 +45,27 @@ PEERS = (
 )
 PREFORK = (Peer("celery", "redis"), Peer("rq", "redis"))
 """Those that run each task in a process."""
+
+
+class Orchestrator(NamedTuple):
+    """A peer that runs workflows. `share` is how much it is given of what Rota is given."""
+
+    name: str
+    module: str
+    environment: str
+    share: float
+    memory_of: str
+
+    @property
+    def slug(self) -> str:
+        """What its figures' names begin with."""
+        return self.module
+
+    def part(self, count: int) -> int:
+        return max(2, round(self.share * count))
+
+
+ORCHESTRATORS = (
+    Orchestrator("Celery", "canvas_celery", "peers", 0.1, "memory of the workers"),
+    Orchestrator("Prefect", "canvas_prefect", "prefect", 0.02, "memory of the server"),
+)

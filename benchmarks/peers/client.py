@@ -8,8 +8,11 @@
     commands COUNT  enqueues one by one what runs a command
     turns COUNT         enqueues the next when the last has run, and prints the median of the milliseconds
     command_turns COUNT the same for what runs a command
+    chain COUNT     runs so many steps one after the other
+    fan COUNT       runs so many side by side, and one that takes their results
+    many COUNT      runs so many workflows of three steps at once
 
-The four in the middle print the seconds that it took. PEER is a module of this folder with these names:
+All but the first two and the turns print the seconds that it took. PEER is a module of this folder with these names:
 
     COMMAND         what starts a worker, in the folder of the environment's programs
     PROCESSES       how many times it is started, if one start is not two worker processes already
@@ -19,6 +22,8 @@ The four in the middle print the seconds that it took. PEER is a module of this 
     enqueue_commands  takes as many of anything, if the peer is to be compared by that
     setup           prepares an empty database, if that is needed
     ENDED           counts in the database what was done, if that is kept
+
+One that runs workflows has the functions `chain`, `fan` and `many` instead.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ from benchmarks import probe
 
 PACE_S = 0.02
 LOOK_S = 0.0002
+WORKFLOWS = ("chain", "fan", "many")
+WARM = 3
 
 
 def main(name: str, way: str, count: int = 0) -> str:
@@ -49,8 +56,12 @@ def main(name: str, way: str, count: int = 0) -> str:
         passed: list[float] = []
         (peer.enqueue if way == "turns" else peer.enqueue_commands)(_in_turns(count, passed))
         return json.dumps(statistics.median(passed) * 1e3)
+    if way in WORKFLOWS:
+        getattr(peer, way)(WARM)
     began = time.perf_counter()
-    if way == "paced":
+    if way in WORKFLOWS:
+        getattr(peer, way)(count)
+    elif way == "paced":
         peer.enqueue(_paced(count))
     elif way == "commands":
         peer.enqueue_commands(range(count))

@@ -15,8 +15,10 @@ import msgspec
 import psycopg
 
 from benchmarks import probe
+from benchmarks.peers import environment
 from benchmarks.peers.brokers import broker, missing
 from benchmarks.peers.catalogue import PEERS, Peer
+from benchmarks.peers.environment import program
 from benchmarks.place import ROOT
 from benchmarks.probe import Probe
 from benchmarks.processes import Tree, started
@@ -25,8 +27,7 @@ from benchmarks.site import Site
 from benchmarks.sizes import Size
 from benchmarks.steady import percentile, rate, until
 
-VENV = ROOT / ".venv-peers"
-INSTALL_S = 300
+PYTHON = program(environment.PEERS, "python")
 SINGLES = 2_000
 MOST_TIMERS = 10_000
 
@@ -42,20 +43,8 @@ class Description(msgspec.Struct, frozen=True):
     ended: str
 
 
-def install() -> str:
-    """Makes the peers' environment if need be; returns why that was not possible, or nothing."""
-    try:
-        subprocess.run([Path(__file__).with_name("install")], check=True, timeout=INSTALL_S)
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"could not be installed ({error})"
-    return ""
-
-
 def versions() -> str:
-    names = sorted({peer.module for peer in PEERS})
-    code = f"import importlib.metadata as m; print(*(f'{{n}} {{m.version(n)}}' for n in {names}), sep=', ')"
-    command = [str(VENV / "bin" / "python"), "-c", code]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return environment.versions(environment.PEERS, sorted({peer.module for peer in PEERS}))
 
 
 def peers(site: Site, size: Size) -> Samples:
@@ -70,7 +59,12 @@ def brokers(site: Site, size: Size) -> Samples:
 
 def timers(site: Site, size: Size) -> Samples:
     """Schedulers that keep their timers in memory, with as many as they are used with."""
-    command = [str(VENV / "bin" / "python"), "-m", "benchmarks.peers.timers", str(min(MOST_TIMERS, size.schedules))]
+    command = [
+        PYTHON,
+        "-m",
+        "benchmarks.peers.timers",
+        str(min(MOST_TIMERS, size.schedules)),
+    ]
     found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, timeout=600)
     yield from json.loads(found.stdout).items()
 
@@ -155,12 +149,19 @@ class Measurement:
                 until(lambda: _first(session.execute(query).fetchone()) >= count, "the peer's ends", 30)
 
     def _worker(self) -> contextlib.AbstractContextManager[Tree]:
-        program, *arguments = self._about.command
-        command = [str(VENV / "bin" / program), *arguments]
+        name, *arguments = self._about.command
+        command = [program(environment.PEERS, name), *arguments]
         return started(command, self._environment, self._folder / "worker.log")
 
     def _client(self, way: str, count: int = 0) -> Any:
-        command = [str(VENV / "bin" / "python"), "-m", "benchmarks.peers.client", self._peer.module, way, str(count)]
+        command = [
+            PYTHON,
+            "-m",
+            "benchmarks.peers.client",
+            self._peer.module,
+            way,
+            str(count),
+        ]
         answer = subprocess.run(
             command,
             cwd=ROOT,

@@ -259,9 +259,9 @@ def test_the_table_of_the_context_names_what_it_has() -> None:
 
 OTHERS_OPTIONS = """
     sslmode schema synchronous KillMode LimitRTTIME v1 CRON_TZ API_KEY
-    count to code items gpu kind
+    count to code items gpu kind asyncio_mode
 """
-"""Of PostgreSQL, systemd and other programs, and arguments of jobs in examples."""
+"""Of PostgreSQL, systemd, pytest and other programs, and arguments of jobs in examples."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -354,7 +354,7 @@ OUTSIDE = """
     PYTHONDONTWRITEBYTECODE multiprocessing Prefer sept MON
     gdb strace ptrace ulimit nohup CAP_SYS_PTRACE TimeoutStopSec terminationGracePeriodSeconds
     LISTEN PREPARE SERIALIZABLE USAGE
-    AsyncSession scoped_session sync_to_async
+    AsyncSession scoped_session sync_to_async TestClient
 """
 """Words of Python, cron, Linux, PostgreSQL and libraries."""
 

@@ -17,6 +17,7 @@ from rota.engine.loop import Loop
 from rota.engine.port import SupervisorStore
 from rota.engine.worker_end import log_failures
 from rota.ops import firing, upkeep
+from rota.ops.runs.expand import LOOK_S
 from rota.store.hints import Due
 
 LOOK_SHARE = 20
@@ -153,6 +154,8 @@ class Upkeep:
         known = (chores.next_due_at, chores.next_deadline, chores.next_tick_at, chores.next_run_at)
         times = [at for at in known if at is not None and at > chores.now]
         self._next_at = min(times, default=None)
+        if _is_past(chores.next_run_at, chores.now):
+            return LOOK_S  # A map has been put off: its time, read before, is no longer true.
         if self._next_at is None:
             return self._poll_s
         return min(self._poll_s, max(0.001, (self._next_at - chores.now) / MICROSECONDS))
