@@ -61,15 +61,16 @@ def test_a_job_is_named_with_or_without_its_app_and_must_exist(shell: Shell, see
     assert ids(shell.ok("executions", "--job", "shop.send", "--json")) == [new]
 
 
-def test_a_list_leaves_out_the_app_if_there_is_only_one(shell: Shell, seed: Seed) -> None:
+def test_a_terminal_leaves_out_the_app_if_there_is_only_one(shell: Shell, seed: Seed) -> None:
     seed.fail()
     for words in ("executions", "dead"):
-        assert "  fail  " in shell.ok(words).out
+        assert "  fail  " in shell.screen(words)[1]
+        assert "  shop.fail  " in shell.ok(words).out
     seed.define("blog", SEND)
     seed.enqueue(app="blog")
-    out = shell.ok("executions").out
-    assert "  shop.fail  " in out
-    assert "  blog.send  " in out
+    shown = shell.screen("executions")[1]
+    assert "  shop.fail  " in shown
+    assert "  blog.send  " in shown
 
 
 def test_a_list_has_the_error_before_the_reason_and_no_reason_that_repeats_the_status(shell: Shell, seed: Seed) -> None:

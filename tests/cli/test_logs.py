@@ -198,7 +198,7 @@ def test_logs_on_postgres_are_followed_and_shown_too(shell: Shell) -> None:
     world.finish(attempt)
     assert process.communicate(timeout=HANG_S) == ("line 3\n", "")
     assert process.returncode == 0
-    assert "progress:   1 of 4 (25%), begun (attempt 1, " in shell.ok("show", attempt.id, "--url", url).out
+    assert "progress:   1 of 4 (25%), begun (fence 1, " in shell.ok("show", attempt.id, "--url", url).out
     assert len(shell.ok("logs", attempt.id, "--url", url, "--json").rows) == 3
     world.store.close()
 
@@ -241,14 +241,14 @@ def test_following_can_be_interrupted(shell: Shell, seed: Seed) -> None:
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ({"done": 40, "total": 100, "note": "parsing"}, "progress:   40 of 100 (40%), parsing (attempt 1, "),
-        ({"done": 1234567}, "progress:   1,234,567 (attempt 1, "),
-        ({"done": 0.5, "total": 2.25}, "progress:   0.5 of 2.25 (22%) (attempt 1, "),
-        ({"total": 3}, "progress:   0 of 3 (0%) (attempt 1, "),
-        ({"done": 5, "total": 3}, "progress:   5 of 3 (attempt 1, "),
-        ({"done": 0, "total": 0}, "progress:   0 of 0 (attempt 1, "),
-        ({"done": 1e300}, "progress:   1e+300 (attempt 1, "),
-        ({"note": "\x1b[31mred"}, "progress:   \\x1b[31mred (attempt 1, "),
+        ({"done": 40, "total": 100, "note": "parsing"}, "progress:   40 of 100 (40%), parsing (fence 1, "),
+        ({"done": 1234567}, "progress:   1,234,567 (fence 1, "),
+        ({"done": 0.5, "total": 2.25}, "progress:   0.5 of 2.25 (22%) (fence 1, "),
+        ({"total": 3}, "progress:   0 of 3 (0%) (fence 1, "),
+        ({"done": 5, "total": 3}, "progress:   5 of 3 (fence 1, "),
+        ({"done": 0, "total": 0}, "progress:   0 of 0 (fence 1, "),
+        ({"done": 1e300}, "progress:   1e+300 (fence 1, "),
+        ({"note": "\x1b[31mred"}, "progress:   \\x1b[31mred (fence 1, "),
         ({"checkpoint": json.dumps("x" * 1998)}, "checkpoint: 2 KB\n"),
     ],
 )

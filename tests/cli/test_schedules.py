@@ -131,6 +131,7 @@ def test_an_app_without_a_live_worker_is_pointed_out(shell: Shell, seed: Seed) -
 
 
 def test_a_long_list_says_that_there_is_more(shell: Shell, seed: Seed) -> None:
+    seed.join()
     for number in range(3):
         put(seed, f"one{number}")
     answer = shell.ok("schedules", "--limit", "2", "--json")

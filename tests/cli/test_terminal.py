@@ -82,7 +82,7 @@ def test_a_narrow_terminal_shows_the_whole_parameters_of_jobs(shell: Shell, seed
     assert lines[0].split()[:2] == ["APP", "JOB"]
     assert "DESCRIPTION" not in lines[0]
     assert any("send_receipt(email: str, language: str, order_id: str)" in line for line in lines), lines
-    seed.define("shop", Definition(name="send_receipts_of_all_orders", parameters=parameters))
+    seed.define("shop", Definition(name="send_receipts_of_all_orders_again", parameters=parameters))
     assert plain(shell.screen("jobs", columns=80)[1])[0].split() == ["JOB"], "all of one app"
 
 

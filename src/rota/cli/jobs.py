@@ -55,7 +55,7 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
 @owner_option
 @with_database
 def resume(database: Database, job: str, app: str | None) -> None:
-    """Resume a paused job: new executions start again, and so do those that have waited.
+    """Resume a paused job: new executions start again, and waiting ones too.
 
     \b
     rota jobs resume send

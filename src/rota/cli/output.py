@@ -46,8 +46,9 @@ def listing(
 
 
 def of_one_app(rows: Sequence[OfApp], columns: Columns[Any]) -> Columns[Any]:
-    """Without the app in front of the jobs' names if it is the same in all rows."""
-    return columns if len({row.app for row in rows}) > 1 else {**columns, "job": lambda one: one.job}
+    """On a terminal without the app in front of the jobs' names, if it is the same in all rows."""
+    is_one = sys.stdout.isatty() and len({row.app for row in rows}) == 1
+    return {**columns, "job": lambda one: one.job} if is_one else columns
 
 
 def print_json_rows(rows: Iterable[Any]) -> None:
