@@ -1,6 +1,7 @@
 """Tests of an app that uses Rota, as you would write them: `pytest examples/testing_example.py`.
 
 The harness is the real engine on a database in memory, without processes and without waiting: you move the clock.
+The async test needs the plugin pytest-asyncio, with `asyncio_mode = "auto"`.
 """
 
 from __future__ import annotations

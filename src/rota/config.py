@@ -48,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a draining worker lets its executions finish."""
     busy_s: float = 30.0
     """How long a call waits for a busy database before it gives up."""
+    isolated_processes: int = 0
+    """Processes for jobs with `isolation="process"` in each worker process; 0 is one per core, and at least two."""
     recycle_jobs: int = 10_000
     """A process for jobs with `isolation="process"` is replaced after this many jobs,"""
     recycle_s: float = 3600.0
@@ -74,6 +76,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "quiet_s": (0.1, 3600),
     "grace_s": (0, 86_400),
     "busy_s": (0.1, 3600),
+    "isolated_processes": (0, 1000),
     "recycle_jobs": (1, 1_000_000_000),
     "recycle_s": (1, 31_536_000),
     "recycle_bytes": (1024 * 1024, 1_099_511_627_776),

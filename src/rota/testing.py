@@ -234,11 +234,12 @@ def harness(
     schedules: bool = True,
     fakes: Fakes | None = None,
 ) -> Iterator[Harness]:
-    """The app on an empty database in memory.
+    """The app on an empty database in memory, which `app.close()` does not leave.
 
-    `start` is the first time of its clock, a datetime with a time zone. `http` answers the requests of HTTP jobs: a
-    function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or status codes. Without
-    `schedules` none fires. `fakes` are functions that are called in place of jobs, by job or by its name.
+    `start` is when its clock starts, a datetime with a time zone (default: 2026-01-01 in UTC). `http` answers the
+    requests of HTTP jobs: a function from `httpx.Request` to `httpx.Response`, or a mapping from URLs to responses or
+    status codes. Without `schedules` none fires. `fakes` are functions that are called in place of jobs, by job or by
+    its name.
     """
     clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from rota import App
+from rota.domain.outcome import Succeeded
 from rota.domain.schedule import Spec
+from rota.domain.status import Status
 from rota.domain.trigger import After, Cron, Every, Trigger
-from rota.ops import schedule
+from rota.ops import finish, schedule
+from rota.store import reader
 from tests.cli.shell import HANG_S, Seed, Shell
 from tests.support.databases import fresh_database
+from tests.support.waiting import eventually
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -178,3 +183,30 @@ def test_it_is_the_same_on_postgresql(shell: Shell) -> None:
         assert len(started(shell)) == len(executions(shell)) == 745
     finally:
         app.close()
+
+
+def test_at_once_waits_for_the_end_of_earlier_ticks(shell: Shell, seed: Seed) -> None:
+    put(seed)
+    process = shell.start("backfill", "send", *JANUARY, "--at-once", "4")
+    most = ended = 0
+    while ended < 31:
+        eventually(lambda: seed.store.read(reader.executions, "default", reader.Filter(status=Status.QUEUED)) != [])
+        most = max(most, len(seed.store.read(reader.executions, "default", reader.Filter(status=Status.QUEUED))))
+        before = seed.join()
+        held = seed.claim(before)
+        seed.store.transact(finish.finish, [finish.Finished(id, fence, Succeeded("1")) for id, fence in held])
+        ended += len(held)
+    _, err = process.communicate(timeout=HANG_S)
+    assert (process.returncode, err) == (0, "started 31 ticks of report\n")
+    assert 1 <= most <= 4
+
+
+def test_at_once_counts_what_an_earlier_call_started(shell: Shell, seed: Seed) -> None:
+    put(seed)
+    shell.ok("backfill", "send", "--from", "2026-01-01T00:00Z", "--to", "2026-01-04T00:00Z")
+    process = shell.start("backfill", "send", *JANUARY, "--at-once", "3")
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(2)
+    assert len(executions(shell)) == 3
+    process.kill()
+    process.communicate()

@@ -77,7 +77,7 @@ def test_run_now_queues_what_is_to_start_later(shell: Shell, seed: Seed) -> None
     answer = shell("run-now", failed, later, "--json")
     assert answer.code == 1
     assert [one["status"] for one in answer.rows] == ["failed", "queued"]
-    assert f"{failed} was not started: it is failed" in answer.err
+    assert f"{failed} was not started: it has ended (failed); `rota replay` runs it again" in answer.err
     seed.claim(seed.join())
     assert f"{later} is running already" in shell.ok("run-now", later).err
 

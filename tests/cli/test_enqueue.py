@@ -58,7 +58,7 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
         (["send", "to=a", "--args", "{}"], "not both"),
         (["send", "--args", "{to: 1}"], "--args is not valid JSON"),
         (["send", "--args", "[1]"], "--args takes an object"),
-        (["sned", "to=a"], "no app has a job 'sned' (did you mean 'send'?)"),
+        (["sned", "to=a"], "there is no job 'sned', did you mean 'send'?"),
         (["send", "to=a", "--app", "other"], "app 'other' has no job 'send'"),
     ],
 )

@@ -42,6 +42,53 @@ def test_executions_are_filtered(shell: Shell, seed: Seed) -> None:
         assert ids(shell.ok("executions", *words, "--json")) == found, words
 
 
+def test_a_job_is_named_with_or_without_its_app_and_must_exist(shell: Shell, seed: Seed) -> None:
+    seed.define("blog.posts", SEND)
+    (bad,), (post,) = seed.fail(), seed.enqueue(app="blog.posts")
+    for job in ("fail", "shop.fail"):
+        assert ids(shell.ok("executions", "--job", job, "--json")) == [bad]
+        assert ids(shell.ok("dead", "--job", job, "--json")) == [bad]
+    assert ids(shell.ok("executions", "--job", "blog.posts.send", "--json")) == [post]
+    assert ids(shell.ok("executions", "--job", "send", "--app", "shop", "--json")) == []
+    for words in (["executions"], ["dead"], ["dead", "replay", "--all", "--yes"]):
+        assert "there is no job 'sned', did you mean 'send'?" in shell.refused(*words, "--job", "sned")
+    assert "app 'blog.posts' has no job 'shop.send'" in shell.refused(
+        "dead", "--job", "shop.send", "--app", "blog.posts"
+    )
+    assert "job shop.send is paused" in shell.ok("jobs", "pause", "shop.send").err
+    assert "job shop.send resumed" in shell.ok("jobs", "resume", "shop.send").err
+    new = shell.ok("enqueue", "shop.send", "to=a").out.strip()
+    assert ids(shell.ok("executions", "--job", "shop.send", "--json")) == [new]
+
+
+def test_a_terminal_leaves_out_the_app_if_there_is_only_one(shell: Shell, seed: Seed) -> None:
+    seed.fail()
+    for words in ("executions", "dead"):
+        assert "  fail  " in shell.screen(words)[1]
+        assert "  shop.fail  " in shell.ok(words).out
+    seed.define("blog", SEND)
+    seed.enqueue(app="blog")
+    shown = shell.screen("executions")[1]
+    assert "  shop.fail  " in shown
+    assert "  blog.send  " in shown
+
+
+def test_a_list_has_the_error_before_the_reason_and_no_reason_that_repeats_the_status(shell: Shell, seed: Seed) -> None:
+    seed.fail(message="no such host")
+    (stopped,) = seed.enqueue()
+    shell.ok("cancel", stopped)
+    cancelled, failed = shell.ok("executions").out.splitlines()[1:]
+    assert failed.endswith("  ValueError: no such host (error)")
+    assert cancelled.count("cancelled") == 1
+    assert "status:     cancelled\n" in shell.ok("show", stopped).out
+
+
+def test_the_name_of_a_job_in_place_of_an_id_says_how_to_run_it(shell: Shell, seed: Seed) -> None:
+    for command in ("run-now", "show", "replay"):
+        said = shell.refused(command, "send")
+        assert said.startswith("send is a job, not the id of an execution: `rota enqueue send` runs it now, "), said
+
+
 def test_a_page_tells_of_the_next(shell: Shell, seed: Seed) -> None:
     made = seed.enqueue(count=5)[::-1]
     first = shell.ok("executions", "--limit", "3", "--json")

@@ -68,7 +68,7 @@ def test_lines_are_printed_as_they_are(shell: Shell, seed: Seed) -> None:
     answer = shell.ok("logs", id)
     assert (answer.out, answer.err) == ("one\n\n  three\nfour\nfive\n", "")
     assert shell.ok("logs", id[:-1].upper()).out == answer.out
-    assert shell.ok("logs", id, "--attempt", "2").out == "five\n"
+    assert shell.ok("logs", id, "--fence", "2").out == "five\n"
     assert shell.ok("logs", id, "--stream", "stderr").out == "four\n"
     assert shell.ok("logs", id, "--limit", "2").out == "four\nfive\n"
     assert shell.ok("logs", id, "--limit", "2", "--stream", "stdout").out == "\n  three\n"
@@ -84,7 +84,7 @@ def test_the_last_lines_begin_in_the_middle_of_what_was_written_at_once(shell: S
     write(seed, id, "last", first=2, fence=2)
     assert shell.ok("logs", id, "--limit", "1400").out.splitlines() == [*texts[-1398:], "other", "last"]
     assert shell.ok("logs", id, "--limit", "1400", "--stream", "stdout").out.splitlines() == [*texts[-1399:], "last"]
-    assert shell.ok("logs", id, "--limit", "7", "--attempt", "1").out.splitlines() == texts[-7:]
+    assert shell.ok("logs", id, "--limit", "7", "--fence", "1").out.splitlines() == texts[-7:]
 
 
 def test_what_we_say_ourselves_goes_to_stderr(shell: Shell, seed: Seed) -> None:
@@ -119,7 +119,7 @@ def test_programs_get_an_array_with_one_line_per_line(shell: Shell, seed: Seed) 
     answer = shell.ok("logs", id, "--json")
     assert len(answer.rows) == 2501
     assert answer.rows[0] == {
-        "attempt": 1,
+        "fence": 1,
         "line": 1,
         "at": "2026-01-01T00:00:00.000001Z",
         "stream": "stdout",
@@ -133,7 +133,7 @@ def test_an_execution_that_wrote_nothing_says_so(shell: Shell, seed: Seed) -> No
     (id,) = seed.enqueue()
     answer = shell.ok("logs", id)
     assert (answer.out, answer.err) == ("", f"execution {id} has written nothing\n")
-    assert shell.ok("logs", id, "--attempt", "7").err == f"execution {id} has no such lines\n"
+    assert shell.ok("logs", id, "--fence", "7").err == f"execution {id} has no such lines\n"
     assert shell.ok("logs", id, "--json").out == "[]\n"
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_meant_is_refused(shell: Shell, seed: Seed) -> None:
     assert "an id cannot be empty" in shell.refused("logs", "")
     (id,) = seed.enqueue()
     assert f"there is no execution {id}" in shell.refused("logs", id, "--namespace", "other")
-    for words in (("--attempt", "0"), ("--attempt", str(2**31)), ("--limit", "0"), ("--stream", "stdin")):
+    for words in (("--fence", "0"), ("--fence", str(2**31)), ("--limit", "0"), ("--stream", "stdin")):
         assert words[0] in shell.refused("logs", id, *words)
 
 
@@ -179,7 +179,7 @@ def test_following_what_has_ended_prints_it_and_ends(shell: Shell, seed: Seed) -
 def test_following_one_attempt_ends_with_it(shell: Shell, seed: Seed) -> None:
     id, worker = running(seed)
     write(seed, id, "one")
-    process = shell.start("logs", id, "--follow", "--attempt", "1")
+    process = shell.start("logs", id, "--follow", "--fence", "1")
     assert read(process, 1) == ["one\n"]
     again(seed, id, worker)
     assert process.communicate(timeout=HANG_S) == ("", "")
@@ -192,13 +192,13 @@ def test_logs_on_postgres_are_followed_and_shown_too(shell: Shell) -> None:
     _, attempt = world.start()
     lines = [Line(attempt.id, attempt.fence, number, AT, "stdout", f"line {number}") for number in range(1, 4)]
     world.store.transact(notes.write, cut(lines[:2]), [State(attempt.id, attempt.fence, AT, 1, 4, "begun", "[]")])
-    process = shell.start("logs", attempt.id, "--follow", "--limit", "1", "--attempt", "1", "--url", url)
+    process = shell.start("logs", attempt.id, "--follow", "--limit", "1", "--fence", "1", "--url", url)
     assert read(process, 1) == ["line 2\n"]
     world.store.transact(notes.write, cut(lines[2:]), [])
     world.finish(attempt)
     assert process.communicate(timeout=HANG_S) == ("line 3\n", "")
     assert process.returncode == 0
-    assert "progress:   1 of 4 (25%), begun (attempt 1, " in shell.ok("show", attempt.id, "--url", url).out
+    assert "progress:   1 of 4 (25%), begun (fence 1, " in shell.ok("show", attempt.id, "--url", url).out
     assert len(shell.ok("logs", attempt.id, "--url", url, "--json").rows) == 3
     world.store.close()
 
@@ -241,14 +241,14 @@ def test_following_can_be_interrupted(shell: Shell, seed: Seed) -> None:
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        ({"done": 40, "total": 100, "note": "parsing"}, "progress:   40 of 100 (40%), parsing (attempt 1, "),
-        ({"done": 1234567}, "progress:   1,234,567 (attempt 1, "),
-        ({"done": 0.5, "total": 2.25}, "progress:   0.5 of 2.25 (22%) (attempt 1, "),
-        ({"total": 3}, "progress:   0 of 3 (0%) (attempt 1, "),
-        ({"done": 5, "total": 3}, "progress:   5 of 3 (attempt 1, "),
-        ({"done": 0, "total": 0}, "progress:   0 of 0 (attempt 1, "),
-        ({"done": 1e300}, "progress:   1e+300 (attempt 1, "),
-        ({"note": "\x1b[31mred"}, "progress:   \\x1b[31mred (attempt 1, "),
+        ({"done": 40, "total": 100, "note": "parsing"}, "progress:   40 of 100 (40%), parsing (fence 1, "),
+        ({"done": 1234567}, "progress:   1,234,567 (fence 1, "),
+        ({"done": 0.5, "total": 2.25}, "progress:   0.5 of 2.25 (22%) (fence 1, "),
+        ({"total": 3}, "progress:   0 of 3 (0%) (fence 1, "),
+        ({"done": 5, "total": 3}, "progress:   5 of 3 (fence 1, "),
+        ({"done": 0, "total": 0}, "progress:   0 of 0 (fence 1, "),
+        ({"done": 1e300}, "progress:   1e+300 (fence 1, "),
+        ({"note": "\x1b[31mred"}, "progress:   \\x1b[31mred (fence 1, "),
         ({"checkpoint": json.dumps("x" * 1998)}, "checkpoint: 2 KB\n"),
     ],
 )
@@ -265,7 +265,7 @@ def test_json_has_the_reported_progress_and_the_checkpoint(shell: Shell, seed: S
     id, _ = running(seed)
     seed.store.transact(notes.write, [], [State(id, 1, AT, 1, 2, "half", '{"row":[3]}')])
     assert shell.ok("show", id, "--json").rows["progressDetail"] == {
-        "attempt": 1,
+        "fence": 1,
         "at": "2026-01-01T00:00:00Z",
         "done": 1.0,
         "total": 2.0,

@@ -44,14 +44,14 @@ GONE = report(Lost(payload.error("Crashed", "gone")))
 @pytest.mark.parametrize(
     ("finished", "level", "line"),
     [
-        (report(Failed(BOOM)), "WARNING", ", attempt 1 of 3: ValueError: boom⏎again\\x1b[2J; retried in 1m30s"),
+        (report(Failed(BOOM)), "WARNING", ", attempt 1 of 3: ValueError: boom⏎again\\x1b[2J; retry in 1m30s"),
         (
             report(Failed(BOOM), 2),
             "ERROR",
             ", attempt 3 of 3: ValueError: boom⏎again\\x1b[2J; given up (retries_exhausted)",
         ),
         (LATE, "ERROR", ", attempt 1: Timeout: late; given up (timeout)"),
-        (GONE, "WARNING", ", attempt 1 of 3: Crashed: gone; started again"),
+        (GONE, "WARNING", ", attempt 1 of 3: Crashed: gone; starts again"),
     ],
     ids=["retried", "exhausted", "timed out", "crashed"],
 )
@@ -60,7 +60,7 @@ async def test_a_failed_attempt_is_one_line(
 ) -> None:
     OutcomeLog(ManualClock(), TARGETS).settled([report(Succeeded()), finished, report(Cancelled())])
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        (level, f"0197 failed {finished.job}{line}")
+        (level, f"{finished.job} 0197 failed{line}")
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,6 +105,27 @@ def test_start_is_for_workflows(shell: Shell, stage: Stage) -> None:
     )
     assert "missing argument 'day'" in shell.refused("start", "etl")
     assert "no app has a job 'elt' (did you mean 'etl'?)" in shell.refused("start", "elt")
+
+
+FLOW = """
+@app.job
+def double(x: int) -> int:
+    return 2 * x
+
+@app.workflow
+def twice(n: int) -> list[int]:
+    return double.map([1, 2, 3])
+"""
+
+
+def test_a_workflow_from_code_on_a_real_worker(shell: Shell, worker: Callable[..., None]) -> None:
+    with (shell.folder / "shop.py").open("a") as file:
+        file.write(FLOW)
+    worker()
+    eventually(lambda: shell("workflows", "show", "twice").code == 0)
+    assert shell.ok("start", "twice", "n=1", "--wait").rows == [2, 4, 6]
+    (row,) = shell.ok("runs", "--json").rows
+    assert shell.ok("run", "watch", row["runId"]).out.splitlines()[-1].split(" ", 1)[1].startswith("run success after")
 
 
 # --- Showing --------------------------------------------------------------------------------------
@@ -253,6 +274,26 @@ def test_watch_draws_over_its_picture(shell: Shell, stage: Stage) -> None:
     assert "● extract" in first
     assert "✓ extract" in last
     assert "success" in last
+
+
+def test_the_picture_is_never_higher_than_the_terminal(shell: Shell, stage: Stage) -> None:
+    """It could not be drawn over otherwise."""
+    steps = [{"id": f"s{number}", "job": "echo"} for number in range(60)]
+    stage.workflow("many", *steps)
+    id = shell.ok("start", "many").out.strip()
+    stage.take(1)
+    shell.env["LINES"] = "20"
+
+    def end() -> None:
+        stage.finish(*stage.held)
+        stage.work()
+
+    _, screen = shell.screen("run", "watch", id, seen=(b"rota run watch", end))
+    first, *_, last = re.split(r"\x1b\[\d+A\r\x1b\[J", screen)
+    assert len(first.splitlines()) < 20
+    assert "● s" in first
+    assert re.search(r"… and \d+ steps more", first)
+    assert len(last.splitlines()) > 60  # The last picture is not drawn over.
 
 
 # --- Steering -------------------------------------------------------------------------------------

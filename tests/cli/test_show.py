@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rota.domain.job import Definition
-from rota.domain.outcome import Error, GivenBack, Succeeded
+from rota.domain.outcome import Error, Failed, GivenBack, Snoozed, Succeeded
 from rota.domain.requirement import Needs
+from rota.domain.served import Served
 from rota.domain.status import Reason
-from rota.ops import finish, fleet
+from rota.ops import claim, finish, fleet
 from tests.cli.shell import Seed, Shell
 
 
@@ -21,8 +22,8 @@ def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: 
     for part in (
         f"execution:  {id}",
         "status:     failed (error)",
-        "job:        shop.fail",
-        "attempt 1:\n  status:   failed (error)\n  worker:   host:1\n",
+        "error:      ValueError: no such host\njob:        shop.fail",
+        "attempt 1 (fence 1):\n  status:   failed (error)\n  worker:   host:1\n  started:  ",
         ", took ",
         "ValueError: no such host",
         "      line 1",
@@ -35,6 +36,41 @@ def test_a_failed_execution_shows_its_attempt_and_traceback(shell: Shell, seed: 
     (attempt,) = row["attempts"]
     assert attempt["isFinal"] is True
     assert attempt["error"]["traceback"].startswith("Traceback")
+
+
+def test_attempts_have_the_numbers_that_the_function_saw_and_a_traceback_is_shown_once(
+    shell: Shell, seed: Seed
+) -> None:
+    (id,) = seed.enqueue()
+    failed = Failed(Error("ValueError", "no luck", "Traceback:\n  line 1\nValueError: no luck"))
+    seen = []
+    for outcome in (Snoozed(0), failed, failed, Succeeded('"ok"')):
+        shell("run-now", id)
+        claimed = seed.store.transact(claim.claim, seed.join(), Served.one("default", "shop", None, ["send"]), 1)
+        (started,) = claimed.claims
+        running = shell.ok("show", id, "--json").rows
+        assert (running["attemptCount"], running["fence"]) == (started.attempts + 1, started.fence)
+        seen.append((started.attempts + 1, started.fence))
+        seed.store.transact(finish.finish, [finish.Finished(id, started.fence, outcome)])
+    assert seen == [(1, 1), (1, 2), (2, 3), (3, 4)]
+    row = shell.ok("show", id, "--json").rows
+    assert [(one["attempt"], one["fence"]) for one in row["attempts"]] == seen
+    assert (row["attemptCount"], row["retryCount"], row["fence"]) == (3, 2, 4)
+    out = shell.ok("show", id).out
+    assert "status:     success\n" in out
+    assert "\nattempt 1 (fence 2):\n" in out
+    assert out.count("      line 1") == 1
+    assert "error:    ValueError: no luck (traceback as for fence 2)" in out
+
+
+def test_a_replayed_execution_names_its_last_replay(shell: Shell, seed: Seed) -> None:
+    (id,) = seed.fail()
+    assert shell.ok("show", id, "--json").rows["replayedAs"] is None
+    for words in (["dead", "replay", id], ["replay", id]):
+        new = shell.ok(*words).out.strip()
+        assert shell.ok("show", id, "--json").rows["replayedAs"] == new
+        assert f"replayed:   as {new}\n" in shell.ok("show", id).out
+        assert f"replay of:  {id}\n" in shell.ok("show", new).out
 
 
 def test_a_success_shows_its_result(shell: Shell, seed: Seed) -> None:
@@ -108,7 +144,7 @@ def test_without_a_process_it_says_why_there_is_none(shell: Shell, seed: Seed) -
     assert why(shell, second) == "no live worker can start a process for it: the app is broken; next in line"
     assert why(shell, other) == "next in line; waits for a free slot of a worker"
     seed.join()
-    assert why(shell, second) == "next in line; waits for a free slot of a worker", "one is enough"
+    assert why(shell, second) == "next in line; waits for a free isolated process of a worker", "one is enough"
 
 
 def test_show_names_an_expired_lease(shell: Shell, seed: Seed) -> None:

@@ -70,9 +70,20 @@ def test_a_narrow_terminal_shows_the_ends_of_ids_and_commands_take_them(full: Sh
 def test_a_narrow_terminal_keeps_the_most_useful_columns(full: Shell) -> None:
     heading, *rows = plain(full.screen("executions", "--status", "failed")[1])
     assert heading.split() == ["ID", "STATUS", "JOB", "CREATED", "REASON"]
-    assert all(re.search(r"  error: \S.*…$", row) for row in rows)
+    assert all(re.search(r"  (Wide|ValueError): \S.*…$", row) for row in rows), "the error, not the reason"
     heading = plain(full.screen("executions", columns=200)[1])[0]
     assert heading.split() == ["ID", "STATUS", "JOB", "QUEUE", "ATTEMPTS", "CREATED", "DUE", "TOOK", "REASON"]
+
+
+def test_a_narrow_terminal_shows_the_whole_parameters_of_jobs(shell: Shell, seed: Seed) -> None:
+    parameters = {name: {"type": "str", "required": True} for name in ("order_id", "email", "language")}
+    seed.define("shop", Definition(name="send_receipt", parameters=parameters, description=ERROR))
+    lines = plain(shell.screen("jobs")[1])
+    assert lines[0].split()[:2] == ["APP", "JOB"]
+    assert "DESCRIPTION" not in lines[0]
+    assert any("send_receipt(email: str, language: str, order_id: str)" in line for line in lines), lines
+    seed.define("shop", Definition(name="send_receipts_of_all_orders_again", parameters=parameters))
+    assert plain(shell.screen("jobs", columns=80)[1])[0].split() == ["JOB"], "all of one app"
 
 
 def test_colour_is_for_terminals_that_want_it(full: Shell) -> None:

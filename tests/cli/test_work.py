@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -60,6 +61,18 @@ def test_a_worker_warns_of_misspelt_settings_and_of_an_app_without_jobs(shell: S
     assert (log + rest).count(warning) == 1
 
 
+def test_a_worker_says_what_it_runs_and_that_it_has_stopped(shell: Shell) -> None:
+    process = shell.start("worker", "shop:app", "--queues", "mail,default")
+    assert process.stderr is not None
+    line = ""
+    while "has loaded app shop" not in line:
+        line = process.stderr.readline()
+    assert line.endswith("rota.db; it runs send, fail, hang from the queues mail, default\n")
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=HANG_S)
+    assert log.endswith("rota.engine: stopped\n")
+
+
 def test_a_resource_that_is_given_twice_is_refused(shell: Shell) -> None:
     line = shell.refused("worker", "shop:app", "--resource", "gpu=1", "--resource", "gpu=2")
     assert "--resource gpu is given twice" in line
@@ -79,8 +92,8 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     process.send_signal(signal.SIGINT)
     _, log = process.communicate(timeout=HANG_S)
     assert process.returncode == 0
-    assert 'success send "1 x hi to a"' in log
-    assert "failed fail, attempt 1: ValueError: \\x1b[31mred" in log
+    assert re.search(r'send [0-9a-f-]{36} succeeded "1 x hi to a"', log)
+    assert re.search(r"fail [0-9a-f-]{36} failed, attempt 1: ValueError: \\x1b\[31mred", log)
     assert log.endswith("stopped; unfinished executions continue at the next start\n")
 
 

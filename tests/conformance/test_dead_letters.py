@@ -83,7 +83,9 @@ def test_a_replay_is_a_new_execution_linked_to_the_old_one(world: World) -> None
 
 def test_many_are_replayed_at_once(world: World) -> None:
     ids = world.fail(300)
-    assert len(replay(world, ids)) == 300
+    made = replay(world, ids)
+    assert len(made) == 300
+    assert {world.store.read(reader.replayed_as, id) for id in ids} == set(made)
     assert world.dead() == []
     assert len(world.claim(world.join(), 1000)) == 300
 
@@ -123,6 +125,7 @@ def test_a_discarded_execution_can_still_be_repeated_by_its_id(world: World) -> 
     world.store.transact(control.discard, NAMESPACE, [id], "test")
     new = world.store.transact(control.repeat, NAMESPACE, id, world.ids.new(), "test")
     assert world.execution(new).replay_of == id
+    assert world.store.read(reader.replayed_as, id) == new
 
 
 def test_repeating_a_dead_letter_takes_it_off_the_list(world: World) -> None:

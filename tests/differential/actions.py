@@ -13,12 +13,16 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Cancelled, Error, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.rank import Policy
+from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import LAST_ID, IdSource
 from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops.runs import pause
+from rota.ops.runs.chores import work_on_runs
+from rota.ops.runs.retry import Request, retry
 from rota.ops.submission import Header, Item
 from rota.store.port import Tx, declared
 from rota.store.reader import Filter
@@ -28,6 +32,28 @@ from tests.differential.side import Side
 NAMESPACE = "default"
 APPS = ("shop", "post")
 JOBS = ["send", "count"]
+FLOWS = ["flow", "outer"]
+GRAPHS: dict[str, dict[str, Any]] = {
+    "flow": {
+        "steps": [
+            {"id": "a", "job": "send", "with": {"n": 1}},
+            {"id": "m", "job": "count", "map": [1, 2, 3, 4], "as": "n", "at_once": 2, "tolerate": 1, "after": ["a"]},
+            {"id": "b", "job": "send", "with": {"n": {"$": "a"}, "all": {"$": "m"}}},
+            {"id": "c", "job": "send", "when": [{"failed": "b"}], "delay": 2},
+        ],
+        "result": {"$default": [{"$": "b"}, None]},
+        "timeout": 30,
+    },
+    "outer": {
+        "steps": [
+            {"id": "f", "workflow": "flow", "may_fail": True},
+            {"id": "m", "workflow": "flow", "map": [1, 2], "as": "x", "tolerate": "50%"},
+            {"id": "z", "job": "send", "after": ["f", "m"], "rule": "always"},
+        ],
+        "result": {"$outcomes": "m"},
+        "on_failure": "stop",
+    },
+}
 QUEUES = ("default", "line", "tight", "new")
 NOTES = ("", "a note", 'quotes " and \\ and ä€𝄞')
 ERROR = Error("ValueError", 'boom "quoted" \\ {braces}', "Traceback …")
@@ -46,6 +72,7 @@ class Actions:
         self.attempts: list[tuple[str, int, int]] = []
         """Id, fence and place of the worker of what was claimed, newest last."""
         self._places = 0
+        self.runs: list[str] = []
         self._suspects: list[tuple[str, int]] = []
         self._kinds: list[tuple[Callable[[], tuple[str, Ask]], int]] = [
             (self._register, 2),
@@ -54,11 +81,13 @@ class Actions:
             (self._enqueue_together, 3),
             (self._claim, 20),
             (self._finish, 20),
+            (self._drive, 10),
             (self._cancel, 5),
             (self._run_now, 5),
             (self._tend_the_dead, 6),
             (self._pause, 4),
             (self._pause_job, 4),
+            (self._on_run, 8),
             (self._join, 6),
             (self._deploy, 2),
             (self._fleet, 8),
@@ -96,6 +125,14 @@ class Actions:
         policy = Fixed(attempts=self._chance.randint(1, 4), delay=self._chance.choice([0, 2, 10]))
         total_s = self._chance.choice([None, None, 5.0])
         definitions = [Definition(name=job, retry=policy.describe(), total_timeout_s=total_s) for job in JOBS]
+        definitions += [
+            Definition(
+                name=name,
+                target={"kind": "workflow", "graph": {"rota": "workflow/1", "name": name, **graph}},
+                needs=Needs(workflow=True),
+            )
+            for name, graph in GRAPHS.items()
+        ]
         queues = [Queue(name="line", policy=Policy.FIFO), Queue(name="tight", max_depth=self._chance.randint(2, 5))]
         return definitions, queues
 
@@ -155,7 +192,7 @@ class Actions:
         header = Header(
             namespace=NAMESPACE,
             app=self._chance.choice(APPS),
-            job=self._chance.choice([*JOBS, *JOBS, *JOBS, *JOBS, "nothing"]),
+            job=self._chance.choice([*JOBS, *JOBS, *JOBS, *JOBS, *FLOWS, *FLOWS, "nothing"]),
             queue=self._chance.choice(QUEUES),
             actor="test",
             priority=self._chance.choice([0, 0, 10, -10]),
@@ -165,6 +202,10 @@ class Actions:
             **self._when(),
             **self._keys(),
         )
+        if header.job in FLOWS:
+            items = self._items(1)
+            self.runs += [item.id for item in items]
+            return header, items
         return header, self._items(1 if header.key is not None else self._chance.choice([1, 1, 1, 2, 4]))
 
     def _items(self, count: int) -> list[Item]:
@@ -208,7 +249,7 @@ class Actions:
         place, slots = self._place(), self._chance.choice([0, 1, 2, 5])
         app = self._chance.choice(APPS)
         queues = self._chance.choice([None, None, None, ["default"], ["line", "tight", "nowhere"], []])
-        jobs = self._chance.choice([JOBS, JOBS, JOBS[:1], JOBS[1:]])
+        jobs = self._chance.choice([JOBS + FLOWS, JOBS + FLOWS, JOBS[:1], JOBS[1:] + FLOWS])
         marked = self._chance.random() < 0.5
         self._claimer = place
 
@@ -230,6 +271,39 @@ class Actions:
                 fence += self._chance.choice([0, 0, 0, 0, 0, 0, 0, 1, -1])
                 reports.append(finish.Finished(id, fence, self._outcome(), jitter=0.25))
         return f"finish {reports}", lambda side: side.store.transact(finish.finish, reports)
+
+    def _drive(self) -> tuple[str, Ask]:
+        """A worker that does a lot at once, most of it well: runs come to their end."""
+        app, rounds = self._chance.choice(APPS), self._chance.choice([2, 4, 8])
+        outcomes = [Succeeded("[1]") if self._chance.random() < 0.85 else self._outcome() for _ in range(50)]
+        name = f"driver {len(self.known)}"
+        newcomer = fleet.Newcomer(
+            namespace=NAMESPACE,
+            app=app,
+            name=name,
+            host="test",
+            pid=1,
+            version="0",
+            queues=None,
+            jobs=[],
+            concurrency=9,
+        )
+
+        def ask(side: Side) -> Any:
+            worker = side.store.transact(fleet.join, newcomer, LEASE_S)
+            done: list[Any] = []
+            for _ in range(rounds):
+                served = Served.one(NAMESPACE, app, None, JOBS + FLOWS)
+                taken = side.store.transact(claim.claim, worker, served, 5)
+                ended = zip(taken.claims, outcomes[len(done) % 40 :], strict=False)
+                reports = [finish.Finished(one.id, one.fence, outcome, jitter=0.25) for one, outcome in ended]
+                done += [one.id for one in reports]
+                done.append(side.store.transact(finish.finish, reports) if reports else taken.has_more)
+                side.store.transact(work_on_runs, 0)
+            side.store.transact(fleet.leave, worker)
+            return done
+
+        return f"drive {app} {rounds}", ask
 
     def _outcome(self) -> Outcome:
         outcomes: Sequence[Outcome] = [
@@ -274,6 +348,24 @@ class Actions:
                 self.known.append(new)
                 return f"repeat {some[0]} {new}", lambda side: side.store.transact(
                     control.repeat, NAMESPACE, some[0], new, "ann"
+                )
+
+    def _on_run(self) -> tuple[str, Ask]:
+        id = self._chance.choice([*self.runs[-8:], self._id()])
+        match self._chance.randrange(5):
+            case 0:
+                return f"pause run {id}", lambda side: side.store.transact(pause.pause, NAMESPACE, id, "ann", "why")
+            case 1 | 2:
+                return f"resume run {id}", lambda side: side.store.transact(pause.resume, NAMESPACE, id, "ann")
+            case 3:
+                return f"stop run {id}", lambda side: side.store.transact(control.cancel, NAMESPACE, id, "ann")
+            case _:
+                new = self._ids.new()
+                self.known.append(new)
+                self.runs.append(new)
+                request = Request(self._chance.choice([None, None, "start", "b", "m"]))
+                return f"retry {id} {request}", lambda side: side.store.transact(
+                    retry, NAMESPACE, id, new, "ann", request
                 )
 
     # The fleet.
@@ -334,7 +426,9 @@ class Actions:
     # Time and chores.
 
     def _chore(self) -> tuple[str, Ask]:
-        match self._chance.randrange(4):
+        match self._chance.randrange(6):
+            case 4 | 5:
+                return "runs", lambda side: side.store.transact(work_on_runs, 0)
             case 0:
                 looked_at = self._chance.choice([None, None, self.clock.now(), self.clock.now() - 60 * MICROSECONDS])
                 return f"rescue {looked_at}", lambda side: side.store.transact(upkeep.rescue, LEASE_S, looked_at)

@@ -43,6 +43,11 @@ TABLES = [
     "expiry",
     "worker",
     "audit",
+    "run",
+    "run_ended",
+    "step",
+    "map_open",
+    "map_tally",
 ]
 NUMBERED = ("lane", "audit")
 """Tables whose own numbers mean nothing: they are left out, and where others name them, they are put into words."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -58,6 +59,16 @@ def test_python_on_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch) ->
     for block in blocks(page, "python"):
         # Line numbers in a traceback are those of the page.
         exec(compile("\n" * (block.line - 1) + block.body, page, "exec"), names)
+
+
+def test_the_fixture_on_the_page_keeps_tests_off_the_real_database(tmp_path: Path) -> None:
+    first, *others = blocks("docs/testing.md", "python")
+    with_fixture = [block.body for block in others if "Harness" in block.body]
+    (tmp_path / "test_page.py").write_text("\n\n".join([first.body, *with_fixture]))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", str(tmp_path)]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert "3 passed" in answer.stdout, answer.stdout + answer.stderr
+    assert not list(tmp_path.glob("rota.db*"))
 
 
 def test_the_receiver_on_the_page_checks_what_is_signed() -> None:

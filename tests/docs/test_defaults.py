@@ -37,6 +37,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.unique import Unique
+from rota.domain.workflow import check, graph
 from rota.engine import sizing, worker
 from rota.executors import reference
 from rota.executors.http import resolver
@@ -46,6 +47,10 @@ from rota.executors.process.command import Command
 from rota.executors.signature import Signature
 from rota.ops import blockers, enqueue, job_pauses, submission
 from rota.ops import retention as pruning
+from rota.ops.gates import step_inputs
+from rota.ops.runs import expand
+from rota.ops.runs import result as run_result
+from rota.ops.runs import start as run_start
 from rota.sdk import declaration, when
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import MOST_TAGS
@@ -343,6 +348,18 @@ SENTENCES = {
         f"all of them (up to {tick_policy.MOST_HELD:,})",
         "The ledger is kept for 400 days",
     ],
+    "docs/workflows.md": [
+        f"levels of runs below each other are allowed ({graph.MOST_NESTING})",
+        f"how many items a map may have ({graph.MOST_WIDTH:,}; at most {check.WIDEST:,})",
+        f"a workflow has at most {graph.MOST_STEPS:,} steps",
+        f"the first {run_start.AT_FIRST} items are placed",
+        f"in chunks of {expand.CHUNK:,}, each when fewer than {expand.FEW} of",
+        f"a map is one step | {graph.MOST_STEPS:,} |",
+        f"`max_width`: {graph.MOST_WIDTH:,} unless set, up to {check.WIDEST:,} |",
+        f"`max_nesting`: {graph.MOST_NESTING} unless set, up to {check.DEEPEST:,} |",
+        f"| result of a run | {mib(run_result.MOST_RESULT_BYTES)} of JSON",
+        f"the results that they refer to | {mib(step_inputs.MOST_BYTES)} of JSON",
+    ],
     "docs/transactions.md": [
         f"`{DEFAULT_SCHEMA}` by default",
         f"The limit of {Settings().max_payload_bytes:,} bytes",
@@ -383,7 +400,10 @@ SENTENCES = {
         "by default the newest",
         "and its defaults (queue, priority, retry, timeouts)",
     ],
-    "docs/state-machine.md": [f"in batches of {blockers.MOST}"],
+    "docs/state-machine.md": [
+        f"in batches of {blockers.MOST}",
+        f"the results that they refer to, exceed {mib(step_inputs.MOST_BYTES)}",
+    ],
     "docs/cli.md": [
         "`default` for the setting `retention_days`",
         "--queues mail,default",

@@ -19,6 +19,7 @@ import psycopg
 import pytest
 
 import rota
+import rota.workflow
 from rota.config import Settings
 from rota.domain import blocker
 from rota.domain.status import Reason, Status
@@ -27,6 +28,7 @@ from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.ops import blockers
 from rota.sdk.declaration import FunctionOptions
+from rota.sdk.workflow.declaring import WorkflowOptions
 from rota.testing import harness
 from tests.docs.pages import REPOSITORY, inline_code, pages, prose, table
 
@@ -46,11 +48,25 @@ def objects() -> dict[str, Any]:
     def job(ctx: rota.Context) -> None:
         seen.append(ctx)
 
+    @app.workflow
+    def workflow() -> None:
+        job.step()
+
     with harness(app, inline=True) as inside:
-        handle = job.enqueue()
+        handle, run = job.enqueue(), workflow.start()
         schedule = app.schedule(job, name="nightly", cron="0 2 * * *")
     jobs = dict.fromkeys(("job", "send", "report", "charge"), job)
-    return {"app": app, "ctx": seen[0], "handle": handle, "x": handle, "schedule": schedule, **jobs, "harness": inside}
+    flow = {"workflow": workflow, "run": run}
+    return {
+        "app": app,
+        "ctx": seen[0],
+        "handle": handle,
+        "x": handle,
+        "schedule": schedule,
+        **jobs,
+        "harness": inside,
+        **flow,
+    }
 
 
 def looked_up(root: str) -> list[Any]:
@@ -82,27 +98,35 @@ def attribute(owner: Any, name: str) -> Any:
 def keywords(function: Any) -> set[str]:
     """The names of everything that a call takes, those in a TypedDict included."""
     app = objects()["app"]
-    if function in (app.command, app.http, app.run_by, app.job):
+    if function in (app.command, app.http, app.run_by, app.job, app.workflow):
         return OPTIONS
     found: set[str] = set()
     for parameter in inspect.signature(function).parameters.values():
         found.add(parameter.name)
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             hints = get_type_hints(function).get(parameter.name)
-            found |= {name for unpacked in get_args(hints) for name in get_type_hints(unpacked)}
+            unpacked = get_args(hints)
+            found |= {name for one in unpacked for name in get_type_hints(one)} if unpacked else {"kwargs"}
     return found
 
 
 RENAMED = {"retry_codes", "memory", "grace", "target", "parameters"}
-OPTIONS = {*get_type_hints(FunctionOptions), *Command.__struct_fields__, *Request.__struct_fields__, *RENAMED}
+OPTIONS = {
+    *get_type_hints(FunctionOptions),
+    *get_type_hints(WorkflowOptions),
+    *Command.__struct_fields__,
+    *Request.__struct_fields__,
+    *RENAMED,
+}
 
 
 @cache
 def public() -> dict[str, list[Any]]:
-    """By name: every attribute of the objects, and everything that `rota` and `rota.testing` have."""
+    """By name: every attribute of the objects, and everything that `rota`, `rota.workflow` and `rota.testing` have."""
     found: dict[str, list[Any]] = {"harness": [harness]}
-    for name in rota.__all__:
-        found.setdefault(name, []).append(getattr(rota, name))
+    for module in (rota, rota.workflow):
+        for name in module.__all__:
+            found.setdefault(name, []).append(getattr(module, name))
     for one in {id(value): value for value in (*objects().values(), objects()["app"].dead)}.values():
         for name in dir(one):
             if not name.startswith("_"):
@@ -170,10 +194,10 @@ def meanings(expression: ast.expr) -> list[Any]:
         case ast.Attribute(value=value, attr=attr):
             return found_in(meanings(value), ast.unparse(value), attr)
         case ast.Call(func=function):
-            # `job.options(…)` and `job.within(…)` are jobs again.
+            # `job.options(…)` and `job.within(…)` are jobs again, those of a workflow are workflows.
             called = meanings(function)
             is_job = any(getattr(one, "__name__", "") in ("options", "within") for one in called)
-            return [objects()["job"]] if is_job else []
+            return [objects()["job"], objects()["workflow"]] if is_job else []
         case _:
             return []
 
@@ -235,9 +259,9 @@ def test_the_table_of_the_context_names_what_it_has() -> None:
 
 OTHERS_OPTIONS = """
     sslmode schema synchronous KillMode LimitRTTIME v1 CRON_TZ API_KEY
-    count to code items gpu kind
+    count to code items gpu kind asyncio_mode
 """
-"""Of PostgreSQL, systemd and other programs, and arguments of jobs in examples."""
+"""Of PostgreSQL, systemd, pytest and other programs, and arguments of jobs in examples."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -249,7 +273,7 @@ def test_options_exist(page: str) -> None:
 
 # --- Files ----------------------------------------------------------------------------------------
 
-EXAMPLES = {"shop.py", "report.py", "json.py", "jobs.toml", "rota.toml"}
+EXAMPLES = {"shop.py", "sales.py", "report.py", "json.py", "jobs.toml", "rota.toml"}
 _PATH = re.compile(
     r"(?P<path>[\w.*/-]+(?:\.(?:py|sql|md|toml)|/)|(?:src|tests|examples|scripts)/[\w/]+)(?:: (?P<name>\w+))?"
 )
@@ -330,7 +354,7 @@ OUTSIDE = """
     PYTHONDONTWRITEBYTECODE multiprocessing Prefer sept MON
     gdb strace ptrace ulimit nohup CAP_SYS_PTRACE TimeoutStopSec terminationGracePeriodSeconds
     LISTEN PREPARE SERIALIZABLE USAGE
-    AsyncSession scoped_session sync_to_async
+    AsyncSession scoped_session sync_to_async TestClient
 """
 """Words of Python, cron, Linux, PostgreSQL and libraries."""
 

@@ -19,6 +19,7 @@ from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import STEP_ONLY
 from rota.sdk.when import When
 from rota.sdk.workflow.declaring import WorkflowOptions
+from rota.views.shape import Shape
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
 
 STATES = "docs/state-machine.md"
@@ -117,6 +118,27 @@ def test_errors_have_the_codes_that_are_described() -> None:
     public = [getattr(rota, name) for name in rota.__all__]
     errors = [kind for kind in public if isinstance(kind, type) and issubclass(kind, RotaError)]
     assert described == {kind.__name__: kind.code for kind in errors}
+
+
+VALUES = "docs/values.md"
+
+
+@pytest.mark.parametrize("heading", re.findall(r"^## (\w+)$", pages()[VALUES], re.MULTILINE))
+def test_members_of_values_have_the_types_that_are_described(heading: str) -> None:
+    kind = getattr(rota, heading)
+    hints = {
+        name: hint for base in reversed(kind.__mro__) for name, hint in vars(base).get("__annotations__", {}).items()
+    }
+    properties = {name: one.fget for name, one in vars(kind).items() if isinstance(one, property)}
+    hints |= {name: get.__annotations__["return"] for name, get in properties.items()}
+    described = {row[0]: row[1].replace("`", "").replace(" or ", " | ") for row in table(VALUES, heading)}
+    assert described == {name: hints[name] for name in (*kind.__struct_fields__, *properties)}
+    assert list(described) == [*kind.__struct_fields__, *properties]
+
+
+def test_every_value_is_described() -> None:
+    values = [name for name in rota.__all__ if issubclass(getattr(rota, name), Shape)]
+    assert sorted(values) == sorted(re.findall(r"^## (\w+)$", pages()[VALUES], re.MULTILINE))
 
 
 def test_every_decision_is_listed() -> None:

@@ -48,6 +48,19 @@ def test_an_isolated_job_can_clean_up_when_it_is_stopped(served: Site) -> None:
     assert [id for id, _, _ in served.journal("cleaned")].count(x.id) == 1
 
 
+def test_a_setting_limits_the_isolated_processes(file_site: Site) -> None:
+    file_site.worker("--concurrency", "20", isolated_processes=1)
+    holder = file_site.enqueue("alone_async", "soon")
+    file_site.wait_started(holder)
+    waiting = file_site.enqueue("alone", 1)
+    assert file_site.enqueue("echo", 3).result(PATIENCE_S) == 3, "the worker has claimed, and other executions run"
+    explained = waiting.info().why
+    assert explained is not None
+    assert explained.text == "next in line; waits for a free isolated process of a worker"
+    file_site.open("soon")
+    waiting.result(PATIENCE_S)
+
+
 def test_isolated_executions_stay_queued_while_no_process_is_free(served: Site) -> None:
     holders = [served.enqueue("alone_async", "soon") for _ in range(os.cpu_count() or 2)]
     for holder in holders:

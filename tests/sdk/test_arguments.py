@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 
 from rota import App, ArgumentsError, Context, DefinitionError, Job
@@ -235,6 +236,52 @@ def test_a_wrong_argument_is_an_error_at_the_caller_that_names_it(
     assert str(refusal.value).startswith("send(): ")
     with harness(app), pytest.raises(ValueError, match=r"^send\(\)"):
         job.enqueue(*args, **kwargs)
+
+
+class Model(pydantic.BaseModel):
+    street: str
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    street: str
+
+
+def takes_a_model(model: Model) -> None: ...
+
+
+def takes_models(*, models: dict[str, list[Model]] | None = None) -> None: ...
+
+
+def takes_a_secret(secret: pydantic.SecretStr) -> None: ...
+
+
+async def returns_a_model() -> Model:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (takes_a_model, "job 'takes_a_model': parameter 'model' is Model of pydantic"),
+        (takes_models, "parameter 'models' is Model of pydantic"),
+        (takes_a_secret, "parameter 'secret' is SecretStr of pydantic"),
+        (returns_a_model, "its result is Model of pydantic"),
+    ],
+)
+def test_a_type_of_pydantic_is_refused_when_the_job_is_declared(app: App, function: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=f"{message}, which cannot be stored: use a dataclass, or .*model_dump"):
+        app.job(function)
+    assert not app.jobs
+
+
+def test_checks_and_dataclasses_of_pydantic_are_taken(app: App) -> None:
+    @app.job
+    def send(to: Checked, count: pydantic.PositiveInt) -> str:
+        return f"{count} to {to.street}"
+
+    with harness(app, inline=True):
+        assert send.enqueue(Checked("Main St"), 2).result() == "2 to Main St"
 
 
 @pytest.mark.parametrize("raw", [b"nonsense", b"[1,", b"", b"1 2", b'{"a":1}{}', b'"\xff"', b"1e999"])

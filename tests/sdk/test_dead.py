@@ -43,6 +43,7 @@ def test_failed_executions_are_listed_newest_first_with_their_error(app: App, ro
     assert "no route to 2@b.c" in (rows[0].error_message or "")
     assert [row.execution_id for row in app.dead.list(limit=2)] == ids[:0:-1]
     assert [row.execution_id for row in app.dead.list(before=ids[1])] == [ids[0]]
+    assert app.dead.list(before=None) == rows
 
 
 def test_dead_letters_can_be_filtered(app: App, rota: Harness) -> None:

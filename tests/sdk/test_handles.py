@@ -315,6 +315,28 @@ def test_a_handle_of_another_namespace_finds_nothing(app: App) -> None:
         other.close()
 
 
+async def test_a_handle_of_a_job_refuses_executions_of_another_job(app: App) -> None:
+    @app.job
+    def send() -> str:
+        return "sent"
+
+    @app.job
+    def count() -> int:
+        return 1
+
+    with harness(app, inline=True):
+        sent = send.enqueue()
+        assert (send.handle(sent.id).result(), send.handle(sent.id).info().job) == ("sent", "send")
+        wrong = count.handle(sent.id)
+        for call in (wrong.result, wrong.info):
+            with pytest.raises(UnknownExecution, match=f"{sent.id} is an execution of shop.send, not of shop.count"):
+                call()
+        for acall in (wrong.aresult, wrong.ainfo):
+            with pytest.raises(UnknownExecution, match=r"of shop\.send, not of shop\.count"):
+                await acall()
+        assert app.handle(sent.id).result() == "sent"
+
+
 def test_every_attempt_can_be_seen(app: App) -> None:
     @app.job(retry=2)
     def fail() -> None:

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota import App, Context, ExecutionFailed, Exponential, FailForGood, Fixed, Linear, RetryIn, Snooze, Status
-from rota.domain.errors import DefinitionError
+from rota import (
+    App,
+    Context,
+    DefinitionError,
+    ExecutionFailed,
+    Exponential,
+    FailForGood,
+    Fixed,
+    Linear,
+    NotFinished,
+    RetryIn,
+    Snooze,
+    Status,
+    UsageError,
+)
 from rota.sdk.app import registry_of
 from rota.store import notes
 from rota.testing import harness
@@ -375,3 +390,71 @@ def test_a_copy_of_the_test_s_process_ends_with_the_job(app: App) -> None:
         x = forks.enqueue()
         rota.run_until_idle()
         assert x.result() == 7
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_the_app_stays_on_the_database_in_memory_when_it_is_closed(
+    inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROTA_URL", raising=False)
+    app = App("shop")
+
+    @app.job
+    def send(to: str) -> str:
+        return f"sent to {to}"
+
+    with harness(app, inline=inline) as rota:
+        first = send.enqueue("a@b.c")
+        app.close()
+        second = send.enqueue("d@e.f")
+        rota.run_until_idle()
+        assert [x.result() for x in (first, second)] == ["sent to a@b.c", "sent to d@e.f"]
+    assert not any(tmp_path.iterdir())
+    send.enqueue("a@b.c")
+    assert (tmp_path / "rota.db").exists()
+    app.close()
+
+
+def test_a_forked_process_does_not_open_the_real_database(app: App, tmp_path: Path) -> None:
+    @app.job
+    def send() -> None: ...
+
+    with harness(app):
+        copy = os.fork()
+        if not copy:
+            try:
+                send.enqueue()
+            except UsageError as error:
+                os._exit(7 if "forked" in str(error) else 1)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) == 7
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("timeout", [None, 1, "1h"])
+async def test_waiting_for_what_has_not_run_is_refused_at_once(app: App, timeout: str | float | None) -> None:
+    @app.job
+    def send() -> str:
+        return "sent"
+
+    with harness(app) as rota:
+        x = send.enqueue()
+        with pytest.raises(NotFinished, match=rf"{x.id} is queued.*call run_until_idle\(\) or advance\(\)"):
+            x.result(timeout)
+        with pytest.raises(NotFinished, match=r"is queued.*call run_until_idle\(\) or advance\(\)"):
+            await x.aresult(timeout)
+        await rota.arun_until_idle()
+        assert x.result(timeout) == await x.aresult(timeout) == "sent"
+
+
+def test_other_threads_use_the_same_harness(app: App) -> None:
+    @app.job
+    def send(n: int) -> int:
+        return n
+
+    with harness(app) as rota, ThreadPoolExecutor() as threads:
+        executions = list(threads.map(send.enqueue, range(20)))
+        assert rota.run_until_idle() == 20
+        assert [x.result() for x in executions] == list(range(20))

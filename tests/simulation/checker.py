@@ -71,12 +71,14 @@ class Violation:
 
 def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
-    if not history.has_runs:
-        return _violations(INVARIANTS, history)
-    return _violations(runs.INVARIANTS, history) + _violations(INVARIANTS, runs.without_runs(history))
+    found: list[Violation] = []
+    if history.has_runs:
+        found += _violations(runs.INVARIANTS, history)
+        history = runs.without_runs(history)
+    return found + _violations(INVARIANTS, history)
 
 
-def _violations(invariants: Sequence[Callable[[History], Iterator[str]]], history: History) -> list[Violation]:
+def _violations(invariants: Sequence[Invariant], history: History) -> list[Violation]:
     return [
         Violation(invariant.__name__, what)
         for invariant in invariants

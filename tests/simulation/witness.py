@@ -113,6 +113,11 @@ def _without_undone_claims(changes: list[Change]) -> list[Change]:
     return [one for one in changes if one.table != "running" or (one.row["id"], one.row["fence"]) not in undone]
 
 
+def _when(event: str, columns: Sequence[str]) -> str:
+    """An update of other columns is no event: a replay is noted in the row of an execution that has ended."""
+    return f"UPDATE OF {', '.join(columns)}" if event == "UPDATE" else event
+
+
 class SqliteWitness(Witness):
     """Temporary triggers on the one connection."""
 
@@ -125,7 +130,7 @@ class SqliteWitness(Witness):
             for kind, event, row in _EVENTS:
                 values = ", ".join(f"{row}.{column}" for column in columns)
                 connection.execute(
-                    f"CREATE TEMP TRIGGER witness_{event}_{table} AFTER {event} ON main.{table} "
+                    f"CREATE TEMP TRIGGER witness_{event}_{table} AFTER {_when(event, columns)} ON main.{table} "
                     f"BEGIN SELECT witness('{table}', '{kind}', {values}); END"
                 )
 
@@ -156,13 +161,12 @@ class PostgresWitness(Witness):
         """Prepares a database, to be done once for all that are copied from it."""
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(_LOG)
-            for table in TABLES:
+            for table, columns in TABLES.items():
                 for kind, event, row in _EVENTS:
                     name = f"witness_{event}_{table}".lower()
                     see = f"EXECUTE FUNCTION rota.witness_{row}('{table}', '{kind}')".lower()
-                    connection.execute(
-                        f"CREATE TRIGGER {name} AFTER {event} ON rota.{table} FOR EACH ROW {see}".encode()
-                    )
+                    when = f"AFTER {_when(event, columns)} ON rota.{table}"
+                    connection.execute(f"CREATE TRIGGER {name} {when} FOR EACH ROW {see}".encode())
 
     def begin(self) -> None:
         """What was undone has left nothing in the table."""

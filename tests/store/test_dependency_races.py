@@ -33,8 +33,9 @@ ACTIVE = {*PENDING, Status.RUNNING}
 def arena() -> Iterator[Arena]:
     arena = Arena()
     yield arena
-    assert arena.deadlocks() == 0
+    deadlocks = arena.deadlocks()
     arena.close()
+    assert deadlocks == 0
 
 
 @pytest.fixture

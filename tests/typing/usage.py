@@ -195,8 +195,9 @@ def a_schedule(schedule: ScheduleHandle) -> None:
         assert_type(tick.execution_id, str | None)
 
 
-def dead_letters() -> None:
+def dead_letters(page: str | None = None) -> None:
     letters = app.dead.list(job="send", queue="mail", reason="error", error="boom", since=datetime.now(UTC), limit=5)
+    assert_type(app.dead.list(before=page), list[DeadLetter])
     assert_type(letters, list[DeadLetter])
     assert_type(letters[0].completed_at, datetime)
     assert_type(letters[0].error_message, str | None)

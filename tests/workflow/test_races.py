@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -434,17 +433,17 @@ def test_case_15_workers_cancels_pauses_and_chores_at_once(arena: Arena, stage: 
             for _ in range(3):
                 nested = [str(row["id"]) for row in table(others[2], "run") if row["parent"] is not None]
                 for run in chance.sample(nested, min(2, len(nested))):
-                    with contextlib.suppress(Conflict):  # The run has ended meanwhile.
+                    with suppress(Conflict):  # It has ended.
                         others[2].transact(pause.pause, NAMESPACE, run, "test")
                         others[2].transact(pause.resume, NAMESPACE, run, "test")
             others[2].transact(control.cancel, NAMESPACE, id, "test")
 
     def all_work() -> None:
-        calls: list[Callable[[], Any]] = [*(partial(work, place) for place in range(4)), disturb]
+        calls: list[Callable[[], object]] = [*(partial(work, place) for place in range(4)), disturb]
         arena.all_at_once(calls)
         done.set()
 
-    everything: list[Callable[[], None]] = [all_work, partial(chores, 0), partial(chores, 1)]
+    everything: list[Callable[[], object]] = [all_work, partial(chores, 0), partial(chores, 1)]
     arena.all_at_once(everything)
     stage.work()
     for id in ids:

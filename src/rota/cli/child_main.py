@@ -8,11 +8,12 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from rota.cli.apps import load_for_worker, process_arguments
 from rota.cli.outcome_log import OutcomeLog
-from rota.cli.text import LOG_FORMAT, harmless, signature
+from rota.cli.text import LOG_FORMAT, clipped, harmless, signature
 from rota.clock import MACHINE
 from rota.config import Settings
 from rota.domain.errors import RotaError, StoreUnavailable
@@ -20,6 +21,7 @@ from rota.engine import child, tether
 from rota.engine.host import Hello
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, run
 from rota.engine.tether import Tether
+from rota.engine.worker_loops import Assignment
 from rota.executors import capture, echo
 from rota.executors.process import spawner
 from rota.executors.process.exiting import exit_at_once, exit_in_order
@@ -31,6 +33,7 @@ from rota.store.opening import place_of
 
 log = logging.getLogger("rota.jobs")
 
+MOST_NAMES = 300
 MOST_SUSPECTS = 4
 """The most executions that may have crashed a process and run at once, each in a process of its own."""
 
@@ -47,11 +50,12 @@ def main() -> None:
         os.set_inheritable(fd, False)  # Processes that a job starts must not keep our end open after our exit.
     logging.basicConfig(level=arguments.log_level, format=LOG_FORMAT)
     app = _say_hello(arguments, supervisor)
-    _introduce(app, arguments)
+    assignment = child.wait_for_assignment(supervisor)
+    _introduce(app, arguments, assignment.queues)
     store_end = socket.socket(fileno=arguments.store_fd)
     capture.install()
     echo.install()
-    code = _work(app, arguments, supervisor, store_end)
+    code = _work(app, arguments, supervisor, store_end, assignment)
     supervisor.announce(code)
     if code in (tether.DRAINED, tether.RECYCLE):
         exit_in_order(code)
@@ -109,7 +113,7 @@ def _declare(app: Registry, *, takes_precedence: bool) -> int:
             return deploy
 
 
-def _introduce(app: Registry, arguments: argparse.Namespace) -> None:
+def _introduce(app: Registry, arguments: argparse.Namespace, queues: Sequence[str] | None) -> None:
     """Logs what was loaded; the first child of `rota dev` prints a banner with commands to try instead."""
     place = place_of(app.settings.url)
     for name, missing in app.unavailable().items():
@@ -117,7 +121,9 @@ def _introduce(app: Registry, arguments: argparse.Namespace) -> None:
     if arguments.banner is not None and _removed(arguments.banner):
         _print_banner(app, place)
         return
-    log.info("process %d has loaded app %s on %s", os.getpid(), app.name, harmless(place))
+    served = "all queues" if queues is None else f"the queues {', '.join(queues)}"
+    runs = f"it runs {clipped(', '.join(app.jobs), MOST_NAMES)} from {served}" if app.jobs else "it has no jobs"
+    log.info("process %d has loaded app %s on %s; %s", os.getpid(), app.name, harmless(place), runs)
     if not app.jobs:
         log.warning("app %s has no jobs, so there is nothing to do: declare them in %s", app.name, arguments.app)
 
@@ -154,8 +160,13 @@ def _example(app: Registry) -> str:
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 
 
-def _work(app: Registry, arguments: argparse.Namespace, supervisor: Tether, store_end: socket.socket) -> int:
-    assignment = child.wait_for_assignment(supervisor)
+def _work(
+    app: Registry,
+    arguments: argparse.Namespace,
+    supervisor: Tether,
+    store_end: socket.socket,
+    assignment: Assignment,
+) -> int:
     isolated, suspects = _pools(arguments, app.settings)
     alone, targets, clock = app.alone(suspects), app.targets(isolated), app.connection.clock
     settled = OutcomeLog(clock, targets, verbose=arguments.verbose).settled
@@ -170,7 +181,7 @@ def _pools(arguments: argparse.Namespace, settings: Settings) -> tuple[Pool, Poo
     argv += [f"--given={name}" for name in arguments.given]
     recycling = Recycling(jobs=settings.recycle_jobs, age_s=settings.recycle_s, rss_bytes=settings.recycle_bytes)
     most = max(MOST_SUSPECTS, os.cpu_count() or 1)
-    isolated = Pool(argv, recycling=recycling, patience_s=PATIENCE_S)
+    isolated = Pool(argv, most=settings.isolated_processes, recycling=recycling, patience_s=PATIENCE_S)
     return isolated, Pool(argv, most=most, recycling=recycling, is_for_suspects=True)
 
 

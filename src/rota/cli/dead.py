@@ -55,8 +55,8 @@ def dead(database: Database, reason: str | None, as_json: bool, **wanted: Any) -
     """
     found = database.read(views.dead_letters, database.namespace, Filter(**wanted), reason)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    spare = ("queue", "reason")
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no dead letters match", more=more, spare=spare)
+    columns, empty, spare = output.of_one_app(found.items, _COLUMNS), "no dead letters match", ("queue", "reason")
+    output.listing(found.items, columns, as_json=as_json, empty=empty, more=more, spare=spare)
 
 
 @dead.command("replay")

@@ -20,6 +20,7 @@ from rota.domain.unique import Unique
 from rota.executors import kinds
 from rota.ops.submission import Header, Item
 from rota.store import reader
+from rota.views import lookup
 from rota.views import why as views
 
 if TYPE_CHECKING:  # The commands that do not enqueue start faster without the SDK.
@@ -114,7 +115,7 @@ def _accept(
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
     values, options = parse(arguments, args), _options(**given)
     code = _load(database, load, app) if load is not None else None
-    name = code.name if code else _app_of(database, job) if app is None else app
+    name, job = _named(code, job) if code else database.read(lookup.job, database.namespace, job, app)
     definition = _definition(database, code, name, job)
     if only_workflows and definition.target.get("kind") != kinds.WORKFLOW:
         raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
@@ -161,24 +162,19 @@ def _load(database: Database, reference: str, name: str | None) -> Registry:
     return app
 
 
-def _app_of(database: Database, job: str) -> str:
-    apps = database.read(reader.apps_of_job, database.namespace, job)
-    if len(apps) == 1:
-        return apps[0]
-    if apps:
-        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --app {apps[0]}")
-    known = {row.name for row in database.read(reader.jobs, database.namespace)}
-    raise UnknownJob(f"no app has a job {job!r}{_near(job, known)}; `rota jobs` lists them, --load MODULE:APP adds one")
+def _named(app: Registry, job: str) -> tuple[str, str]:
+    """The app and the job; `app.job`, as lists show it, works too."""
+    name = job if job in app.jobs else job.removeprefix(f"{app.name}.")
+    if name not in app.jobs:
+        raise UnknownJob(f"app {app.name!r} has no job {job!r}{_near(job, app.jobs)}; it has {', '.join(app.jobs)}")
+    return app.name, name
 
 
 def _definition(database: Database, app: Registry | None, name: str, job: str) -> Definition:
     if app is not None:
-        if job not in app.jobs:
-            raise UnknownJob(f"app {name!r} has no job {job!r}{_near(job, app.jobs)}; it has {', '.join(app.jobs)}")
         return app.jobs[job].definition
     text = database.read(reader.definition, database.namespace, name, job)
-    if text is None:
-        raise UnknownJob(f"app {name!r} has no job {job!r}; `rota jobs` lists them")
+    assert text is not None, "a job that was found has a definition"
     return decode(text)
 
 

@@ -11,7 +11,7 @@ from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
 from rota.cli.options import filter_options, ids_argument, json_option, page_options
-from rota.domain.status import Status
+from rota.domain.status import TERMINAL, Status
 from rota.ids import IdSource
 from rota.ops import control
 from rota.store import run_reader
@@ -55,7 +55,8 @@ def executions(database: Database, as_json: bool, run: str | None, step: str | N
     found = database.read(views.executions, database.namespace, wants)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
     empty = "" if found.items else _empty(database, wants)
-    output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
+    columns = output.of_one_app(found.items, _columns(found.items))
+    output.listing(found.items, columns, as_json=as_json, empty=empty, more=more, spare=_SPARE, whole="job")
 
 
 def _empty(database: Database, wants: Filter) -> str:
@@ -83,7 +84,7 @@ _COLUMNS: output.Columns[views.Execution] = {
     "created": lambda one: one.created_at,
     "due": lambda one: one.run_at if one.status in (Status.SCHEDULED, Status.RETRYING) else None,
     "took": lambda one: text.length(one.started_at, one.completed_at or text.now()),
-    "reason": lambda one: ": ".join(filter(None, [_reason(one), text.first_line(one.error_message or "")])),
+    "reason": lambda one: _reason(one),
 }
 _SPARE = ("queue", "attempts", "took", "run")
 
@@ -118,8 +119,9 @@ def run_now(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     rota run-now 1a2b3c4d
     """
     fine = {Status.QUEUED: "", Status.RUNNING: "is running already"}
-    otherwise = "was not started: it is {}; `rota show` says why, `rota replay` runs an ended one again"
-    _change(database, control.run_now, ids, fine, otherwise, as_json=as_json)
+    ended = "was not started: it has ended ({}); `rota replay` runs it again, as a new execution"
+    otherwise = "was not started: it is {}; `rota show` says why"
+    _change(database, control.run_now, ids, fine, ended, otherwise, as_json=as_json)
 
 
 @click.command()
@@ -151,8 +153,11 @@ def _step(one: views.Execution) -> str:
     return "" if one.step is None else one.step + ("" if one.index is None else f"[{one.index}]")
 
 
-def _reason(one: views.Execution) -> str | None:
-    return None if one.status is Status.SUCCESS else one.reason
+def _reason(one: views.Execution) -> str:
+    """The error comes before the code, which a narrow terminal cuts off."""
+    code = "" if one.status is Status.SUCCESS or one.reason == one.status else one.reason or ""
+    error = text.first_line(one.error_message or "")
+    return f"{error} ({code})" if error and code else error or code
 
 
 def _change(
@@ -160,7 +165,8 @@ def _change(
     change: Callable[[Tx, str, str, str], Status],
     ids: tuple[str, ...],
     fine: Mapping[Status, str],
-    otherwise: str,
+    ended: str,
+    otherwise: str = "is {}",
     *,
     as_json: bool,
 ) -> None:
@@ -172,7 +178,7 @@ def _change(
     else:
         print("\n".join(f"{id}  {status}" for id, status in statuses.items()))
     for id, status in statuses.items():
-        if words := fine.get(status, otherwise).format(status):
+        if words := fine.get(status, ended if status in TERMINAL else otherwise).format(status):
             output.message(f"{id} {words}")
     if not fine.keys() >= set(statuses.values()):
         click.get_current_context().exit(UNSUCCESSFUL)

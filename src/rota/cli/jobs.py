@@ -29,8 +29,9 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     """
     found = database.read(views.jobs, database.namespace, app)
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
-    spare = ("timeout", "attempts", "description", "queue")
-    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "jobs", empty), spare=spare)
+    spare = ["description", "timeout", "attempts", "queue", *(["app"] if len({job.app for job in found}) == 1 else [])]
+    empty = text.none_of(app, "jobs", empty)
+    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=spare, whole="job")
 
 
 @jobs.command()
@@ -44,9 +45,9 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
     \b
     rota jobs pause send --note "the mail server is down"
     """
-    owner = database.read(lookup.app_of_job, database.namespace, job, app)
-    changed = database.transact(job_pauses.pause, database.namespace, owner, job, database.actor, note)
-    output.message(f"job {owner}.{job} {'is paused' if changed else 'was paused already'}")
+    owner, name = database.read(lookup.job, database.namespace, job, app)
+    changed = database.transact(job_pauses.pause, database.namespace, owner, name, database.actor, note)
+    output.message(f"job {owner}.{name} {'is paused' if changed else 'was paused already'}")
 
 
 @jobs.command()
@@ -54,14 +55,14 @@ def pause(database: Database, job: str, app: str | None, note: str) -> None:
 @owner_option
 @with_database
 def resume(database: Database, job: str, app: str | None) -> None:
-    """Resume a paused job: new executions start again, and so do those that have waited.
+    """Resume a paused job: new executions start again, and waiting ones too.
 
     \b
     rota jobs resume send
     """
-    owner = database.read(lookup.app_of_job, database.namespace, job, app)
-    changed = database.transact(job_pauses.resume, database.namespace, owner, job, database.actor)
-    output.message(f"job {owner}.{job} {'resumed' if changed else 'was not paused'}")
+    owner, name = database.read(lookup.job, database.namespace, job, app)
+    changed = database.transact(job_pauses.resume, database.namespace, owner, name, database.actor)
+    output.message(f"job {owner}.{name} {'resumed' if changed else 'was not paused'}")
 
 
 def _depends_on(job: views.Job) -> str:

@@ -33,15 +33,18 @@ _COLOURS = {
 _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str] = ()) -> None:
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[Cell]], spare: Sequence[str] = (), whole: str | None = None
+) -> None:
     """Columns in line; on a terminal coloured and fitted to it, otherwise complete.
 
-    A narrow terminal leaves out the columns `spare`, the first of them first, and cuts the longest texts.
+    A narrow terminal leaves out the columns `spare`, the first of them first, and cuts the longest texts. The column
+    `whole` is cut only when all spare ones are left out.
     """
     shown = [[text.harmless(_shown(cell)) for cell in row] for row in rows]
     columns = {heading: list(cells) for heading, *cells in zip(headings, *shown, strict=True)}
     if sys.stdout.isatty():
-        columns = _fitted(columns, spare, shutil.get_terminal_size().columns)
+        columns = _fitted(columns, spare, whole, shutil.get_terminal_size().columns)
     widths = [_width_of(heading, cells) for heading, cells in columns.items()]
     _print_row([heading.upper() for heading in columns], widths, bold=True)
     for row in zip(*columns.values(), strict=True):
@@ -64,7 +67,7 @@ def _shown(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def _fitted(columns: dict[str, list[str]], spare: Sequence[str], room: int) -> dict[str, list[str]]:
+def _fitted(columns: dict[str, list[str]], spare: Sequence[str], whole: str | None, room: int) -> dict[str, list[str]]:
     """The columns that have something to say, as far as there is room for them."""
     left = {heading: cells for heading, cells in columns.items() if set(cells) - {"", "-"} or not cells}
     widths = {heading: _width_of(heading, cells) for heading, cells in left.items()}
@@ -72,15 +75,16 @@ def _fitted(columns: dict[str, list[str]], spare: Sequence[str], room: int) -> d
         left["id"] = [text.short_id(cell) for cell in left["id"]]
         widths["id"] = _width_of("id", left["id"])
     for heading in spare:
-        if _total(widths, NARROW_TEXT) > room:
+        if _total(widths, NARROW_TEXT, whole) > room:
             widths.pop(heading, None)
     most = next((most for most in range(room, LEAST_TEXT, -1) if _total(widths, most) <= room), LEAST_TEXT)
     return {heading: [cut(cell, max(most, len(heading))) for cell in left[heading]] for heading in widths}
 
 
-def _total(widths: Mapping[str, int], most: int) -> int:
+def _total(widths: Mapping[str, int], most: int, whole: str | None = None) -> int:
     """How wide a table is whose texts are cut to `most`. A column is never narrower than its heading."""
-    return sum(max(len(heading), min(most, wide)) for heading, wide in widths.items()) + len(GAP) * (len(widths) - 1)
+    cut = [wide if heading == whole else max(len(heading), min(most, wide)) for heading, wide in widths.items()]
+    return sum(cut) + len(GAP) * (len(widths) - 1)
 
 
 def _width_of(heading: str, cells: Sequence[str]) -> int:

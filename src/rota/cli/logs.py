@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 """How long `--follow` waits for a database that cannot be reached."""
 RETRY_S = 0.5
 MOST = 1_000_000
-HIGHEST_ATTEMPT = 2**31 - 1
+HIGHEST_FENCE = 2**31 - 1
 OURS = "rota"
 STREAMS = ("stdout", "stderr", "log", OURS)
 
@@ -31,7 +31,7 @@ STREAMS = ("stdout", "stderr", "log", OURS)
 @click.command()
 @click.argument("id")
 @click.option("--follow", "-f", is_flag=True, help="Print new lines as they come, until the execution has ended.")
-@click.option("--attempt", type=number(HIGHEST_ATTEMPT), metavar="N", help="Only lines of this attempt (default: all).")
+@click.option("--fence", type=number(HIGHEST_FENCE), metavar="N", help="Only lines of the attempt with this fence.")
 @click.option("--stream", type=click.Choice(STREAMS), metavar="NAME", help=f"Only lines of {', '.join(STREAMS)}.")
 @click.option("--limit", type=number(MOST), metavar="N", help="Only the last N lines (default: all).")
 @click.option("--times", is_flag=True, help="Start each line with the time at which it was written, in UTC.")
@@ -41,7 +41,7 @@ def logs(
     database: Database,
     id: str,
     follow: bool,
-    attempt: int | None,
+    fence: int | None,
     stream: str | None,
     limit: int | None,
     times: bool,
@@ -57,23 +57,23 @@ def logs(
     """
     full, after = database.read(lookup.execution_id, database.namespace, id), (0, 0)
     if limit is not None:
-        after = database.read(notes.before_last, database.namespace, full, limit, attempt, stream)
-    pages = _pages(database, full, after, attempt, stream, follow=follow)
+        after = database.read(notes.before_last, database.namespace, full, limit, fence, stream)
+    pages = _pages(database, full, after, fence, stream, follow=follow)
     if as_json and not follow:
         output.print_json_rows(line for page in pages for line in page)
     elif not _print_all(pages, times=times, as_json=as_json):
-        output.message(f"execution {full} has {'no such lines' if attempt or stream else 'written nothing'}")
+        output.message(f"execution {full} has {'no such lines' if fence or stream else 'written nothing'}")
 
 
 def _pages(
-    database: Database, id: str, after: Position, attempt: int | None, stream: str | None, *, follow: bool
+    database: Database, id: str, after: Position, fence: int | None, stream: str | None, *, follow: bool
 ) -> Iterator[list[LogLine]]:
     """Yields the lines after a position. With `follow`, waits for new lines until the execution has ended."""
     is_last_look = not follow
     while True:
-        found = _look(database, id, after, attempt, stream, patience_s=PATIENCE_S if follow else 0.0)
+        found = _look(database, id, after, fence, stream, patience_s=PATIENCE_S if follow else 0.0)
         if found.lines:
-            after = (found.lines[-1].attempt, found.lines[-1].line)
+            after = (found.lines[-1].fence, found.lines[-1].line)
             yield found.lines
         if found.is_full:
             continue
@@ -85,13 +85,13 @@ def _pages(
 
 
 def _look(
-    database: Database, id: str, after: Position, attempt: int | None, stream: str | None, *, patience_s: float
+    database: Database, id: str, after: Position, fence: int | None, stream: str | None, *, patience_s: float
 ) -> Log:
     """Reads one page; retries for `patience_s` while the database cannot be reached."""
     give_up_at: float | None = None
     while True:
         try:
-            return database.read(views.log, database.namespace, id, after, attempt, stream)
+            return database.read(views.log, database.namespace, id, after, fence, stream)
         except StoreUnavailable as error:
             now = database.clock.monotonic()
             if not error.may_pass or not patience_s or (give_up_at is not None and now > give_up_at):

@@ -64,8 +64,8 @@ def _line(report: Finished) -> str:
     if isinstance(report.outcome, Succeeded):
         result = report.outcome.result
         shown = "" if result == "null" else f" {harmless(clipped(result, MOST_RESULT))}"
-        return f"{report.id} success {report.job}{shown}"
-    return f"{report.id} {_WORDS.get(type(report.outcome), 'ended')} {report.job}"
+        return f"{report.job} {report.id} succeeded{shown}"
+    return f"{report.job} {report.id} {_WORDS.get(type(report.outcome), 'ended')}"
 
 
 def _failure_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Rules, now: int) -> tuple[int, str]:
@@ -78,9 +78,9 @@ def _failure_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Ru
         move = lifecycle.decide(claim.held_by(0), outcome, rules, now, report.jitter)
         match move:
             case Later(run_at=run_at):
-                after = f"; retried in {duration.words((run_at - now) / MICROSECONDS)}"
+                after = f"; retry in {duration.words((run_at - now) / MICROSECONDS)}"
             case Back():
-                after = "; started again"
+                after = "; starts again"
             case Final(reason=reason):
                 after, level = f"; given up ({reason})", logging.ERROR
-    return level, harmless(f"{report.id} failed {report.job}{attempt}: {error}{after}")
+    return level, harmless(f"{report.job} {report.id} failed{attempt}: {error}{after}")

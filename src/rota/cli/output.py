@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rota.cli import layout, text
 from rota.cli.layout import Cell
@@ -13,6 +13,15 @@ from rota.views import shape
 
 Row = TypeVar("Row")
 Columns = Mapping[str, Callable[[Row], Cell]]
+
+
+class OfApp(Protocol):
+    """A row of a list that names a job."""
+
+    @property
+    def app(self) -> str: ...
+    @property
+    def job(self) -> str: ...
 
 
 def listing(
@@ -23,16 +32,23 @@ def listing(
     empty: str,
     more: str = "",
     spare: Sequence[str] = (),
+    whole: str | None = None,
 ) -> None:
     """Prints a list for people or for programs; `more` says how to get its next page, if there is one."""
     if as_json:
         print_json_rows(rows)
     elif rows:
-        layout.table(list(columns), [[cell(row) for cell in columns.values()] for row in rows], spare)
+        layout.table(list(columns), [[cell(row) for cell in columns.values()] for row in rows], spare, whole)
     else:
         message(empty)
     if more:
         message(f"more: {more}, or a higher --limit")
+
+
+def of_one_app(rows: Sequence[OfApp], columns: Columns[Any]) -> Columns[Any]:
+    """On a terminal without the app in front of the jobs' names, if it is the same in all rows."""
+    is_one = sys.stdout.isatty() and len({row.app for row in rows}) == 1
+    return {**columns, "job": lambda one: one.job} if is_one else columns
 
 
 def print_json_rows(rows: Iterable[Any]) -> None:

@@ -176,17 +176,17 @@ def _labelled(label: str, words: str, wide: int) -> list[str]:
 
 
 def _chosen(steps: Sequence[StepInfo], most: int | None) -> tuple[list[StepInfo], int]:
-    """The steps to draw, in their order: those that run and failed ones before those that have ended or wait."""
+    """The steps to draw, in their order. Those that run come first, then failed ones, those that wait, ended ones."""
     if most is None or len(steps) <= most:
         return list(steps), 0
 
     def urgency(step: StepInfo) -> tuple[int, float]:
-        if step.is_open:
+        if step.status == Status.RUNNING:
             return 0, 0.0
-        if step.status in ("failed", "cancelled"):
+        if step.status in (Status.FAILED, Status.CANCELLED):
             return 1, 0.0
         ended = step.completed_at.timestamp() if step.completed_at else 0.0
-        return (2, -ended) if step.status == "success" else (3, 0.0)
+        return (2, 0.0) if step.is_open else (3, -ended) if step.status == Status.SUCCESS else (4, 0.0)
 
     room = max(1, most - 1)
     chosen = set(sorted(range(len(steps)), key=lambda number: urgency(steps[number]))[:room])

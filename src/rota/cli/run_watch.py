@@ -103,8 +103,8 @@ class _Lines:
             took = f" {duration.words(step.duration.total_seconds())}" if step.completed_at and step.duration else ""
             error = f": {text.first_line(step.error_message)}" if step.error_message and step.status == "failed" else ""
             note = run_picture.note(step)
-            words = "" if note in ("", step.status) else f" ({note})"
-            self._print(f"{step.step} {step.status}{took}{words}{error}")
+            state = note if note.startswith(step.status) else f"{step.status}{took}" + (f" ({note})" if note else "")
+            self._print(f"{step.step} {state}{error}")
         if (status := run_picture.status_words(run)) != self._status:
             self._status = status
             took = f" after {duration.words(run.duration.total_seconds())}" if run.completed_at and run.duration else ""

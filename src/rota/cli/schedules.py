@@ -17,6 +17,7 @@ from rota.store.port import View
 from rota.views import lookup
 from rota.views import schedule as views
 from rota.views import tick as tick_views
+from rota.views import worker as workers
 from rota.views.schedule import Schedule
 from rota.views.shape import rfc3339
 from rota.views.tick import Ledger, Tick
@@ -43,6 +44,9 @@ def schedules(database: Database, app: str | None, limit: int, as_json: bool) ->
     output.listing(found.items, _columns(found.items), as_json=as_json, empty=empty, more=more, spare=_SPARE)
     if overdue := sum(one.is_overdue for one in found.items):
         output.message(f"{text.count(overdue, 'schedule')} overdue: is a worker running?")
+    served = {one.app for one in database.read(workers.workers, database.namespace) if not one.is_lost}
+    for name in sorted({one.app for one in found.items if one.paused is None} - served):
+        output.message(f"app {name} has no live worker, so its schedules start nothing: `rota worker` starts one")
 
 
 @schedules.command()

@@ -17,7 +17,6 @@ from rota.views.attempt import Attempt, Usage
 from rota.views.execution import ExecutionDetail
 from rota.views.progress import Progress
 from rota.views.step import Neighbour
-from rota.views.stored_json import error_text
 
 MANY = 1e15
 SHORT_S = 0.1
@@ -43,14 +42,16 @@ def show(database: Database, id: str, as_json: bool) -> None:
     _heading(found)
     if found.progress_detail is not None:
         _progress(found.progress_detail)
+    told: dict[str, int] = {}
     for attempt in found.attempts:
-        _attempt(attempt)
+        _attempt(attempt, told)
 
 
 def _heading(one: ExecutionDetail) -> None:
     cancelling = ", asked to stop" if one.cancel_requested_at is not None else ""
     _field("execution", one.execution_id)
-    _field("status", one.status.value + (f" ({one.reason})" if one.reason else "") + cancelling)
+    _field("status", _status(one.status.value, one.reason) + cancelling)
+    _field("error", text.first_line(one.error_message or ""))
     _field("why", one.why.text if one.why else None)
     _field("job", f"{one.app}.{one.job} (version {one.version})")
     _run(one)
@@ -65,12 +66,14 @@ def _heading(one: ExecutionDetail) -> None:
     if isinstance(one.upstream, dict):
         _field("after", ", ".join(f"{job} {id}" for job, id in one.upstream.items()))
     due_at = one.run_at if one.run_at != one.created_at else None
-    times = {"due": due_at, "start by": one.start_by, "started": one.started_at, "ended": one.completed_at}
+    first = one.attempts[0].started_at if one.attempts else one.started_at
+    times = {"due": due_at, "start by": one.start_by, "started": first, "ended": one.completed_at}
     for name, at in times.items():
         _field(name, None if at is None else text.when(at))
     _field("key", one.key)
     _field("worker", one.worker)
     _field("replay of", one.replay_of)
+    _field("replayed", one.replayed_as and f"as {one.replayed_as}")
     _field("parent", one.parent_id if one.parent_id != one.run_id else None)
     _field("tags", _tags(one.tags))
 
@@ -94,7 +97,7 @@ def _progress(last: Progress) -> None:
     words = [] if last.done is None and last.total is None else [_so_far(last.done or 0.0, last.total)]
     words += [last.note] if last.note else []
     if words:
-        _field("progress", f"{', '.join(words)} (attempt {last.attempt}, {text.ago(last.at)})")
+        _field("progress", f"{', '.join(words)} (fence {last.fence}, {text.ago(last.at)})")
     if last.checkpoint is not None:
         _field("checkpoint", size.words(len(output.to_json(last.checkpoint).encode())))
 
@@ -113,16 +116,23 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if 1 <= abs(value) < MANY else f"{value:.3g}"
 
 
-def _attempt(one: Attempt) -> None:
-    print(f"\nattempt {one.attempt}:" if one.started_at else "\nended without a start:")
-    _field("  status", f"{one.status} ({one.reason})")
+def _attempt(one: Attempt, told: dict[str, int]) -> None:
+    """`told` has the tracebacks so far, each with the fence under which it was printed."""
+    print(f"\nattempt {one.attempt} (fence {one.fence}):" if one.started_at else "\nended without a start:")
+    _field("  status", _status(one.status, one.reason))
     _field("  worker", one.worker)
+    _field("  started", None if one.started_at is None else text.when(one.started_at))
     took = f", took {text.length(one.started_at, one.completed_at)}" if one.started_at else ""
     _field("  ended", text.when(one.completed_at) + took)
     _field("  usage", None if one.usage is None else _usage(one.usage))
     if one.status == "success" and one.result is not None:
         _field("  result", output.to_json(one.result))
-    _error(one.error)
+    _error(one, told)
+
+
+def _status(status: str, reason: str | None) -> str:
+    """The reason, too, if it says more than the status."""
+    return status if not reason or status == "success" or reason == status else f"{status} ({reason})"
 
 
 def _usage(cost: Usage) -> str:
@@ -141,12 +151,17 @@ def _tags(tags: Any) -> str:
     return output.as_text(tags) if tags else ""
 
 
-def _error(error: Any) -> None:
-    _field("  error", error_text(error))
-    traceback = error.get("traceback") if isinstance(error, dict) else None
-    for line in text.harmless_lines(str(traceback or "").rstrip()):
-        if line:
-            print(f"    {line}")
+def _error(one: Attempt, told: dict[str, int]) -> None:
+    """A job that fails often fails at the same place: its traceback is printed once."""
+    traceback = one.error.get("traceback") if isinstance(one.error, dict) else None
+    printed = str(traceback or "").rstrip()
+    same = f" (traceback as for fence {told[printed]})" if printed in told else ""
+    _field("  error", one.error_message and one.error_message + same)
+    if printed and not same:
+        told[printed] = one.fence
+        for line in text.harmless_lines(printed):
+            if line:
+                print(f"    {line}")
 
 
 def _field(name: str, value: str | None) -> None:

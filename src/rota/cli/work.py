@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Sequence
@@ -77,6 +78,7 @@ def worker(
     arguments = ["--log-level", log_level.upper(), *(["--verbose"] if verbose else [])]
     given = offers(pools, tags, _amounts(resources))
     supervise(database, app, settings, _queues(queues), arguments, log_level.upper(), given)
+    logging.getLogger("rota.engine").info("stopped")
 
 
 @click.command()

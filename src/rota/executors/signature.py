@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ class Signature:
         self._name = name
         self._what = f"{name}(): the arguments"
         hints, whole = _hints(function), inspect.signature(function)
+        _refuse_pydantic(hints, name)
         self.context_parameter = _context_parameter(whole, hints)
         self._signature = _for_callers(whole, hints, self.context_parameter)
         self.takes_others = bool(getattr(function, "_takes_others", False))
@@ -179,6 +180,26 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(function, include_extras=True)
     except Exception:
         return {}  # An annotation that cannot be resolved is no reason to refuse the job: it is not checked.
+
+
+def _refuse_pydantic(hints: dict[str, Any], job: str) -> None:
+    """msgspec takes such an annotation for a custom type, and would then refuse every value."""
+    for name, hint in hints.items():
+        for kind in _classes(hint):
+            if any(base.__module__.partition(".")[0] in ("pydantic", "pydantic_core") for base in kind.__mro__):
+                where = "its result" if name == "return" else f"parameter {name!r}"
+                raise DefinitionError(
+                    f"job {job!r}: {where} is {kind.__name__} of pydantic, which cannot be stored: "
+                    "use a dataclass, or a dict that model_dump(mode='json') makes"
+                )
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    """The classes in an annotation, such as `Order` in `list[Order] | None`."""
+    if isinstance(hint, type):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from _classes(part)
 
 
 def _context_parameter(signature: inspect.Signature, hints: dict[str, Any]) -> str | None:

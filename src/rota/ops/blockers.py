@@ -76,10 +76,12 @@ def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
 
 def _release_batch(tx: Tx, kind: Kind, key: str) -> bool:
     which = {"kind": kind, "key": key}
-    most = 1 if kind is Kind.DEPENDENCY else MOST  # One end starts one execution.
-    released = release(tx, kind, key, most)
-    is_over = most == released == 1 or (
-        released < most and tx.one("lock_lifted", **which) and tx.one("has_blocked", **which) is None
-    )
+    if kind is Kind.DEPENDENCY:  # One end starts one execution.
+        released = release(tx, kind, key, 1)
+        is_over = released > 0 or tx.one("has_blocked", **which) is None
+    else:
+        released = release(tx, kind, key, MOST)
+        is_empty = released < MOST and tx.one("lock_lifted", **which) and tx.one("has_blocked", **which) is None
+        is_over = bool(is_empty)
     tx.run("unlift_blocker" if is_over else "note_release", **which)
     return bool(released or is_over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -68,7 +68,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
             _repeat(tx, namespace, original, ids[original.id], actor)
         replayed.append(original.id)
     if replayed:
-        tx.run("undead", namespace=namespace, ids=replayed)
+        _mark_replayed(tx, namespace, {id: ids[id] for id in replayed})
         audit(tx, namespace, actor, "dead.replay", f"{len(replayed)} executions", after=replayed[:1000])
     return [ids[id] for id in replayed]
 
@@ -87,7 +87,7 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
     if _to_retry(tx, [id]) or tx.rows("depths_of", ids=[id]):
         return retry(tx, namespace, id, new_id, actor, Request())
     _repeat(tx, namespace, originals[0], new_id, actor)
-    tx.run("undead", namespace=namespace, ids=[id])
+    _mark_replayed(tx, namespace, {id: new_id})
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
 
@@ -129,3 +129,9 @@ def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str)
     same = msgspec.structs.asdict(original)
     item = Item(new_id, same.pop("arguments"))
     enqueue.enqueue(tx, Header(namespace=namespace, actor=actor, replay_of=same.pop("id"), **same), [item])
+
+
+def _mark_replayed(tx: Tx, namespace: str, successors: Mapping[str, str]) -> None:
+    """In the order in which every replay locks these rows, to avoid a deadlock: `dead`, then `finished`."""
+    tx.run("undead", namespace=namespace, ids=list(successors))
+    tx.run("mark_replayed", rows=sorted(successors.items()))

@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock, SystemClock
 from rota.config import Settings
+from rota.domain.errors import UsageError
 from rota.domain.job import Definition, Queue
 from rota.ids import IdSource
 from rota.ops import define
@@ -38,6 +39,7 @@ class Connection:
         self._declared = declared
         self._lock = threading.Lock()
         self._store: Store | None = None
+        self._is_borrowed = False
         self._pid = 0
         self._registered = (-1, -1)
         os.register_at_fork(after_in_child=self._start_anew)
@@ -56,14 +58,14 @@ class Connection:
     @contextlib.contextmanager
     def borrowed(self, store: Store, clock: Clock) -> Iterator[None]:
         """Uses another store in the block, and closes it at the end; for tests."""
-        before = (self._store, self._pid, self.clock, self.ids, self._registered)
+        before = (self._store, self._pid, self.clock, self.ids, self._registered, self._is_borrowed)
         self._store, self._pid, self.clock, self.ids = store, os.getpid(), clock, IdSource(clock)
-        self._registered = (-1, -1)
+        self._registered, self._is_borrowed = (-1, -1), True
         try:
             self.store()
             yield
         finally:
-            self._store, self._pid, self.clock, self.ids, self._registered = before
+            self._store, self._pid, self.clock, self.ids, self._registered, self._is_borrowed = before
             store.close()
 
     async def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -77,13 +79,21 @@ class Connection:
         return await waiting
 
     def close(self) -> None:
+        """Closes the store. A borrowed one stays open: the next use would open the real database during a test."""
         with self._lock:
+            if self._is_borrowed:
+                return
             if self._store is not None and self._pid == os.getpid():
                 self._store.close()
             self._store = None
             self._registered = (-1, -1)
 
     def _open(self) -> None:
+        if self._is_borrowed:
+            raise UsageError(
+                "the database of a harness is in the memory of the process that entered the harness, and this process "
+                "was forked from that one: use the app in the process of the test, or enter a harness here"
+            )
         with self._lock:
             if self._store is None or self._pid != os.getpid():
                 settings = self.settings

@@ -34,15 +34,15 @@ class DeadLetters:
         error: str | None = None,
         since: datetime | None = None,
         limit: int = 100,
-        before: str = LAST_ID,
+        before: str | None = None,
     ) -> Letters:
-        """Newest first. `error` is a part of the error's text; `before` is the last id of the page before."""
+        """Newest first. `error` is a part of the error's text; `before` is the last id of the page before, or None."""
         wanted = Filter(
             job=job,
             queue=queue,
             error=error,
             since=None if since is None else instant(since, "since"),
-            before=before,
+            before=LAST_ID if before is None else before,
             limit=limit,
         )
         return self._client.dead_letters(wanted, reason)

@@ -16,6 +16,7 @@ from rota.domain.errors import (
     ExecutionFailed,
     ExecutionSkipped,
     NotFinished,
+    UnknownExecution,
 )
 from rota.domain.status import Status
 from rota.sdk.client import Client
@@ -39,11 +40,21 @@ class ResultTypes(dict[tuple[str, str], Any]):
 class Handle(Generic[T]):
     """An execution, by its id."""
 
-    __slots__ = ("_client", "_result_type", "created", "id")
+    __slots__ = ("_client", "_job", "_result_type", "created", "id")
 
-    def __init__(self, client: Client, id: str, result_type: Any = Any, *, created: bool = True) -> None:
+    def __init__(
+        self,
+        client: Client,
+        id: str,
+        result_type: Any = Any,
+        *,
+        created: bool = True,
+        job: tuple[str, str] | None = None,
+    ) -> None:
         self._client = client
         self._result_type = result_type
+        self._job = job
+        """App and job of which the id should be, if a caller has claimed so."""
         self.id = id
         self.created = created
         """False if the key belonged to an execution that was there before."""
@@ -62,7 +73,9 @@ class Handle(Generic[T]):
 
     def info(self) -> ExecutionDetail:
         """Everything that is known of the execution."""
-        return self._client.execution(self.id)
+        found = self._client.execution(self.id)
+        self._check_job(found.app, found.job)
+        return found
 
     def attempts(self) -> list[Attempt]:
         """Every attempt that has ended, each with its error, worker and times."""
@@ -101,9 +114,14 @@ class Handle(Generic[T]):
     def _outcome(self, ending: Ending | Status, timeout_s: float | None) -> T:
         if isinstance(ending, Status):
             raise NotFinished(f"execution {self.id} is {ending}{_after(timeout_s)}; it continues")
+        self._check_job(ending.app, ending.job)
         if ending.status is Status.SUCCESS:
             return self._decoded(ending)
         raise _without_result(self.id, ending)
+
+    def _check_job(self, app: str, job: str) -> None:
+        if self._job is not None and self._job != (app, job):
+            raise UnknownExecution(f"execution {self.id} is an execution of {app}.{job}, not of {'.'.join(self._job)}")
 
     def _decoded(self, ending: Ending) -> T:
         kind, text = self._result_type, ending.result or "null"
@@ -116,11 +134,11 @@ class Handle(Generic[T]):
             return msgspec.json.decode(text)  # type: ignore[no-any-return]
 
 
-def handle_on(client: Client, id: str, result_type: Any) -> Handle[Any]:
-    """A handle on an execution whose id is known."""
+def handle_on(client: Client, id: str, result_type: Any, job: tuple[str, str] | None = None) -> Handle[Any]:
+    """A handle on an execution whose id is known; `job`: only if it is an execution of that app and job."""
     if not isinstance(id, str):
         raise DefinitionError(f"the id of an execution is a text, not {id!r}")
-    return Handle(client, id, result_type)
+    return Handle(client, id, result_type, job=job)
 
 
 def _after(timeout_s: float | None) -> str:

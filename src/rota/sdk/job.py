@@ -145,8 +145,8 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         return self._handles(await self._awithin(self._caller, items))
 
     def handle(self, id: str) -> Handle[T]:
-        """A handle on an execution of this job whose id is known."""
-        return handle_on(self._client, id, self._result_type)
+        """A handle on an execution whose id is known; its `result` and `info` refuse one of another job."""
+        return handle_on(self._client, id, self._result_type, (self._app, self.name))
 
     def _stepping(self) -> Stepping:
         return Stepping(self._app, self.name, False, self._registered.signature, self._result_type, self._options)

@@ -7,7 +7,9 @@ import select
 from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
+from rota.clock import ManualClock
 from rota.config import Settings
+from rota.domain.errors import NotFinished
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.status import Status
@@ -151,6 +153,7 @@ class StoreClient:
         ending = self._ending(id)
         if ending is not None:
             return ending
+        self._check_clock_moves(id)
         clock = self._connection.clock
         give_up_at = None if timeout_s is None else clock.monotonic() + timeout_s
         listener = self._listen(id)
@@ -168,6 +171,7 @@ class StoreClient:
         ending = await asyncio.to_thread(self._ending, id)
         if ending is not None:
             return ending
+        self._check_clock_moves(id)
         loop, named, listener = asyncio.get_running_loop(), asyncio.Event(), self._listen(id)
         loop.add_reader(listener.fileno(), lambda: named.set() if _is_named(id, listener) else None)
         try:
@@ -185,6 +189,14 @@ class StoreClient:
         finally:
             loop.remove_reader(listener.fileno())
             listener.close()
+
+    def _check_clock_moves(self, id: str) -> None:
+        """A harness runs nothing while a caller waits, and its clock stands still: even a timeout would never come."""
+        if isinstance(self._connection.clock, ManualClock):
+            raise NotFinished(
+                f"execution {id} is {self.status(id)}, and a harness runs nothing while you wait: "
+                "call run_until_idle() or advance() first"
+            )
 
     def _ending(self, id: str) -> Ending | None:
         return self._read(reader.ending, self._namespace, id)

@@ -280,6 +280,12 @@ def ending(view: View, namespace: str, id: str) -> Ending | None:
     return found[0] if found else None
 
 
+def replayed_as(view: View, id: str) -> str | None:
+    """The last replay of an ended execution."""
+    found = view.one("replayed_as", id=known(id))
+    return None if found is None else found[0]
+
+
 def status(view: View, namespace: str, id: str) -> Status:
     found = view.one("standings", namespace=namespace, ids=[known(id)])
     if found is None:

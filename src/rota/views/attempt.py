@@ -25,12 +25,15 @@ class Usage(Shape, frozen=True):
 
 
 class Attempt(Shape, frozen=True):
-    """An attempt that has ended; `attempt` counts from 1. `error` has the keys type, message and traceback.
+    """An attempt that has ended, with the numbers that its function saw as `ctx.attempt` and `ctx.fence`.
 
-    An execution that ended without a start has one attempt whose `started_at` is None.
+    `fence` counts all starts. `attempt` counts towards the retries: a start after one that was snoozed, given back or
+    lost has the same number again. `error` has the keys type, message and traceback. An execution that ended without a
+    start has one attempt whose `started_at` is None.
     """
 
     attempt: int
+    fence: int
     status: str
     reason: str
     is_final: bool
@@ -48,15 +51,16 @@ class Attempt(Shape, frozen=True):
 
 
 def attempts(view: View, namespace: str, id: str) -> list[Attempt]:
-    usages = notes.usages(view, namespace, id)
-    return [_attempt(row, usages.get(row.fence)) for row in reader.attempts(view, namespace, id)]
+    usages, rows = notes.usages(view, namespace, id), reader.attempts(view, namespace, id)
+    counted = [0, *(row.attempts for row in rows)]
+    return [_attempt(row, before + 1, usages.get(row.fence)) for before, row in zip(counted, rows, strict=False)]
 
 
-def _attempt(row: AttemptRow, stored_usage: str | None) -> Attempt:
+def _attempt(row: AttemptRow, number: int, stored_usage: str | None) -> Attempt:
     return shaped(
         Attempt,
         row,
-        attempt=row.fence,
+        attempt=number,
         is_final=bool(row.final),
         completed_at=row.finished_at,
         result=decoded(row.result),

@@ -33,13 +33,15 @@ class DeadLetter(Shape, frozen=True):
 
 def dead_letters(view: View, namespace: str, wanted: Filter, reason: str | None) -> Page[DeadLetter]:
     """Newest first."""
-    rows = reader.dead(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1), reason)
+    one_more = msgspec.structs.replace(lookup.chosen(view, namespace, wanted), limit=wanted.limit + 1)
+    rows = reader.dead(view, namespace, one_more, reason)
     return page([_dead_letter(row) for row in rows], wanted.limit)
 
 
 def every_id(view: View, namespace: str, wanted: Filter, reason: str | None) -> list[str]:
     """The ids of all that match, oldest first."""
     found: list[str] = []
+    wanted = lookup.chosen(view, namespace, wanted)
     while True:
         before = found[-1] if found else wanted.before
         rows = reader.dead(view, namespace, msgspec.structs.replace(wanted, before=before, limit=PAGE), reason)

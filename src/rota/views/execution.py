@@ -15,6 +15,7 @@ from rota.domain.status import TERMINAL, Status
 from rota.store import notes, reader
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
+from rota.views import lookup
 from rota.views.attempt import Attempt, attempts
 from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
@@ -63,8 +64,11 @@ class Execution(Shape, frozen=True):
 class ExecutionDetail(Execution, frozen=True):
     """An execution in full.
 
-    `attempt_count` counts the attempts that count towards the retries, `fence` all of them, `crashes` the crashed ones.
+    `attempt_count` counts the attempts that count towards the retries, the running one included: it is then
+    `ctx.attempt`. `fence` counts all starts, `crashes` the crashed ones. `started_at` is the start of the last attempt.
     `run_at` is when it is due. `why` says why it is not running. `error` has the keys type, message and traceback.
+    `replay_of` is the execution that it replays, `replayed_as` its own last replay.
+
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
     `upstream` are the executions of other jobs that it was started after, by job.
 
@@ -88,6 +92,7 @@ class ExecutionDetail(Execution, frozen=True):
     timeout: timedelta | None
     retry: dict[str, Any] | None
     step_of: StepPlace | None
+    replayed_as: str | None
     attempts: list[Attempt]
 
 
@@ -117,7 +122,8 @@ def check(wanted: Filter) -> Filter:
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """Newest first."""
-    rows = reader.executions(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
+    one_more = msgspec.structs.replace(lookup.chosen(view, namespace, wanted), limit=wanted.limit + 1)
+    rows = reader.executions(view, namespace, one_more)
     names = step_names(view, namespace, rows)
     return page([shaped(Execution, row, **_members(row, names)) for row in rows], wanted.limit)
 
@@ -144,6 +150,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         timeout=own.timeout_s,
         retry=own.retry,
         step_of=step_place(view, namespace, id) if row.run is not None else None,
+        replayed_as=reader.replayed_as(view, id) if row.status in TERMINAL else None,
         attempts=ended,
     )
 
@@ -164,13 +171,14 @@ def _own_rules(stored: str | None) -> Overrides:
 
 def _members(row: ExecutionRow, names: StepNames) -> dict[str, Any]:
     """The members that the row has under another name or in another form."""
+    # The row counts an attempt when it has ended.
+    attempts = row.attempts + (row.status is Status.RUNNING)
     return {
         "execution_id": row.id,
         "version": row.job_version,
         "reason": None if row.reason in ("", Kind.RUN) else row.reason,
-        # A running attempt is not counted yet, so all counted ones are followed by a retry.
-        "retry_count": row.attempts if row.status is Status.RUNNING else max(0, row.attempts - 1),
-        "attempt_count": row.attempts,
+        "retry_count": max(0, attempts - 1),
+        "attempt_count": attempts,
         "error_message": error_text(decoded(row.error)),
         "worker_id": None if row.worker_id is None else str(row.worker_id),
         "run_at": row.run_at if row.due_at is None else row.due_at,

@@ -11,13 +11,16 @@ from rota.views.shape import Shape, shaped
 
 PAGE = 1000
 Position = tuple[int, int]
-"""Attempt and number of a line."""
+"""Fence and number of a line."""
 
 
 class LogLine(Shape, frozen=True):
-    """`line` counts from 1 within the attempt. The stream is stdout, stderr, log, or rota for Rota's own remarks."""
+    """`line` counts from 1 within the attempt with this fence.
 
-    attempt: int
+    The stream is stdout, stderr, log, or rota for Rota's own remarks.
+    """
+
+    fence: int
     line: int
     at: datetime
     stream: str
@@ -36,14 +39,14 @@ class Log(Shape, frozen=True):
         return len(self.lines) == PAGE
 
 
-def log(view: View, namespace: str, id: str, after: Position, attempt: int | None, stream: str | None) -> Log:
+def log(view: View, namespace: str, id: str, after: Position, fence: int | None, stream: str | None) -> Log:
     """Up to `PAGE` lines behind `after`."""
-    status, fence = notes.progress(view, namespace, id)
-    found = notes.lines(view, namespace, id, after, PAGE, attempt, stream)
-    lines = [shaped(LogLine, line, attempt=line.fence, line=line.number) for line in found]
-    return Log(lines=lines, is_over=status in TERMINAL or _is_past(attempt, status, fence))
+    status, last = notes.progress(view, namespace, id)
+    found = notes.lines(view, namespace, id, after, PAGE, fence, stream)
+    lines = [shaped(LogLine, line, line=line.number) for line in found]
+    return Log(lines=lines, is_over=status in TERMINAL or _is_past(fence, status, last))
 
 
-def _is_past(attempt: int | None, status: Status, fence: int) -> bool:
+def _is_past(fence: int | None, status: Status, last: int) -> bool:
     """Whether the wanted attempt is over, though others may follow."""
-    return attempt is not None and (fence > attempt or (fence == attempt and status is not Status.RUNNING))
+    return fence is not None and (last > fence or (last == fence and status is not Status.RUNNING))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+import msgspec
 
 from rota import ids
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
 from rota.store import reader, run_reader, schedule_reader
 from rota.store.port import View
+from rota.store.reader import Filter
 from rota.store.schedule_reader import ScheduleRow
 
 MOST_NAMED = 5
@@ -31,6 +35,11 @@ def execution_id(view: View, namespace: str, part: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"{part} may be any of {_listed(found)}: give more of the id")
+    if reader.apps_of_job(view, namespace, part):
+        raise UnknownExecution(
+            f"{part} is a job, not the id of an execution: `rota enqueue {part}` runs it now, "
+            f"`rota executions --job {part}` lists its executions"
+        )
     raise UnknownExecution(
         f"there is no execution {part}: give the start of its id, or of a recent one the last {LEAST_END} characters "
         "or more; `rota executions` lists them"
@@ -61,14 +70,22 @@ def execution_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]
     return list(dict.fromkeys([execution_id(view, namespace, part) for part in parts]))
 
 
-def app_of_job(view: View, namespace: str, job: str, app: str | None) -> str:
-    """The app that has the job: the only one, or the one that was named."""
-    apps = [app] if app else reader.apps_of_job(view, namespace, job)
-    if not apps:
-        raise UnknownJob(f"there is no job {job!r}; `rota jobs` lists them")
-    if len(apps) > 1:
-        raise UsageError(f"the apps {', '.join(apps)} have a job {job!r}: say which with --app")
-    return apps[0]
+def job(view: View, namespace: str, name: str, app: str | None) -> tuple[str, str]:
+    """The app and the name of the one job that is called so. `app.job`, as lists show it, works too."""
+    found = _jobs_called(view, namespace, name, app)
+    if len(found) > 1:
+        raise UsageError(
+            f"the apps {', '.join(app for app, _ in found)} have a job {name!r}: say which with --app {found[0][0]}"
+        )
+    return found[0]
+
+
+def chosen(view: View, namespace: str, wanted: Filter) -> Filter:
+    """The filter with the job's own name, if it names one; a job that no app has is an error, not an empty list."""
+    if wanted.job is None:
+        return wanted
+    found = _jobs_called(view, namespace, wanted.job, wanted.app)
+    return msgspec.structs.replace(wanted, job=found[0][1], app=found[0][0] if len(found) == 1 else wanted.app)
 
 
 def schedule(view: View, namespace: str, name: str, app: str | None) -> ScheduleRow:
@@ -121,6 +138,18 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
         return None, found[0], name, [f"schedule {name} was removed"]
     is_job = name not in (row.name, f"{row.app}.{row.name}")
     return row, row.app, row.name, [f"{name} is a job; this is its schedule {row.name}"] if is_job else []
+
+
+def _jobs_called(view: View, namespace: str, name: str, app: str | None) -> list[tuple[str, str]]:
+    """The jobs of that name, by app; else the one that `app.job` names."""
+    known = sorted((row.app, row.name) for row in reader.jobs(view, namespace) if app in (None, row.app))
+    found = [one for one in known if one[1] == name] or [one for one in known if ".".join(one) == name]
+    if found:
+        return found
+    near = get_close_matches(name, [job for _, job in known] + [".".join(one) for one in known], 1)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    whose = "there is no job" if app is None else f"app {app!r} has no job"
+    raise UnknownJob(f"{whose} {name!r}{hint} `rota jobs` lists those of apps that have used this database")
 
 
 def _the_only(rows: Sequence[ScheduleRow], name: str, otherwise: str) -> ScheduleRow:

@@ -13,13 +13,13 @@ from rota.views.stored_json import decoded
 
 
 class Progress(Shape, frozen=True):
-    """The last report of an attempt, with its checkpoint."""
+    """The last report of the attempt with this fence, with its checkpoint."""
 
     done: float | None
     total: float | None
     note: str | None
     at: datetime
-    attempt: int
+    fence: int
     checkpoint: Any
 
 
@@ -31,7 +31,6 @@ def progress_detail(told: State | None) -> Progress | None:
         told,
         done=_finite(told.done),
         total=_finite(told.total),
-        attempt=told.fence,
         checkpoint=decoded(told.checkpoint),
     )
 

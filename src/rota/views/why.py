@@ -87,17 +87,19 @@ def explain(facts: ClaimFacts, now: int) -> Why | None:
         disturbed = [check.text for check in checks if not check.holds]
         return Why(text=disturbed[0], checks=checks) if disturbed else None
     checks = [check(facts, now) for check in _CHECKS]
-    return Why(text=_sentence(facts.status, checks), checks=checks)
+    return Why(text=_sentence(facts, checks), checks=checks)
 
 
-def _sentence(status: Status, checks: list[WhyCheck]) -> str:
+def _sentence(facts: ClaimFacts, checks: list[WhyCheck]) -> str:
     due, *between, place = checks
     in_the_way = next((check.sentence for check in between if check.holds is False), "")
-    match status:
+    match facts.status:
         case Status.WAITING:
             return in_the_way
         case Status.QUEUED:
-            return f"{in_the_way}; {place.text}" if in_the_way else f"{place.text}; waits for a free slot of a worker"
+            return (
+                f"{in_the_way}; {place.text}" if in_the_way else f"{place.text}; waits for {_free(facts)} of a worker"
+            )
         case _:
             return f"{due.text}; {in_the_way or 'about to be queued'}" if due.holds else due.text
 
@@ -229,7 +231,7 @@ def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
 
 
 def _slot(facts: ClaimFacts, now: int) -> WhyCheck:
-    return WhyCheck("slot", None, "a worker takes it as soon as it has a free slot")
+    return WhyCheck("slot", None, f"a worker takes it as soon as it has {_free(facts)}")
 
 
 def _place(facts: ClaimFacts, now: int) -> WhyCheck:
@@ -277,6 +279,12 @@ def _cancel_requested(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.cancel_at is None:
         return WhyCheck("cancel_requested", True, "it was not asked to stop")
     return WhyCheck("cancel_requested", False, f"asked to stop {_length(now - facts.cancel_at)} ago")
+
+
+def _free(facts: ClaimFacts) -> str:
+    """A worker may have many free slots and no free process for another isolated job."""
+    is_isolated = requirement.processes(facts.requirements or "") == requirement.ISOLATED
+    return "a free isolated process" if is_isolated else "a free slot"
 
 
 def _offered(facts: ClaimFacts) -> list[str]:

@@ -25,6 +25,8 @@ def claims_follow_the_rank(history: History) -> Iterator[str]:
         for row in after["ready"].values():
             if row["lane"] in marks and (row["rank"], row["id"]) <= marks[row["lane"]]:
                 continue
+            if row["id"] not in before["execution"] and after["execution"][row["id"]]["run"] is not None:
+                continue  # A step of a run that this claim opened: it came after the rows were taken.
             left[row["lane"]] = min(left.get(row["lane"], (row["rank"], row["id"])), (row["rank"], row["id"]))
         for id in claimed:
             row = before["ready"][id]

@@ -66,7 +66,9 @@ class Pool(Processes):
         patience_s: float | None = None,
         is_for_suspects: bool = False,
     ) -> None:
-        """A call that has waited for a process for `patience_s` is given back.
+        """Without `most`, or if it is 0, as many processes as the machine has cores, and at least two.
+
+        A call that has waited for a process for `patience_s` is given back.
 
         With `is_for_suspects` each process has a spawner of its own, because a suspect may kill its spawner.
         """

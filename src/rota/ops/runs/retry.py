@@ -75,6 +75,7 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
     add_runs(tx, [run], retry_of=id)
     tx.run("keep_steps", run=new_id, old=id, rows=[(old.numbers[name], number) for name, number in kept.items()])
     tx.run("undead", namespace=namespace, ids=[id])
+    tx.run("mark_replayed", rows=[(id, new_id)])
     audit(tx, namespace, actor, "run.retry", id, after=new_id)
     follow(tx, look_at(tx, [run]))
     return new_id

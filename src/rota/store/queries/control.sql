@@ -47,5 +47,9 @@ WHERE d.namespace = :namespace AND d.id AMONG(:ids, uuid) ORDER BY d.id FOR UPDA
 SELECT x.id, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, x.overrides FROM execution x
 WHERE x.id = :id AND x.namespace = :namespace
 
+-- name: mark_replayed
+UPDATE finished SET replayed_as = e.successor FROM EACH(:rows, id uuid, successor uuid) e
+WHERE finished.id = e.id AND finished.final = 1
+
 -- name: undead
 DELETE FROM dead WHERE namespace = :namespace AND id AMONG(:ids, uuid)

@@ -20,6 +20,9 @@ SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
 FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 
+-- name: replayed_as
+SELECT replayed_as FROM finished WHERE id = :id AND final = 1
+
 -- name: exists
 SELECT 1 FROM execution WHERE id = :id AND namespace = :namespace
 

@@ -34,7 +34,7 @@ WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest ORDER BY x
 -- name: definitions_in_force
 SELECT j.name, j.version, v.definition FROM job j
 CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
-WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text)
+WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text) ORDER BY j.name
 
 -- name: add_runs
 INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, changed_at, deadline, namespace,

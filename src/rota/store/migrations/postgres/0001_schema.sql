@@ -234,7 +234,9 @@ CREATE TABLE finished (
     result      text,
     error       text,
     -- JSON: processor seconds, peak memory, exit code, signal.
-    usage text
+    usage text,
+    -- In a final row: the last replay of this execution.
+    replayed_as uuid
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
 -- Excludes successes: nearly all executions succeed, so a query for successes scans by id instead.

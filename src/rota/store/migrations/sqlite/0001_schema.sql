@@ -224,7 +224,9 @@ CREATE TABLE finished (
     result      TEXT,
     error       TEXT,
     -- JSON: processor seconds, peak memory, exit code, signal.
-    usage TEXT
+    usage TEXT,
+    -- In a final row: the last replay of this execution.
+    replayed_as TEXT
 );
 CREATE UNIQUE INDEX finished_id ON finished (id, fence);
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1;
