@@ -182,7 +182,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _names(text: str) -> list[str]:
-    names = [name for alias in text.split(",") for name in ALIASES.get(alias, [alias])]
+    names = list(dict.fromkeys(name for alias in text.split(",") for name in ALIASES.get(alias, [alias])))
     if unknown := [name for name in names if name not in SECTIONS]:
         raise argparse.ArgumentTypeError(f"no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
     return names

@@ -25,7 +25,9 @@ from tests.support.proving import proof
 @pytest.mark.xdist_group("benchmarks")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("kind", "sections"), [("sqlite", ["enqueue"]), *(proof(kind, list(SECTIONS)) for kind in KINDS)], ids=str
+    ("kind", "sections"),
+    [("sqlite", ["enqueue", "workflows"]), *(proof(kind, list(SECTIONS)) for kind in KINDS)],
+    ids=str,
 )
 def test_every_figure_is_reported(kind: str, sections: list[str], tmp_path: Path) -> None:
     if kind == "postgresql" and (reason := missing()):
