@@ -41,7 +41,8 @@ class Values:
     def _read(self, root: str) -> Any:
         if root in (INPUT, RUN):
             arguments, about = run_values(self._view, self._run)
-            self._known.update({INPUT: arguments, RUN: about})
+            defaults = {name: one["default"] for name, one in self._graph.parameters.items() if "default" in one}
+            self._known.update({INPUT: {**defaults, **arguments}, RUN: about})
             return self._known[root]
         number = self._graph.numbers[root]
         if self._graph.steps[number].is_map:

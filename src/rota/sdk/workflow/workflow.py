@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, Unpack
 import msgspec
 
 from rota.domain.dependency import JobRef
-from rota.domain.errors import WorkflowError
+from rota.domain.errors import DefinitionError, WorkflowError
 from rota.domain.job import Definition
 from rota.domain.workflow import drawing
 from rota.domain.workflow import graph as graphs
@@ -117,22 +117,22 @@ class Workflow(Stepped[P, T]):
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
         """Accepts one run: when this returns, it is on the disk. It opens when a worker of the app claims it."""
-        self.check()
+        self._check_start()
         return run_of(self._job.enqueue(*args, **kwargs))
 
     async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
         """`start`, without blocking the event loop."""
-        self.check()
+        self._check_start()
         return run_of(await self._job.aenqueue(*args, **kwargs))
 
     def start_many(self, calls: Iterable[Any]) -> list[Run[T]]:
         """Accepts all runs or none. Each call is a dict of arguments by name, a tuple, or a single argument."""
-        self.check()
+        self._check_start()
         return [run_of(one) for one in self._job.enqueue_many(calls)]
 
     async def astart_many(self, calls: Iterable[Any]) -> list[Run[T]]:
         """`start_many`, without blocking the event loop."""
-        self.check()
+        self._check_start()
         return [run_of(one) for one in await self._job.aenqueue_many(calls)]
 
     def handle(self, id: str) -> Run[T]:
@@ -173,6 +173,12 @@ class Workflow(Stepped[P, T]):
         except WorkflowError as error:
             return [error]
         return [self._plan.error(problem) for problem in self._checked(graph)]
+
+    def _check_start(self) -> None:
+        self.check()
+        for name in ("retry", "timeout"):
+            if name in self._job._options:
+                raise DefinitionError(f"a run has no {name}= of its own: give @app.workflow(timeout=…), or its jobs")
 
     def _callee(self) -> Callee:
         return self._plan.callee()

@@ -1,0 +1,107 @@
+"""Starting runs of traced workflows in the harness: defaults, options, values, handles."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota import App, DefinitionError, ExecutionFailed, Run, Status
+from rota.testing import harness
+from rota.workflow import first, otherwise, this_run, when
+
+app = App("starting", url="sqlite://:memory:")
+
+
+@app.job
+def double(n: int) -> int:
+    return 2 * n
+
+
+@app.job
+def refuse(n: int) -> int:
+    raise ValueError(f"{n} is too much")
+
+
+@app.job
+def name_of(workflow: str, n: int) -> str:
+    return f"{workflow} {n}"
+
+
+@app.workflow
+def with_default(n: int = 4) -> int:
+    return double.step(n)
+
+
+@app.workflow
+def of_items(items: list[int], extra: int = 1) -> list[int]:
+    return with_default.map(items)
+
+
+@app.workflow
+def choose(n: int) -> int:
+    size = double.step(n)
+    with when(size > 10):
+        large = double.options(name="large").step(size)
+    with otherwise():
+        small = double.options(name="small").step(n)
+    return first(large, small)
+
+
+@app.workflow(timeout="1h")
+def fails(n: int) -> str:
+    value = refuse.options(retry=1).step(n)
+    return name_of.step(this_run.workflow, value)
+
+
+def test_parameters_have_their_defaults() -> None:
+    with harness(app) as rota:
+        runs = [with_default.start(), with_default.start(1), with_default.start(n=2)]
+        nested = of_items.start([1, 2])
+        rota.run_until_idle()
+        assert [run.result() for run in runs] == [8, 2, 4]
+        assert nested.result() == [2, 4]
+
+
+def test_the_branch_that_is_taken_has_the_value() -> None:
+    with harness(app) as rota:
+        large, small = choose.start(7), choose.start(2)
+        rota.run_until_idle()
+        assert (large.result(), small.result()) == (28, 4)
+        assert (large.step("small").status, small.step("large").status) == ("skipped", "skipped")
+
+
+def test_a_failed_run_says_which_step_failed_and_can_be_retried() -> None:
+    with harness(app) as rota:
+        run = fails.start(5)
+        rota.run_until_idle()
+        with pytest.raises(ExecutionFailed, match="step refuse failed: ValueError: 5 is too much") as raised:
+            run.result()
+        assert (raised.value.reason, raised.value.job) == ("step_failed", "fails")
+        assert run.step("name_of").status == "blocked"
+        assert [letter.execution_id for letter in app.dead.list()] == [run.id]
+        again = run.retry(step_arguments={"refuse": {"n": 6}})
+        assert again != run
+        rota.run_until_idle()
+        assert again.status() is Status.FAILED
+        assert "6 is too much" in (again.detail().error_message or "")
+
+
+def test_a_fake_takes_the_place_of_a_job() -> None:
+    with harness(app, fakes={refuse: lambda n: n + 1, "name_of": lambda workflow, n: f"{workflow}: {n}"}) as rota:
+        run = fails.start(5)
+        rota.run_until_idle()
+        assert run.result() == "fails: 6"
+
+
+def test_a_key_names_one_run() -> None:
+    with harness(app) as rota:
+        one, other = (with_default.options(key="k").start(3) for _ in range(2))
+        assert (one, other.created) == (other, False)
+        assert isinstance(with_default.handle(one.id), Run)
+        rota.run_until_idle()
+        assert with_default.handle(one.id).result() == 6
+
+
+@pytest.mark.parametrize("option", [{"retry": 3}, {"timeout": "1s"}])
+def test_options_of_attempts_are_refused_for_a_run(option: dict[str, object]) -> None:
+    with harness(app), pytest.raises(DefinitionError, match=f"a run has no {next(iter(option))}="):
+        with_default.options(**option).start(1)  # type: ignore[arg-type]
