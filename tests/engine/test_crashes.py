@@ -116,7 +116,7 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site:
         # The child is continued first, so that its report waits for the supervisor when that is continued.
         os.kill(child, signal.SIGCONT)
     assert x.attempts() == ending
-    assert [(attempt.attempt, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
+    assert [(attempt.fence, attempt.status) for attempt in ending] == [(1, "lost"), (2, "success")]
     eventually(lambda: not is_alive(child), what="the death of the old child")
     eventually(lambda: old.check() and new.check() and len(site.live()) == 2, what="two live workers")
     handles = site.app.jobs["echo"].enqueue_many(range(20))
