@@ -150,5 +150,6 @@ _NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigin
 _WAL_BYTES = "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"
 _LONGEST_MS = """
 SELECT coalesce(1000 * extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint
-FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
