@@ -104,7 +104,7 @@ def test_start_is_for_workflows(shell: Shell, stage: Stage) -> None:
         "load is a job and no workflow: `rota enqueue load`; `rota workflows` lists workflows"
     )
     assert "missing argument 'day'" in shell.refused("start", "etl")
-    assert "no app has a job 'elt' (did you mean 'etl'?)" in shell.refused("start", "elt")
+    assert "there is no job 'elt', did you mean 'etl'?" in shell.refused("start", "elt")
 
 
 FLOW = """

@@ -32,7 +32,7 @@ MOST_HELD = 1000
 
 def hold(tx: Tx, job: str) -> int:
     """Puts all waiting executions of a job behind an event, too. Returns how many."""
-    where = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": None, "since": None}
+    where = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": None, "since": None, "steps": 1}
     found = tx.rows("page_live", status=Status.WAITING, before=LAST_ID, most=MOST_HELD, **where)
     held = tx.records("pending", Pending, ids=[row[0] for row in found])
     blockers.block(tx, [(row.id, Kind.EVENT, job) for row in held if row.place is Status.WAITING])

@@ -60,7 +60,7 @@ def test_runs_survive_the_deaths_of_their_workers(tmp_path: Path, kind: str, kil
 
 
 def start(shape: str, x: int) -> Handle[Any]:
-    handle: Handle[Any] = jobs.SHAPES[shape].start(x)
+    handle: Handle[Any] = jobs.SHAPES[shape].start(x=x)
     return handle
 
 
