@@ -41,7 +41,7 @@ def main() -> None:
     worker = subprocess.Popen([sys.executable, "-m", "rota", "worker", "examples.transactions:app"])
     try:
         print(x.result(timeout=60))
-        print([(attempt.attempt, attempt.status) for attempt in x.attempts()])
+        print([(attempt.fence, attempt.status) for attempt in x.attempts()])
     finally:
         worker.terminate()
         worker.wait()

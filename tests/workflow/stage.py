@@ -85,6 +85,12 @@ class Stage:
     def start(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> str:
         return self.world.enqueue(name, arguments or {}, **options)
 
+    def open(self, count: int = 1) -> None:
+        """Opens so many runs, one by one. A worker without any job claims only runs."""
+        served = self.world.served(jobs=["no job"])
+        for _ in range(count):
+            assert not self.store.transact(claim.claim, self.worker, served, 1).claims
+
     def take(self, most: int = 100, jobs: Sequence[str] | None = None) -> list[Claim]:
         """Claims attempts; runs that are claimed open on the way, and so do their sub-runs."""
         served = self.world.served(jobs=jobs)

@@ -207,7 +207,7 @@ def test_case_14_a_cancel_races_with_the_last_success(arena: Arena, stage: Stage
 def test_a_step_that_is_claimed_while_its_run_stops_is_cancelled(arena: Arena, stage: Stage) -> None:
     stage.workflow("main", {"id": "a", "job": "echo"})
     id = stage.start("main")
-    stage.take(1, jobs=["main"])
+    stage.open()
     stage.cancel(id)
     with arena.held_open(take, stage.worker, stage.world.served()) as taken:
         told = arena.start(tell_steps)
@@ -227,7 +227,7 @@ def test_a_sub_run_that_opens_while_its_parent_stops_is_cancelled(arena: Arena, 
     stage.workflow("inner", {"id": "a", "job": "echo"})
     stage.workflow("main", {"id": "i", "workflow": "inner"})
     id = stage.start("main")
-    stage.take(1, jobs=["main"])
+    stage.open()
     stage.cancel(id)
     with arena.held_open(take, stage.worker, stage.world.served()):
         told = arena.start(tell_steps)

@@ -195,7 +195,7 @@ def test_a_map_wider_than_allowed_fails(stage: Stage) -> None:
 def test_each_item_may_be_a_whole_call(stage: Stage) -> None:
     stage.workflow(
         "main",
-        {"id": "m", "job": "square", "map": [{"x": 1, "plus": 1}, [2, 2], [3]], "as": ["x", "plus"]},
+        {"id": "m", "job": "square", "map": [{"x": 1, "plus": 1}, [2, 2], [3]], "positional": ["x", "plus"]},
         result=ref("m"),
     )
     assert stage.result(run(stage)) == [2, 6, 9]

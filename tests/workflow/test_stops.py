@@ -233,7 +233,7 @@ def test_a_run_that_missed_its_start_deadline_is_skipped(stage: Stage) -> None:
     stage.workflow("outer", {"id": "a", "workflow": "main"}, {"id": "b", "job": "echo", "after": ["a"]})
     stage.workflow("main", *CHAIN, start_within_s=30)
     id = stage.start("outer")
-    stage.take(1, jobs=["outer"])
+    stage.open()
     stage.advance(40)
     assert stage.letters(id) == "kk"
     assert stage.end(id) == ("success", "completed")
@@ -262,7 +262,7 @@ def test_a_paused_run_starts_nothing_and_records_ends(stage: Stage) -> None:
 def test_a_pause_holds_sub_runs_too(stage: Stage) -> None:
     nested(stage, {"id": "a", "job": "echo"}, {"id": "b", "job": "echo", "after": ["a"]})
     id = stage.start("main")
-    stage.take(1, jobs=["main", "middle"])
+    stage.open(2)
     stage.pause(id)
     stage.work()
     assert stage.started == []
@@ -317,7 +317,7 @@ def test_a_resumed_run_still_times_out(stage: Stage) -> None:
 def test_a_paused_run_can_be_cancelled(stage: Stage) -> None:
     nested(stage, {"id": "a", "job": "echo"})
     id = stage.start("main")
-    stage.take(1, jobs=["main", "middle"])
+    stage.open(2)
     stage.pause(id)
     stage.work()
     stage.cancel(id)
@@ -397,7 +397,7 @@ def test_a_step_of_a_run_is_not_replayed_alone(stage: Stage) -> None:
         with pytest.raises(UsageError) as refused:
             stage.store.transact(control.repeat, NAMESPACE, str(row["id"]), stage.world.ids.new(), "test")
         name = "ab"[row["step"]]
-        command = f"rota run retry {run} {name}`" if str(row["run"]) == run else f"rota run retry {nested_run}`"
+        command = f"rota run retry {run} --from {name}`" if str(row["run"]) == run else f"rota run retry {nested_run}`"
         assert command in str(refused.value)
 
 
