@@ -13,7 +13,7 @@ environment.prepare()
 ownership.watch_processes()
 
 HAS_FAILED = pytest.StashKey[bool]()
-QUICK = {"conformance", "cron", "domain", "notes", "schedules", "sdk", "tests", "workflow"}
+QUICK = {"conformance", "cron", "domain", "notes", "schedules", "sdk", "tests"}
 """The folders whose tests need neither processes nor PostgreSQL, unless their name or a parameter says `postgres`."""
 NOT_QUICK = {"test_plans.py", "test_races.py", "test_types.py"}
 
