@@ -17,7 +17,7 @@ from tests.workflow.stage import Stage
 
 # No time limit per example, because this machine may be busy with others.
 settings.register_profile(
-    "rota", deadline=None, max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "rota", deadline=None, max_examples=60, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rota")
 

@@ -153,7 +153,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("step", [23, proof(3)])
+@pytest.mark.parametrize("step", [61, proof(3)])
 @pytest.mark.parametrize("scene", [plain, cancelled, retried], ids=lambda scene: scene.__name__)
 def test_case_3_a_crash_before_every_statement(
     stage: Stage, scene: Callable[[Ordeal, Random], None], step: int

@@ -25,7 +25,7 @@ from tests.support.proving import proof
 
 pytestmark = pytest.mark.xdist_group("kill")
 KILLS = int(os.environ.get("ROTA_RUN_KILLS", "120"))
-SAMPLE = 6
+SAMPLE = 4
 REST_S = 120.0
 
 
