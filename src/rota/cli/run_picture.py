@@ -41,7 +41,7 @@ _STATUS_COLOURS = {"success": "green", "failed": "red", "cancelled": "yellow", "
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One step: what it is, what became of it, how long that took, where in time, and its error."""
+    """The line of one step: its name, its outcome, its duration, a bar on the time line, and its error."""
 
     sign: str
     colour: str
@@ -209,7 +209,7 @@ def _row(run: RunDetail, step: StepInfo, bar: int) -> Row:
 
 
 def note(step: StepInfo) -> str:
-    """What became of a step, or what it waits for, in a few words."""
+    """The outcome of a step, or the steps that it waits for, in a few words."""
     words = _note(step)
     return f"kept{': ' if words else ''}{words}" if step.is_kept else words
 

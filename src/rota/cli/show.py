@@ -79,7 +79,7 @@ def _heading(one: ExecutionDetail) -> None:
 
 
 def _run(one: ExecutionDetail) -> None:
-    """Of a step its run, what it waited for, and what waits for it."""
+    """Prints the run of a step, the steps that it waited for, and the steps that wait for it."""
     if one.step_of is None:
         return
     place = one.step_of

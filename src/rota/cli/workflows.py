@@ -77,7 +77,7 @@ def graph(app: str, workflow: str | None, form: str) -> None:
 
 
 def _others(app: App) -> list[str]:
-    """What is wrong with the declarations other than workflows."""
+    """The errors in the declarations other than workflows."""
     try:
         app.check()
     except DefinitionError as error:

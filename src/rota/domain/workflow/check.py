@@ -192,7 +192,7 @@ def _uses_of_result(graph: Graph) -> Iterator[Problem]:
 def _unknown(
     graph: Graph, uses: Iterable[Use], place: str, problem: Callable[[str, str], Problem]
 ) -> Iterator[Problem]:
-    """What is malformed, and the references to steps that the graph does not have."""
+    """Yields malformed parts, and references to steps that the graph does not have."""
     try:
         for one in (one for use in uses for one in use.references):
             if one.root not in graph.numbers and one.root not in RESERVED:
