@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from rota.clock import Clock
@@ -173,9 +173,13 @@ class FailingTx:
         self._ask()
         return self._tx.records(name, kind, **params)
 
-    def run(self, name: str, /, **params: Any) -> int:
+    def run(self, name: str, /, **params: Any) -> None:
         self._ask()
-        return self._tx.run(name, **params)
+        self._tx.run(name, **params)
+
+    def changed(self, name: str, /, **params: Any) -> int:
+        self._ask()
+        return self._tx.changed(name, **params)
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         self._ask()
@@ -183,6 +187,9 @@ class FailingTx:
 
     def tell(self, hint: Hint) -> None:
         self._tx.tell(hint)
+
+    def took(self, lanes: Mapping[int, int]) -> None:
+        self._tx.took(lanes)
 
     def _ask(self) -> None:
         if self._is_due():

@@ -38,11 +38,15 @@ class Completer:
         self._lent: list[Finished] = []
         self._lends = True
         self._is_busy = False
+        self.claim_is_near = False
+        """Whether an outcome waits for the dispatcher to write it in the transaction of its next claim."""
         self._enough = Wake()
         self.loop = Loop("completer", self.step)
 
-    def add(self, report: Finished) -> None:
+    def add(self, report: Finished, *, claim_is_near: bool = False) -> None:
+        """With `claim_is_near`, the dispatcher is about to claim and can write the outcome in the same transaction."""
         self._pending.append(report)
+        self.claim_is_near = self.claim_is_near or claim_is_near
         if len(self._pending) == 1:
             self.loop.wake.wake()
         elif len(self._pending) == WORTHWHILE:
@@ -66,6 +70,7 @@ class Completer:
             return []
         count = self._piece()
         self._lent, self._pending = self._pending[:count], self._pending[count:]
+        self.claim_is_near = False
         return self._lent
 
     def take_back(self, stale: Sequence[str] | None, *, refused: bool = False) -> None:
@@ -79,9 +84,10 @@ class Completer:
             self.loop.wake.wake()
 
     async def step(self) -> float | None:
-        if self._is_busy and len(self._pending) < WORTHWHILE and not self._writing:
+        if (self._is_busy or self.claim_is_near) and len(self._pending) < WORTHWHILE and not self._writing:
             # Many outcomes came while the last batch was written, so many more will come, and a claim that takes them
             # along is near: a short wait halves the commits.
+            self.claim_is_near = False
             await self._enough.sleep(GATHER_S)
         if not self._writing:
             count = self._piece()

@@ -99,6 +99,11 @@ class Dispatcher:
             self.loop.wake.wake()
 
     def slot_freed(self) -> None:
+        if self._outcomes.claim_is_near:
+            # The end of a step starts other steps, of any job, also while a claim is under way.
+            self._expects_work = True
+            self._busy.update(self._marks)
+            self._heard = dict.fromkeys(self._marks, LAST_RANK) | self._heard
         if self._expects_work:
             self.loop.wake.wake()
             self._missing -= 1

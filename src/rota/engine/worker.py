@@ -309,7 +309,7 @@ class Worker:
     def _report(
         self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None
     ) -> None:
-        self._completer.add(self._finished(claim, outcome, target, state))
+        self._completer.add(self._finished(claim, outcome, target, state), claim_is_near=claim.run is not None)
 
     def _finished(
         self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None

@@ -59,7 +59,7 @@ def probe(tx: Tx, namespace: str, names: Sequence[str]) -> bool:
     """Whether the next execution may be the probe of these breakers. If so, no other may for a while."""
     wanted = sorted(names)
     for count, name in enumerate(wanted):
-        if not tx.run("probe", namespace=namespace, name=name):
+        if not tx.changed("probe", namespace=namespace, name=name):
             release(tx, namespace, wanted[:count])
             return False
     return True

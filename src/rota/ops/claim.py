@@ -73,7 +73,7 @@ class Claimed(msgspec.Struct, frozen=True):
     """All lanes that the worker can take from; None if the caller named the lanes."""
     marks: list[Mark] = []
     empty: list[int] = []
-    """Lanes without a ready row."""
+    """Lanes without a ready row that the worker has not seen."""
     has_no_room: bool = False
     """Whether there are ready rows that the worker can take once its running executions have ended."""
     has_more: bool = False
@@ -106,6 +106,7 @@ def claim(
         empty = [lane for group in claiming.groups for lane in group.lanes if lane not in group.heads]
         has_no_room = any(group.fits and group.room is not None and group.heads for group in claiming.groups)
         taken += taking.from_groups(slots - len(taken))
+        empty += taking.emptied
     started = taken
     for gate in ROW_GATES if taken else ():
         started = gate(claiming, started)
@@ -139,7 +140,13 @@ def finish_and_claim(
 ) -> FinishedAndClaimed:
     """`finish`, then `claim`, with one commit for both: at full speed most of the cost is the commit."""
     stale = finish.finish(tx, reports, worker)
-    return FinishedAndClaimed(stale, claim(tx, worker, served, slots, marks, room))
+    claimed = claim(tx, worker, served, slots, marks, room)
+    if claimed.empty and not claimed.has_more:
+        # The steps that follow the finished ones are ready now. This claim has taken them, so no worker need look. If a
+        # row gate has moved executions, and has maybe started steps by that, `has_more` is set.
+        behind = {lane: rank for lane, rank, _ in marks or ()}
+        tx.took({lane: behind.get(lane, FIRST_RANK) for lane in claimed.empty})
+    return FinishedAndClaimed(stale, claimed)
 
 
 def _all_lanes(tx: Tx, served: Served) -> dict[int, tuple[int, str]]:
@@ -218,6 +225,8 @@ class _Taking:
         self._waiting: list[Group] = []
         self.reached: dict[int, tuple[int, str]] = {}
         """The last row that was taken from each lane. A lane with `choose` is not here: its rows are not in order."""
+        self.emptied: list[int] = []
+        """The lanes of which every ready row was taken."""
         self.has_more = False
 
     def at_once(self, starts: Starts, most: int) -> list[Claim]:
@@ -310,6 +319,7 @@ class _Taking:
         if group.room is not None:
             group.room = most
         self._read(group, unread, most)
+        self.emptied += [lane for lane in highest if lane not in group.heads]
         if group.heads:
             self._waiting.append(group)
 

@@ -119,7 +119,7 @@ def _instead(tx: Tx, step: _Step) -> str:
 
 def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
     """Removes executions from the dead letters; their history stays."""
-    gone = tx.run("undead", namespace=namespace, ids=[id for id in ids if is_id(id)])
+    gone = tx.changed("undead", namespace=namespace, ids=[id for id in ids if is_id(id)])
     if gone:
         audit(tx, namespace, actor, "dead.discard", f"{gone} executions", after=list(ids)[:1000])
     return gone

@@ -111,7 +111,7 @@ def _pointers(
 def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bool:
     """Stops claims from a queue; running executions continue. Returns whether that changed anything."""
     _must_exist(tx, namespace, queue)
-    changed = tx.run("pause_queue", namespace=namespace, queue=queue, actor=actor, note=note) > 0
+    changed = tx.changed("pause_queue", namespace=namespace, queue=queue, actor=actor, note=note) > 0
     if changed:
         audit(tx, namespace, actor, "queue.pause", queue, after={"note": note})
     return changed
@@ -119,7 +119,7 @@ def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bo
 
 def resume_queue(tx: Tx, namespace: str, queue: str, actor: str) -> bool:
     _must_exist(tx, namespace, queue)
-    changed = tx.run("resume_queue", namespace=namespace, queue=queue) > 0
+    changed = tx.changed("resume_queue", namespace=namespace, queue=queue) > 0
     if changed:
         audit(tx, namespace, actor, "queue.resume", queue)
         lanes = tx.rows("lanes_of_queue", namespace=namespace, queue=queue)

@@ -81,7 +81,7 @@ def settle(tx: Tx, namespace: str, app: str, lease_s: float, actor: str = "worke
 def use(tx: Tx, namespace: str, app: str, number: int, lease_s: float, actor: str) -> bool:
     """Gives a deploy the highest precedence. False if it is not in force yet because no live worker has it."""
     define.lock(tx, namespace, app)
-    if not tx.run("put_deploy_first", namespace=namespace, app=app, number=number):
+    if not tx.changed("put_deploy_first", namespace=namespace, app=app, number=number):
         raise DefinitionError(f"app {app!r} has no deploy {number}; `rota deploys` lists them")
     audit(tx, namespace, actor, "deploy.use", f"{app}.{number}")
     return settle(tx, namespace, app, lease_s, actor) == number

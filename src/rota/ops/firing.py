@@ -190,7 +190,7 @@ def _with_outcomes_of_held(tx: Tx, begun: list[Planned]) -> list[Planned]:
 
 def add_ticks(tx: Tx, rows: list[tuple[int, int, str, str]]) -> frozenset[str] | None:
     """Takes the key of each tick for an execution. None if all were free; else the executions that got theirs."""
-    if not rows or tx.run("add_ticks", rows=rows) == len(rows):
+    if not rows or tx.changed("add_ticks", rows=rows) == len(rows):
         return None
     return frozenset(row[0] for row in tx.rows("ticks_taken", rows=rows))
 

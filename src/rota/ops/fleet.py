@@ -91,7 +91,7 @@ def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
 
     False if the worker drains already or has stopped.
     """
-    if not tx.run("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
+    if not tx.changed("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
         return False
     audit(tx, namespace, actor, "worker.drain", str(worker))
     return True

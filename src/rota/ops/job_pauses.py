@@ -25,7 +25,7 @@ _names = msgspec.json.Decoder(list[str]).decode
 def pause(tx: Tx, namespace: str, app: str, job: str, actor: str, note: str = "") -> bool:
     """Starts no more executions of the job until it is resumed; False if it was paused already."""
     _must_exist(tx, namespace, app, job)
-    changed = tx.run("pause_job", namespace=namespace, app=app, job=job, actor=actor, note=note) > 0
+    changed = tx.changed("pause_job", namespace=namespace, app=app, job=job, actor=actor, note=note) > 0
     if changed:
         blockers.unlift(tx, Kind.JOB_PAUSED, job_key(namespace, app, job))
         tx.recent("held_jobs", AT_ONCE, kind=Kind.JOB_PAUSED)
@@ -36,7 +36,7 @@ def pause(tx: Tx, namespace: str, app: str, job: str, actor: str, note: str = ""
 def resume(tx: Tx, namespace: str, app: str, job: str, actor: str) -> bool:
     """Starts executions of the job again, each in the place in line that it had; False if it was not paused."""
     _must_exist(tx, namespace, app, job)
-    if not tx.run("resume_job", namespace=namespace, app=app, job=job):
+    if not tx.changed("resume_job", namespace=namespace, app=app, job=job):
         return False
     blockers.lift(tx, Kind.JOB_PAUSED, job_key(namespace, app, job))
     audit(tx, namespace, actor, "job.resume", f"{app}.{job}")

@@ -69,7 +69,7 @@ class StepOf(msgspec.Struct, frozen=True):
 _NO_STEP = (None, None, None, None)
 _of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
 _of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
-_of_origin = attrgetter(*Origin.__struct_fields__)
+_of_origin = attrgetter(*(name for name in Origin.__struct_fields__ if name != "parent"))
 _asdict = msgspec.structs.asdict
 
 
@@ -103,15 +103,18 @@ class Batch(msgspec.Struct, frozen=True):
         return rank(self.route.policy, ranked_at, self.priority)
 
 
-def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str) -> Route | None:
-    """None if no process has declared the job. The first execution for a queue that no definition names adds it."""
+def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str, max_age_s: float = 0.0) -> Route | None:
+    """None if no process has declared the job. The first execution for a queue that no definition names adds it.
+
+    What the route says may be `max_age_s` old.
+    """
     where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
-    found = tx.one("route", **where)
-    if found is None and (known := tx.one("requirements_of", namespace=namespace, app=app, job=job)):
+    found = tx.recent("route", max_age_s, **where) if max_age_s else tx.one("route", **where)
+    if not found and (known := tx.one("requirements_of", namespace=namespace, app=app, job=job)):
         tx.run("add_queues", namespace=namespace, queues=[(queue,)])
         tx.run("add_lanes", namespace=namespace, app=app, lanes=[(job, queue, known[0])])
         found = tx.one("route", **where)
-    if found is None:
+    if not found:
         return None
     version, lane, policy, max_depth, depends = found
     return Route(namespace, app, job, queue, version, lane, Policy(policy), max_depth, bool(depends))
@@ -182,13 +185,16 @@ def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
 
 
 def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
-    """One statement for all batches with the same origin."""
+    """One statement for all batches whose origin differs in the parent only, as for steps of many runs."""
     groups: dict[tuple[Any, ...], list[Batch]] = {}
     for batch in batches:
         groups.setdefault(_of_origin(batch.origin), []).append(batch)
     for group in groups.values():
         rows = [
-            (*item, *_of_route(one.route), *_of_batch(one), *(one.step.columns(position) if one.step else _NO_STEP))
+            (
+                *(*item, *_of_route(one.route), *_of_batch(one), one.origin.parent),
+                *(one.step.columns(position) if one.step else _NO_STEP),
+            )
             for one in group
             for position, item in enumerate(one.items.items())
         ]

@@ -104,7 +104,7 @@ def end(tx: Tx, begun_at: int) -> int:
 
 def beat(tx: Tx, begun_at: int, removed: int = 0, mark: str | None = None) -> None:
     """The heartbeat of a pass. Raises `Overtaken` if another supervisor has taken the pass over."""
-    if not tx.run("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
+    if not tx.changed("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
         raise Overtaken("another supervisor has taken this pass over")
 
 
@@ -209,7 +209,7 @@ def prune_others(tx: Tx, begun_at: int, kept: Retention, statement: str) -> int:
     """Removes up to `MOST` old rows with one of the statements of `OTHERS`. Returns how many; 0 at the end."""
     beat(tx, begun_at)
     kept_s = OTHERS[statement](kept)
-    return 0 if kept_s is None else tx.run(statement, bound=tx.now - kept_s * MICROSECONDS, most=MOST)
+    return 0 if kept_s is None else tx.changed(statement, bound=tx.now - kept_s * MICROSECONDS, most=MOST)
 
 
 def _longest(kept: Retention, least_s: int = 0) -> int | None:

@@ -7,7 +7,7 @@ function, repeats it after transient errors, and sends its hints after the commi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -49,11 +49,17 @@ class Tx(View, Protocol):
     def waits(self) -> bool:
         """Whether an operation waits for a lock of another transaction. Otherwise it raises `NotNow`."""
 
-    def run(self, name: str, /, **params: Any) -> int:
+    def run(self, name: str, /, **params: Any) -> None:
+        """Executes a statement, maybe only together with the next one that returns something."""
+
+    def changed(self, name: str, /, **params: Any) -> int:
         """Executes a statement and returns how many rows it changed."""
 
     def tell(self, hint: Hint) -> None:
         """Sends `hint` once the transaction is committed."""
+
+    def took(self, lanes: Mapping[int, int]) -> None:
+        """Withdraws hints: the transaction has taken all ready rows of these lanes that are beyond these ranks."""
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         """The first row, cached for up to `max_age_s`; the caller may change the cached list."""

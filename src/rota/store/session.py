@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.domain.instant import MICROSECONDS
-from rota.store.hints import Hint
+from rota.store.hints import Hint, Ready
 from rota.store.port import Row
 
 T = TypeVar("T")
@@ -38,8 +39,17 @@ class Session:
         decoder(kind)  # Prepares the type under the lock.
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
 
+    def run(self, name: str, /, **params: Any) -> None:
+        self.changed(name, **params)
+
+    def changed(self, name: str, /, **params: Any) -> int:
+        raise NotImplementedError
+
     def tell(self, hint: Hint) -> None:
         self.hints.append(hint)
+
+    def took(self, lanes: Mapping[int, int]) -> None:
+        self.hints = [hint for one in self.hints if (hint := _left(one, lanes)) is not None]
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         key = (name, *params.values())
@@ -53,6 +63,13 @@ class Session:
     def forget(self) -> None:
         """Drops the remembered rows, which an operation that was rolled back may have adjusted."""
         self._remembered.clear()
+
+
+def _left(hint: Hint, lanes: Mapping[int, int]) -> Hint | None:
+    if not isinstance(hint, Ready):
+        return hint
+    left = {lane: rank for lane, rank in hint.lanes.items() if lane not in lanes or rank <= lanes[lane]}
+    return Ready(left) if left else None
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[list[T]]:

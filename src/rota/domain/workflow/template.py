@@ -62,6 +62,11 @@ def references(template: Template) -> Iterator[Use]:
             pass
 
 
+def roots(template: Template) -> set[str]:
+    """The steps that the template refers to, and `input` and `run`."""
+    return {reference.root for use in references(template) for reference in use.references}
+
+
 def is_literal(template: Template) -> bool:
     return next(references(template), None) is None
 

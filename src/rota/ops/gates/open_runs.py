@@ -11,7 +11,7 @@ from rota.ops.after_end import follow
 from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.advance import look_at
 from rota.ops.runs.opening import Opening, add_runs, prepared
-from rota.ops.runs.run import Run
+from rota.ops.runs.run import PinnedJob, Run
 
 
 def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -23,8 +23,9 @@ def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     ids = sorted(claims)
     runs: list[Run] = []
     refused: list[tuple[Claim, Failed]] = []
+    jobs: dict[str, dict[str, PinnedJob]] = {}
     for opening in tx.records("openings", Opening, ids=ids, lowest=ids[0], highest=ids[-1]):
-        found = prepared(tx, opening)
+        found = prepared(tx, opening, jobs)
         if isinstance(found, Run):
             runs.append(found)
         else:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from rota.domain.claim import Claim
@@ -14,6 +17,7 @@ from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.inputs import TROUBLE
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.values import Values
+from rota.store.port import Tx
 
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
@@ -23,12 +27,13 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     steps = [claim for claim in taken if claim.inputs is not None]
     if not steps:
         return taken
-    reader = _Reader(claiming)
+    templates = {claim.id: msgspec.json.decode(claim.inputs or "{}") for claim in steps}
+    values = _values(claiming.tx, steps, templates)
     complete: dict[str, Claim] = {}
     broken: list[tuple[Claim, Failed]] = []
     for claim in steps:
         try:
-            complete[claim.id] = reader.completed(claim)
+            complete[claim.id] = _completed(claim, templates[claim.id], values[claim.run or ""])
         except _Broken as error:
             reason = Reason.INPUTS_TOO_LARGE if error.is_too_large else Reason.BAD_ARGUMENTS
             broken.append((claim, Failed(Error("StepInputs", str(error)), reason, permanent=True)))
@@ -46,33 +51,28 @@ class _Broken(Exception):
         self.is_too_large = is_too_large
 
 
-class _Reader:
-    """Reads each value once for a whole batch."""
+def _values(tx: Tx, steps: list[Claim], templates: Mapping[str, dict[str, Any]]) -> dict[str, Values]:
+    """By run: the values that its steps need, read for the whole batch at once."""
+    roots: dict[str, set[str]] = {}
+    for claim in steps:
+        found = templates[claim.id]
+        roots.setdefault(claim.run or "", set()).update(set() if TROUBLE in found else template.roots(found))
+    runs = tx.records("runs_open", Run, ids=sorted(roots))
+    return Values.read(tx, {run.id: (graph_of(tx, run), roots[run.id]) for run in runs})
 
-    def __init__(self, claiming: Claiming) -> None:
-        self._tx = claiming.tx
-        self._values: dict[str, Values] = {}
 
-    def completed(self, claim: Claim) -> Claim:
-        templates = msgspec.json.decode(claim.inputs or "{}")
-        if trouble := templates.get(TROUBLE):
-            raise _Broken(trouble)
-        value = self._value(claim.run or "")
-        try:
-            found = {name: template.resolve(one, value, value.outcomes) for name, one in templates.items()}
-        except TemplateError as error:
-            raise _Broken(str(error)) from None
-        text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found})
-        if len(text) > MOST_BYTES:
-            raise _Broken(
-                f"the arguments with the results of earlier steps are {len(text):,} bytes of JSON; at most "
-                f"{MOST_BYTES:,} are handed to a step. Keep large data elsewhere and pass a reference",
-                is_too_large=True,
-            )
-        return msgspec.structs.replace(claim, arguments=text.decode(), inputs=None)
-
-    def _value(self, run: str) -> Values:
-        if run not in self._values:
-            (row,) = self._tx.records("run_open", Run, id=run)
-            self._values[run] = Values(self._tx, run, graph_of(self._tx, row))
-        return self._values[run]
+def _completed(claim: Claim, templates: dict[str, Any], values: Values) -> Claim:
+    if trouble := templates.get(TROUBLE):
+        raise _Broken(trouble)
+    try:
+        found = {name: template.resolve(one, values, values.outcomes) for name, one in templates.items()}
+    except TemplateError as error:
+        raise _Broken(str(error)) from None
+    text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found})
+    if len(text) > MOST_BYTES:
+        raise _Broken(
+            f"the arguments with the results of earlier steps are {len(text):,} bytes of JSON; at most "
+            f"{MOST_BYTES:,} are handed to a step. Keep large data elsewhere and pass a reference",
+            is_too_large=True,
+        )
+    return msgspec.structs.replace(claim, arguments=text.decode(), inputs=None)

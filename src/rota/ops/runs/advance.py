@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.domain.outcome import Error
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import advance as decisions
 from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow import template
+from rota.domain.workflow.graph import Graph
 from rota.ops.end import End
 from rota.ops.runs import maps
 from rota.ops.runs.maps import Item
@@ -94,7 +95,7 @@ def advance_levels(tx: Tx, levels: dict[int, Level]) -> list[End]:
 
 def _at_once(tx: Tx, run: str, number: int) -> int | None:
     """How many items of this map may run at once. The run is open: one of its steps is."""
-    (above,) = tx.records("run_open", Run, id=run)
+    (above,) = tx.records("runs_open", Run, ids=[run])
     return graph_of(tx, above).steps[number].at_once
 
 
@@ -122,7 +123,7 @@ def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> lis
     tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
     updates: list[tuple[str, str, str | None, int | None]] = []
     started = Started()
-    ended: list[tuple[Run, Status, Reason, str | None, Error | None]] = []
+    over: list[tuple[Run, Graph, str, str | None]] = []
     for run in runs:
         graph, values = graph_of(tx, run), Values(tx, run.id, graph_of(tx, run))
         letters, stopping = run.letters, run.stopping or stops.get(run.id)
@@ -141,27 +142,32 @@ def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> lis
                 break
             looked_at = ended_steps.keys()
         if alphabet.is_over(letters):
-            ended.append((run, *run_result(tx, run, graph, letters, stopping, values)))
+            over.append((run, graph, letters, stopping))
         tells = stopping is not None and run.stopping is None
         if tells:
             tx.tell(Due(tx.now))
         updates.append((run.id, letters, stopping, 0 if tells else None))
     tx.run("update_runs", rows=updates)
     started.write(tx)
-    return _end(tx, ended)
+    return _end(tx, over)
 
 
-def _end(tx: Tx, ended: Sequence[tuple[Run, Status, Reason, str | None, Error | None]]) -> list[Ended]:
-    if ended:
-        rows = [
-            (run.id, status.value, reason.value, result, None if error is None else msgspec.json.encode(error).decode())
-            for run, status, reason, result, error in ended
-        ]
-        tx.run("end_runs", ended=rows, ids=[run.id for run, *_ in ended])
-        if dead := [
-            (run.id, reason.value, None)
-            for run, status, reason, _, _ in ended
-            if status is Status.FAILED and run.parent is None
-        ]:
-            tx.run("bury", rows=dead)
+def _end(tx: Tx, over: Sequence[tuple[Run, Graph, str, str | None]]) -> list[Ended]:
+    if not over:
+        return []
+    values = Values.read(tx, {run.id: (graph, template.roots(graph.result)) for run, graph, _, _ in over})
+    ended = [
+        (run, *run_result(tx, run, graph, letters, stopping, values[run.id])) for run, graph, letters, stopping in over
+    ]
+    rows = [
+        (run.id, status.value, reason.value, result, None if error is None else msgspec.json.encode(error).decode())
+        for run, status, reason, result, error in ended
+    ]
+    tx.run("end_runs", ended=rows, ids=[run.id for run, *_ in ended])
+    if dead := [
+        (run.id, reason.value, None)
+        for run, status, reason, _, _ in ended
+        if status is Status.FAILED and run.parent is None
+    ]:
+        tx.run("bury", rows=dead)
     return [(run, status, reason) for run, status, reason, _, _ in ended]

@@ -57,7 +57,7 @@ def expand(tx: Tx, look_s: float) -> bool:
 
 
 def _work_on(tx: Tx, one: _Open, look_s: float) -> bool:
-    runs = tx.records("run_open", Run, id=one.run)
+    runs = tx.records("runs_open", Run, ids=[one.run])
     if not runs:
         return _close(tx, one)
     run = runs[0]

@@ -11,7 +11,7 @@ from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow.graph import Graph
-from rota.ops.runs.run import Pinned, Run, encode_pinned, graph_of, pinned_jobs
+from rota.ops.runs.run import Pinned, PinnedJob, Run, encode_pinned, graph_of, pinned_jobs
 from rota.store.hints import Due
 from rota.store.port import Tx
 
@@ -73,14 +73,17 @@ def add_runs(tx: Tx, runs: Sequence[Run], retry_of: str | None = None) -> None:
         tx.tell(Due(min(deadline for _, deadline in expiring)))
 
 
-def prepared(tx: Tx, opening: Opening) -> Run | Failed:
-    """The run as it opens, or why it cannot."""
+def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -> Run | Failed:
+    """The run as it opens, or why it cannot. `known` are the jobs of the workflows that were opened before it."""
     bare = opening.run()
     graph = graph_of(tx, bare)
     if bare.depth > graph.max_nesting:
         text = f"workflow {opening.job} is nested deeper than max_nesting={graph.max_nesting}"
         return Failed(Error("TooDeep", text), Reason.TOO_DEEP, permanent=True)
-    jobs = pinned_jobs(tx, opening.namespace, opening.app, [step.runs for step in graph.steps])
+    workflow = f"{opening.namespace}/{opening.app}/{opening.digest}"
+    if workflow not in known:
+        known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, [step.runs for step in graph.steps])
+    jobs = known[workflow]
     if missing := sorted({step.runs for step in graph.steps} - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)

@@ -27,6 +27,8 @@ from rota.store.port import Tx
 
 AT_FIRST = 500
 """Items of a map that are placed in the transaction that starts it; the expander places the others."""
+ROUTE_S = 1.0
+"""How old the policy of a queue may be when steps are placed."""
 
 
 class Started:
@@ -42,7 +44,7 @@ class Started:
     def route(self, tx: Tx, run: Run, job: str, queue: str, version: int) -> Route:
         key = (run.namespace, run.app, job, queue)
         if key not in self._routes:
-            self._routes[key] = find_route(tx, *key)
+            self._routes[key] = find_route(tx, *key, max_age_s=ROUTE_S)
         found = self._routes[key]
         assert found is not None, f"job {job} was declared when the run opened"
         return msgspec.structs.replace(found, job_version=version)

@@ -19,7 +19,7 @@ def tell_steps(tx: Tx) -> bool:
     found = tx.one("next_untold_run")
     if found is None:
         return False
-    runs = tx.records("run_open", Run, id=found[0])
+    runs = tx.records("runs_open", Run, ids=[found[0]])
     if not runs:  # It has ended since.
         return True
     run = runs[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +26,24 @@ class Values:
         self._view, self._run, self._graph = view, run, graph
         self._known: dict[str, Any] = {}
 
+    @classmethod
+    def read(cls, view: View, wanted: Mapping[str, tuple[Graph, Collection[str]]]) -> dict[str, Values]:
+        """By run: its values, of which those of the wanted roots are read now, for all runs at once."""
+        values = {run: cls(view, run, graph) for run, (graph, _) in wanted.items()}
+        steps = {
+            (run, graph.numbers[root]): root
+            for run, (graph, roots) in wanted.items()
+            for root in roots
+            if root not in (INPUT, RUN) and not graph.steps[graph.numbers[root]].is_map
+        }
+        if steps:
+            for run, number, result in view.rows("results_of_steps", steps=sorted(steps)):
+                values[run]._known[steps[run, number]] = _json(result or "null")
+        if runs := sorted(run for run, (_, roots) in wanted.items() if {INPUT, RUN} & {*roots}):
+            for run, (arguments, about) in run_values(view, runs).items():
+                values[run]._know(arguments, about)
+        return values
+
     def __call__(self, root: str) -> Any:
         if root not in self._known:
             self._known[root] = self._read(root)
@@ -40,39 +59,45 @@ class Values:
 
     def _read(self, root: str) -> Any:
         if root in (INPUT, RUN):
-            arguments, about = run_values(self._view, self._run)
-            defaults = {name: one["default"] for name, one in self._graph.parameters.items() if "default" in one}
-            self._known.update({INPUT: {**defaults, **arguments}, RUN: about})
+            self._know(*run_values(self._view, [self._run])[self._run])
             return self._known[root]
         number = self._graph.numbers[root]
         if self._graph.steps[number].is_map:
             return successes(self._view, self._run, number)
-        rows = self._view.rows("steps_of", run=self._run, numbers=[number])
-        return results(self._view, [rows[0][2]])[rows[0][2]]
+        ((_, _, result),) = self._view.rows("results_of_steps", steps=[(self._run, number)])
+        return _json(result or "null")
+
+    def _know(self, arguments: dict[str, Any], about: dict[str, Any]) -> None:
+        defaults = {name: one["default"] for name, one in self._graph.parameters.items() if "default" in one}
+        self._known.update({INPUT: {**defaults, **arguments}, RUN: about})
 
 
-def run_values(view: View, run: str) -> tuple[Any, dict[str, Any]]:
-    """The arguments of a run, and the facts about it that `this_run` shows."""
-    ((id, arguments, inputs, parent, tick, run_at, job, opened_at),) = view.rows("arguments_of_run", id=run)
-    about = {
-        "id": id,
-        "workflow": job,
-        "scheduled_for": rfc3339(run_at if tick is None else tick),
-        "started_at": rfc3339(opened_at),
-    }
-    return {**_json(arguments), **(_resolved(view, parent, inputs) if inputs else {})}, about
+def run_values(view: View, runs: Sequence[str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """By run: its arguments, and the facts about it that `this_run` shows."""
+    found = {}
+    parents: dict[str, Values] = {}
+    rows = view.rows("arguments_of_runs", ids=list(runs), lowest=min(runs), highest=max(runs))
+    for id, arguments, inputs, parent, tick, run_at, job, opened_at in rows:
+        about = {
+            "id": id,
+            "workflow": job,
+            "scheduled_for": rfc3339(run_at if tick is None else tick),
+            "started_at": rfc3339(opened_at),
+        }
+        given = _json(arguments)
+        if inputs:
+            if parent not in parents:
+                parents[parent] = _values_of(view, parent)
+            values = parents[parent]
+            given |= {name: template.resolve(one, values, values.outcomes) for name, one in _json(inputs).items()}
+        found[id] = given, about
+    return found
 
 
-def _resolved(view: View, parent: str, inputs: str) -> dict[str, Any]:
-    """The arguments of a sub-workflow that are results of steps of its parent run, which is open, too."""
-    (above,) = view.records("run_open", Run, id=parent)
-    values = Values(view, parent, graph_of(view, above))
-    return {name: template.resolve(one, values, values.outcomes) for name, one in _json(inputs).items()}
-
-
-def results(view: View, executions: list[str]) -> dict[str, Any]:
-    rows = view.rows("results_of", ids=executions, lowest=min(executions), highest=max(executions))
-    return {id: _json(result or "null") for id, result in rows}
+def _values_of(view: View, parent: str) -> Values:
+    """The values of the run above, which is open: arguments of a sub-workflow may be results of its steps."""
+    (above,) = view.records("runs_open", Run, ids=[parent])
+    return Values(view, parent, graph_of(view, above))
 
 
 def successes(view: View, run: str, number: int) -> list[Any]:

@@ -145,7 +145,7 @@ class BorrowedSession(Session):
         # Production uses the database's clock, a test its own.
         self.now = voice.say(_NOW)[0][0][0] if isinstance(clock, SystemClock) else clock.now()
 
-    def run(self, name: str, /, **params: Any) -> int:
+    def changed(self, name: str, /, **params: Any) -> int:
         return self._say(name, params)[-1][1]
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:

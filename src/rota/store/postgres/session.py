@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import select
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -86,6 +86,10 @@ def _numbered(name: str, text: str, autocommit: Text | None = None) -> Text:
     return Text(name.encode(), words.encode(), parameters, autocommit)
 
 
+Call = tuple[Text, list[bytes | None]]
+"""A statement and its parameters."""
+
+
 class PostgresSession(Session):
     """Runs named statements on one connection; its owner begins and ends the transactions."""
 
@@ -95,15 +99,23 @@ class PostgresSession(Session):
         super().__init__()
         self._pgconn = link.connection.pgconn
         self._is_pooled = link.is_pooled
+        self._poll = select.poll()
+        self._poll.register(self._pgconn.socket, select.POLLIN)
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(link.connection)
         self._is_autocommit = False
+        self._postponed: list[Call] = []
         # Production uses the database's clock, a test its own.
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._statements = load(schema, is_live=self._clock is None)
 
-    def begin(self, now: int) -> None:
-        """Called once for each operation, with the database's time when the transaction began."""
+    def begin(self, now: int, *, postpones: bool = False) -> None:
+        """Called once for each operation, with the database's time when the transaction began.
+
+        With `postpones`, statements without a result are sent together with the next one that has a result. Then the
+        owner must call `flush` at the end of the operation.
+        """
+        self._postpones, self._postponed = postpones, []
         self.now = now if self._clock is None else self._clock.now()
         self.hints = []
         self._is_autocommit = False
@@ -113,13 +125,28 @@ class PostgresSession(Session):
         self.begin(0)
         self._is_autocommit = self._clock is None
 
-    def run(self, name: str, /, **params: Any) -> int:
+    def run(self, name: str, /, **params: Any) -> None:
+        statement = self._statements[name]
+        bound = self._bound(params, statement)
+        for text in (statement.first, *statement.rest):
+            self._postpone(text, bound)
+
+    def changed(self, name: str, /, **params: Any) -> int:
         statement = self._statements[name]
         bound = self._bound(params, statement)
         result = self._execute(statement.first, bound)
         for text in statement.rest:
             result = self._execute(text, bound)
         return result.command_tuples or 0
+
+    def flush(self) -> None:
+        """Executes the statements that were postponed."""
+        if self._postponed:
+            self._answer(*self._postponed.pop())
+
+    def forget(self) -> None:
+        super().forget()
+        self._postponed = []
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         statement = self._statements[name]
@@ -129,7 +156,7 @@ class PostgresSession(Session):
         result = self._execute(statement.first, bound)
         found = self._loaded(result)
         for text in statement.rest:
-            self._execute(text, bound)
+            self._postpone(text, bound)
         return found
 
     def _in_pieces(self, statement: Statement, large: str, params: dict[str, Any]) -> list[Row]:
@@ -163,15 +190,8 @@ class PostgresSession(Session):
 
     def _receive(self, found: list[Row]) -> bool:
         """Waits for the result of the piece that was sent and adds its rows; False if it has none."""
-        poll = select.poll()
-        poll.register(self._pgconn.socket, select.POLLIN)
         results: list[pq.abc.PGresult] = []
-        while True:
-            while self._pgconn.is_busy():
-                poll.poll()
-                self._pgconn.consume_input()
-            if (result := self._pgconn.get_result()) is None:
-                break
+        while (result := self._next_result()) is not None:
             results.append(result)
         rows = self._loaded(checked(results[-1]))
         found += rows
@@ -189,14 +209,59 @@ class PostgresSession(Session):
             checked(self._pgconn.prepare(text.name, text.words))
             self._prepared.add(text.name)
 
+    def _postpone(self, text: Text, bound: dict[str, bytes | None]) -> None:
+        if self._postpones:
+            self._postponed.append((text, [bound[name] for name in text.parameters]))
+        else:
+            self._execute(text, bound)
+
     def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
         if self._is_autocommit and text.autocommit is not None:
             text = text.autocommit
-        values = [bound[name] for name in text.parameters]
+        return self._answer(text, [bound[name] for name in text.parameters])
+
+    def _answer(self, text: Text, values: list[bytes | None]) -> pq.abc.PGresult:
+        """Executes the statements that were postponed, and this one; returns the result of this one."""
+        if self._postponed:
+            calls, self._postponed = [*self._postponed, (text, values)], []
+            return self._pipelined(calls)
         if self._is_pooled:
             return checked(self._pgconn.exec_params(text.words, values))
         self._prepare(text)
         return checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
+
+    def _pipelined(self, calls: Sequence[Call]) -> pq.abc.PGresult:
+        """Sends several statements in one round trip. After an error the server skips those that follow."""
+        pgconn = self._pgconn
+        if not self._is_pooled:
+            for text, _ in calls:
+                self._prepare(text)
+        pgconn.enter_pipeline_mode()
+        try:
+            for text, values in calls:
+                if self._is_pooled:
+                    pgconn.send_query_params(text.words, values)
+                else:
+                    pgconn.send_query_prepared(text.name, values)
+            pgconn.pipeline_sync()
+            results = [self._next_result() for _ in range(2 * len(calls) + 1)][0:-1:2]
+        finally:
+            with contextlib.suppress(psycopg.Error):  # The connection is broken: the caller gets that error.
+                pgconn.exit_pipeline_mode()
+        for result in results:
+            if result is None:
+                raise psycopg.OperationalError("the connection was lost")
+            checked(result)
+        assert results[-1] is not None
+        return results[-1]
+
+    def _next_result(self) -> pq.abc.PGresult | None:
+        """Waits without the interpreter lock, unlike libpq's own wait."""
+        pgconn = self._pgconn
+        while pgconn.is_busy():
+            self._poll.poll()
+            pgconn.consume_input()
+        return pgconn.get_result()
 
     def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
         bound: dict[str, bytes | None] = {"now": str(self.now).encode()}

@@ -132,7 +132,7 @@ class Writer:
             return True
         begun_at = MACHINE.monotonic()
         time, xid = link.begin()
-        session.begin(time)
+        session.begin(time, postpones=True)
         calls = [call for call in group if call.is_begun or call.begin(begun_at)]
         hints: list[Hint] = []
         try:
@@ -212,6 +212,7 @@ class Writer:
             else:
                 for call, result in zip(calls, together(session, [call.args for call in calls]), strict=True):
                     call.result = result
+            session.flush()
         except psycopg.Error as error:
             if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
                 raise _AlreadyCommitted from error

@@ -13,10 +13,10 @@ FROM run WHERE id AMONG(:ids, uuid) ORDER BY depth DESC, id FOR UPDATE
 -- name: depths_of
 SELECT id, depth FROM run WHERE id AMONG(:ids, uuid)
 
--- name: run_open
+-- name: runs_open
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
        graph, pinned, letters, stopping
-FROM run WHERE id = :id
+FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: definition_of_version
 SELECT definition FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
@@ -68,8 +68,10 @@ DELETE FROM map_tally WHERE run AMONG(:ids, uuid);
 DELETE FROM map_open WHERE run AMONG(:ids, uuid) AND look_at = 4611686018427387904;
 DELETE FROM run WHERE id AMONG(:ids, uuid)
 
--- name: results_of
-SELECT id, result FROM finished WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest AND final = 1
+-- name: results_of_steps
+SELECT s.run, s.number, f.result FROM EACH(:steps, run uuid, number int) e
+CROSS JOIN step s ON s.run = e.run AND s.number = e.number
+CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 
 -- name: steps_of
 SELECT number, item, execution FROM step WHERE run = :run AND number AMONG(:numbers, int) ORDER BY number, item
@@ -79,9 +81,10 @@ SELECT number, item, execution FROM step WHERE run = :run AND number AMONG(:numb
 SELECT s.item, f.status, f.result, f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 WHERE s.run = :run AND s.number = :number ORDER BY s.item
 
--- name: arguments_of_run
+-- name: arguments_of_runs
 SELECT x.id, x.arguments, x.inputs, x.run, x.tick, x.run_at, x.job, coalesce(n.opened_at, o.opened_at) AS opened_at
-FROM execution x LEFT JOIN run n ON n.id = x.id LEFT JOIN run_ended o ON o.id = x.id WHERE x.id = :id
+FROM execution x LEFT JOIN run n ON n.id = x.id LEFT JOIN run_ended o ON o.id = x.id
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
 
 -- name: add_tallies
 INSERT INTO map_tally (run, number, shard, open, success, failed, cancelled, skipped)

@@ -36,7 +36,7 @@ class SqliteSession(Session):
         self.now = self._clock.now()
         self.hints = []
 
-    def run(self, name: str, /, **params: Any) -> int:
+    def changed(self, name: str, /, **params: Any) -> int:
         bound = self._bound(params)
         changed = 0
         for text in self._statements[name]:
