@@ -353,7 +353,7 @@ SENTENCES = {
         f"how many items a map may have ({graph.MOST_WIDTH:,}; at most {check.WIDEST:,})",
         f"a workflow has at most {graph.MOST_STEPS:,} steps",
         f"the first {run_start.AT_FIRST} items are placed",
-        f"in chunks of {expand.CHUNK:,}, each when fewer than {expand.FEW} of",
+        f"in chunks of {expand.CHUNK:,}, each when a worker has taken the first item",
         f"a map is one step | {graph.MOST_STEPS:,} |",
         f"`max_width`: {graph.MOST_WIDTH:,} unless set, up to {check.WIDEST:,} |",
         f"`max_nesting`: {graph.MOST_NESTING} unless set, up to {check.DEEPEST:,} |",

@@ -101,7 +101,7 @@ def small_and_watched(errors: list[str]) -> Iterator[None]:
         errors.extend(f"the sweeper repaired run {id}" for id in found)
         return found
 
-    sizes = [(start, "AT_FIRST", 5), (expand, "CHUNK", 4), (expand, "FEW", 2)]
+    sizes = [(start, "AT_FIRST", 5), (expand, "CHUNK", 4)]
     with ExitStack() as stack:
         for module, name, value in sizes:
             stack.enter_context(mock.patch.object(module, name, value))

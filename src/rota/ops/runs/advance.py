@@ -119,6 +119,8 @@ Ended = tuple[Run, Status, Reason]
 
 
 def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> list[Ended]:
+    if not changes:
+        return []
     runs = tx.records("lock_runs", Run, ids=sorted(changes))
     tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
     updates: list[tuple[str, str, str | None, int | None]] = []

@@ -1,11 +1,15 @@
 """The chore behind wide maps: placing their items chunk by chunk, and telling items to stop.
 
-The transaction that starts a map places its first items. The others follow in chunks, when most of the last chunk has
-been claimed, so that other work waits for two chunks at most. One node at a time works on a map: it holds the row in
-`map_open`. No finish waits for that row.
+The transaction that starts a map places its first items. The others follow in chunks, each when the first item of the
+last one has been claimed, so that other work waits for two chunks at most. One process at a time works on a map: it
+holds the row in `map_open`. No finish waits for that row.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -26,12 +30,10 @@ from rota.ops.runs.values import Values
 from rota.store.port import Tx
 
 CHUNK = 1_000
-FEW = 500
-"""The next chunk follows when fewer items of the last one wait to be claimed."""
 MOST = 20
 TOLD = 500
 """How many items the expander asks to stop in one transaction."""
-LOOK_S = 0.05
+LOOK_S = 0.02
 """How often a map is looked at whose last chunk is still waiting."""
 NEVER = 2**62
 
@@ -44,8 +46,8 @@ class _Open(msgspec.Struct, frozen=True, array_like=True):
     width: int
     next_item: int
     told_item: int
-    from_id: str | None
-    to_id: str | None
+    first_id: str | None
+    """The first execution of the last chunk."""
 
 
 def expand(tx: Tx, look_s: float) -> bool:
@@ -67,11 +69,9 @@ def _work_on(tx: Tx, one: _Open, look_s: float) -> bool:
         return _stop(tx, run, one)
     if one.next_item >= one.width:
         return _close_unless_stopped(tx, run, step, one)
-    if one.from_id is not None:
-        (waiting,) = tx.one("unclaimed_between", low=one.from_id, high=one.to_id, most=FEW) or (0,)
-        if waiting >= FEW:
-            _note(tx, one, after_s=look_s)
-            return False
+    if one.first_id is not None and tx.one("unclaimed", id=one.first_id):
+        _note(tx, one, after_s=look_s)
+        return False
     return _chunk(tx, run, graph, step, one)
 
 
@@ -82,9 +82,8 @@ def _must_stop(tx: Tx, run: Run, step: Step, one: _Open) -> bool:
 
 
 def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
-    values = Values(tx, run.id, graph)
     outcomes = {other.id: letter for other, letter in zip(graph.steps, run.letters, strict=True)}
-    items = template.resolve(template.lowered(step.map, outcomes), values, values.outcomes)
+    items = _items(tx, run, graph, one.number, outcomes)
     inputs = Inputs.of(lowered_arguments(run, step, outcomes))
     next_item = min(one.next_item + CHUNK, one.width)
     where = {"run": run.id, "number": one.number, "low": one.next_item, "high": next_item}
@@ -97,9 +96,21 @@ def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
         free = maps.free_places(tx, run.id, one.number, step.at_once)
     ids = start_items(tx, started, run, one.number, step, inputs, chunk, free)
     started.write(tx)
-    ends = {"from_id": min(ids), "to_id": max(ids)} if ids else {}
-    _note(tx, msgspec.structs.replace(one, next_item=next_item, **ends))
+    _note(tx, msgspec.structs.replace(one, next_item=next_item, first_id=min(ids, default=one.first_id)))
     return True
+
+
+_last: WeakKeyDictionary[Tx, tuple[tuple[str, int], Sequence[Any]]] = WeakKeyDictionary()
+"""By connection: the map that was expanded last, and its list. The list does not change, and is slow to decode."""
+
+
+def _items(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str]) -> Sequence[Any]:
+    known = _last.get(tx)
+    if known is None or known[0] != (run.id, number):
+        values = Values(tx, run.id, graph)
+        items = template.resolve(template.lowered(graph.steps[number].map, letters), values, values.outcomes)
+        known = _last[tx] = (run.id, number), items
+    return known[1]
 
 
 def _stop(tx: Tx, run: Run, one: _Open) -> bool:
@@ -136,5 +147,6 @@ def _close_unless_stopped(tx: Tx, run: Run, step: Step, one: _Open) -> bool:
 
 
 def _close(tx: Tx, one: _Open) -> bool:
+    _last.pop(tx, None)
     tx.run("close_map", run=one.run, number=one.number)
     return True

@@ -118,5 +118,5 @@ def decided(
         if not found.open:
             letters[number] = letter
         elif letter == FAILED:
-            started.maps.append((run.id, number, found.width, found.width, None, None))
+            started.maps.append((run.id, number, found.width, found.width, None))
     return letters

@@ -38,7 +38,7 @@ class Started:
         self.batches: list[Batch] = []
         self.steps: list[tuple[str, int, int, str]] = []
         self.tallies: list[tuple[str, int, int, int, int]] = []
-        self.maps: list[tuple[str, int, int, int, str | None, str | None]] = []
+        self.maps: list[tuple[str, int, int, int, str | None]] = []
         self._routes: dict[tuple[str, str, str, str], Route | None] = {}
 
     def route(self, tx: Tx, run: Run, job: str, queue: str, version: int) -> Route:
@@ -110,8 +110,7 @@ def _start_map(
     first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in kept]
     placed = start_items(tx, started, run, number, step, inputs, first, step.at_once)
     if width > AT_FIRST:
-        ends = (min(placed), max(placed)) if placed else (None, None)
-        started.maps.append((run.id, number, width, AT_FIRST, *ends))
+        started.maps.append((run.id, number, width, AT_FIRST, min(placed, default=None)))
     return True
 
 

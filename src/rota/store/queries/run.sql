@@ -113,18 +113,18 @@ FROM map_tally WHERE run AMONG(:runs, uuid) GROUP BY run, number
 
 -- name: open_maps
 -- A map that has a row already keeps it: its expander sees by itself that the map must stop.
-INSERT INTO map_open (run, number, width, next_item, look_at, from_id, to_id)
-SELECT run, number, width, next_item, :now, from_id, to_id
-FROM EACH(:rows, run uuid, number int, width int, next_item int, from_id uuid, to_id uuid) e WHERE true
+INSERT INTO map_open (run, number, width, next_item, look_at, first_id)
+SELECT run, number, width, next_item, :now, first_id
+FROM EACH(:rows, run uuid, number int, width int, next_item int, first_id uuid) e WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: next_maps
 -- The maps that have waited the longest. One expander at a time for each.
-SELECT run, number, width, next_item, told_item, from_id, to_id FROM map_open
+SELECT run, number, width, next_item, told_item, first_id FROM map_open
 WHERE look_at <= :now ORDER BY look_at, run, number LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: note_map
-UPDATE map_open SET next_item = :next_item, told_item = :told_item, from_id = :from_id, to_id = :to_id, look_at = :look_at
+UPDATE map_open SET next_item = :next_item, told_item = :told_item, first_id = :first_id, look_at = :look_at
 WHERE run = :run AND number = :number
 
 -- name: park_map
@@ -133,10 +133,8 @@ UPDATE map_open SET look_at = :look_at WHERE run = :run AND number = :number
 -- name: close_map
 DELETE FROM map_open WHERE run = :run AND number = :number
 
--- name: unclaimed_between
-SELECT count(*) FROM (
-    SELECT 1 FROM ready WHERE id >= :low AND id <= :high
-    UNION ALL SELECT 1 FROM waiting WHERE id >= :low AND id <= :high LIMIT :most) counted
+-- name: unclaimed
+SELECT 1 FROM ready WHERE id = :id UNION ALL SELECT 1 FROM waiting WHERE id = :id
 
 -- name: places_of_map
 -- The first item without an execution, null if there is none, and how many items wait for others to end.

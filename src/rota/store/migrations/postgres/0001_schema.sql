@@ -527,7 +527,7 @@ CREATE UNIQUE INDEX step_run ON step (run, number, item);
 CREATE TABLE step_default PARTITION OF step DEFAULT;
 
 -- Maps that still have items to insert, or whose items have to be told to stop. `next_item` is the first item without an
--- execution, `told_item` the first one that was not told, and `from_id` to `to_id` are the executions of the last chunk.
+-- execution, `told_item` the first one that was not told, and `first_id` is the first execution of the last chunk.
 -- The expander looks at the map from `look_at` on.
 CREATE TABLE map_open (
     run         uuid NOT NULL,
@@ -536,8 +536,7 @@ CREATE TABLE map_open (
     next_item   integer NOT NULL,
     told_item   integer NOT NULL DEFAULT 0,
     look_at     bigint NOT NULL,
-    from_id     uuid,
-    to_id       uuid,
+    first_id    uuid,
     PRIMARY KEY (run, number)
 ) WITH (fillfactor = 50);
 

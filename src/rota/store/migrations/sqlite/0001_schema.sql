@@ -512,7 +512,7 @@ CREATE TABLE step (
 ) WITHOUT ROWID;
 
 -- Maps that still have items to insert, or whose items have to be told to stop. `next_item` is the first item without an
--- execution, `told_item` the first one that was not told, and `from_id` to `to_id` are the executions of the last chunk.
+-- execution, `told_item` the first one that was not told, and `first_id` is the first execution of the last chunk.
 -- The expander looks at the map from `look_at` on.
 CREATE TABLE map_open (
     run         TEXT NOT NULL,
@@ -521,8 +521,7 @@ CREATE TABLE map_open (
     next_item   INTEGER NOT NULL,
     told_item   INTEGER NOT NULL DEFAULT 0,
     look_at     INTEGER NOT NULL,
-    from_id     TEXT,
-    to_id       TEXT,
+    first_id    TEXT,
     PRIMARY KEY (run, number)
 ) WITHOUT ROWID;
 
