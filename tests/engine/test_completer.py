@@ -1,7 +1,8 @@
-"""The completer: an outcome that the store always refuses does not block the others."""
+"""The completer: outcomes wait for a claim that is near, and one that is always refused does not block the others."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -55,3 +56,24 @@ async def test_outcomes_are_kept_while_the_store_is_unavailable() -> None:
     await completer.step()
     assert store.taken == ["a"]
     assert completer.is_empty
+
+
+async def test_the_outcome_of_a_step_is_lent_to_the_claim_that_is_near() -> None:
+    store = Picky(set())
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")), claim_is_near=True)
+    writing = asyncio.create_task(completer.step())
+    await asyncio.sleep(0)  # sleep: lets the completer begin
+    assert [report.id for report in completer.lend()] == ["a"]
+    await writing
+    assert not store.taken
+    completer.take_back([])
+    assert completer.is_empty
+
+
+async def test_the_outcome_of_a_step_is_written_if_no_claim_comes() -> None:
+    store = Picky(set())
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")), claim_is_near=True)
+    await completer.step()
+    assert store.taken == ["a"]

@@ -44,7 +44,7 @@ class Outcomes:
     def __init__(self) -> None:
         self.reports: list[Finished] = []
 
-    def add(self, report: Finished) -> None:
+    def add(self, report: Finished, *, claim_is_near: bool = False) -> None:
         self.reports.append(report)
 
     def kinds(self) -> dict[str, object]:

@@ -1,0 +1,73 @@
+"""The transaction that ends a step claims the next one, and then no other worker is woken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rota.domain.claim import Claim
+from rota.domain.outcome import Succeeded
+from rota.ops import claim
+from rota.ops.claim import Mark
+from rota.ops.finish import Finished
+from rota.store.hints import Hint, Ready
+from rota.store.port import Tx
+from tests.workflow.stage import Stage
+
+CHAIN = [{"id": name, "job": "echo", "after": list(after)} for name, after in (("a", ""), ("b", "a"), ("c", "b"))]
+FORK = [{"id": name, "job": "echo", "after": list(after)} for name, after in (("a", ""), ("b", "a"), ("c", "a"))]
+
+
+class Following:
+    """A worker that ends one step and claims the next."""
+
+    def __init__(self, stage: Stage, steps: Sequence[dict[str, Any]], jobs: Sequence[str] | None = None) -> None:
+        self.stage = stage
+        self.jobs = jobs
+        stage.workflow("w", *steps)
+        stage.start("w")
+        (self.held,) = stage.take()
+        self.marks: list[Mark] | None = None
+        self.hints: list[Hint] = []
+
+    def follow(self, slots: int) -> list[Claim]:
+        """Ends the step in the transaction of the next claim, and keeps the hints of that transaction."""
+
+        def operation(tx: Tx) -> claim.FinishedAndClaimed:
+            report = Finished(self.held.id, self.held.fence, Succeeded("1"))
+            done = claim.finish_and_claim(tx, [report], self.stage.worker, served, slots, self.marks)
+            self.hints = list(tx.hints)  # type: ignore[attr-defined]
+            return done
+
+        self.stage.world.clock.advance(1)
+        served = self.stage.world.served(jobs=self.jobs)
+        claimed = self.stage.store.transact(operation).claimed
+        self.marks = claimed.marks
+        self.held = claimed.claims[0]
+        return claimed.claims
+
+    @property
+    def ready(self) -> list[Hint]:
+        return [hint for hint in self.hints if isinstance(hint, Ready)]
+
+
+def test_the_next_step_is_claimed_in_the_same_transaction_without_a_hint(stage: Stage) -> None:
+    chain = Following(stage, CHAIN)
+    for _ in "bc":
+        assert len(chain.follow(slots=10)) == 1
+        assert chain.ready == []
+
+
+def test_steps_that_the_worker_could_not_take_are_told_to_others(stage: Stage) -> None:
+    fork = Following(stage, FORK)
+    assert len(fork.follow(slots=1)) == 1
+    assert len(fork.ready) == 1
+
+
+def test_steps_of_jobs_that_the_worker_does_not_have_are_told_to_others(stage: Stage) -> None:
+    stage.job("other", lambda: None)
+    fork = Following(stage, [*FORK[:2], {"id": "c", "job": "other", "after": ["a"]}], jobs=["echo"])
+    assert [one.job for one in fork.follow(slots=10)] == ["echo"]
+    (told,) = fork.ready
+    assert isinstance(told, Ready)
+    assert len(told.lanes) == 1
