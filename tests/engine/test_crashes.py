@@ -13,6 +13,9 @@ from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
 
+SHORT_S = 2
+"""A lease for tests in which a worker is declared dead: other workers wait first for as long as their own lease."""
+
 
 @on_both
 def test_executions_of_a_killed_child_restart_without_waiting_for_the_lease(site: Site) -> None:
@@ -54,14 +57,14 @@ def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> N
 
 @on_both
 def test_a_child_dies_with_its_supervisor_and_its_work_is_rescued_after_the_lease(site: Site) -> None:
-    first = site.worker(lease_s=2)
+    first = site.worker(lease_s=SHORT_S)
     x = site.enqueue("gated", "go")
     child = site.wait_started(x)
     first.signal(signal.SIGKILL)
     first.wait()
     eventually(lambda: not is_alive(child), what="the death of the child")
     assert x.status() is Status.RUNNING
-    site.worker()
+    site.worker(lease_s=SHORT_S)
     site.wait_started(x, fence=2)
     site.open("go")
     assert x.result(PATIENCE_S) == "done"
@@ -92,9 +95,9 @@ def test_a_worker_whose_interpreter_lock_is_held_keeps_its_lease_while_others_ru
 
 @pytest.mark.parametrize("job", ["hold_interpreter", "block_loop"])
 def test_a_job_that_blocks_its_process_for_longer_than_the_lease_keeps_the_lease(site: Site, job: str) -> None:
-    site.worker(lease_s=2)
+    site.worker(lease_s=SHORT_S)
     # A second worker would take over if the lease expired.
-    site.worker(lease_s=2)
+    site.worker(lease_s=SHORT_S)
     x = site.enqueue(job, 5)
     assert x.result(PATIENCE_S) == "done"
     info = x.info()
@@ -104,11 +107,11 @@ def test_a_job_that_blocks_its_process_for_longer_than_the_lease_keeps_the_lease
 
 @on_both
 def test_a_worker_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
-    old = site.worker(lease_s=2)
+    old = site.worker(lease_s=SHORT_S)
     x = site.enqueue("gated", "go")
     child = site.wait_started(x)
     with old.frozen():
-        new = site.worker()
+        new = site.worker(lease_s=SHORT_S)
         site.wait_started(x, fence=2)
         site.open("go")
         assert x.result(PATIENCE_S) == "done"
@@ -139,7 +142,7 @@ def test_a_thread_that_does_not_stop_loses_its_slot_and_its_process_is_replaced(
 
 @on_both
 def test_running_executions_survive_the_death_of_all_processes_at_once(site: Site) -> None:
-    workers = [site.worker("--processes", "2", lease_s=2), site.worker(lease_s=2)]
+    workers = [site.worker("--processes", "2", lease_s=SHORT_S), site.worker(lease_s=SHORT_S)]
     handles = [site.enqueue("gated_async", "go") for _ in range(30)]
     for handle in handles:
         site.wait_started(handle)
@@ -148,7 +151,7 @@ def test_running_executions_survive_the_death_of_all_processes_at_once(site: Sit
     for worker in workers:
         worker.wait()
     site.open("go")
-    site.worker()
+    site.worker(lease_s=SHORT_S)
     assert {handle.result(PATIENCE_S) for handle in handles} == {"done"}
     assert {handle.info().fence for handle in handles} == {2}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from rota.executors.process.spawner import Spawner
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
 
+PROGRAMS = Path(__file__).parents[1] / "executors" / "programs"
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -62,6 +65,36 @@ async def test_the_process_group_of_a_killed_process_is_killed_too(start: Start,
     switch.hold(shell.pid, time.monotonic())
     assert killed(shell)
     eventually(lambda: not is_alive(child))
+
+
+async def test_programs_of_a_worker_process_end_with_it_while_its_supervisor_does_nothing(
+    start: Start, switch: Spawner
+) -> None:
+    """As when the supervisor was killed and its last thread, and with it the spawner's socket, still exists."""
+    shell = start("sh", "-c", "sleep 1000 > /dev/null & echo $!; wait")
+    assert shell.stdout is not None
+    program = int(shell.stdout.readline())
+    switch.hold(shell.pid, time.monotonic() + 1000)
+    shell.kill()
+    eventually(lambda: not is_alive(program), what="the end of the program")
+
+
+def test_programs_of_a_worker_process_end_if_the_supervisor_dies_while_its_spawner_starts() -> None:
+    """The spawner has not read the message that names the worker process when it sees that it has no owner."""
+    argv = [sys.executable, str(PROGRAMS / "supervisor.py")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        spawner, shell, program = map(int, supervisor.stdout.readline().split())
+        os.kill(shell, signal.SIGKILL)
+        supervisor.kill()
+        supervisor.wait()
+    os.kill(spawner, signal.SIGCONT)
+    eventually(lambda: not is_alive(spawner), what="the end of the spawner")
+    try:
+        eventually(lambda: not is_alive(program), what="the end of the program")
+    finally:
+        if is_alive(program):
+            os.kill(program, signal.SIGKILL)
 
 
 async def test_processes_that_have_ended_are_forgotten(start: Start, switch: Spawner) -> None:

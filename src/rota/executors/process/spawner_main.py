@@ -6,7 +6,8 @@ supervisor ──┬── spawner ──┬── command ── its descendant
 
 It runs no user code and has one thread, so it can always start processes, and it outlives its owner for a moment: when
 the owner's end of its socket closes, it kills all processes and exits. Each worker process has a socket of its own.
-When a worker process ends, the spawner kills the processes that this worker process has asked for.
+When a worker process ends, the spawner kills the processes that this worker process has asked for, and the programs
+that its jobs have started in its process group.
 
 A spawner is also the dead man's switch of its supervisor. A worker process whose lease is not renewed exits by itself,
 but not while a job holds the interpreter. Then the supervisor kills it, unless the supervisor hangs as well. So the
@@ -37,7 +38,7 @@ if not TYPE_CHECKING and __name__ == "__main__":
     sys.path.append(os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)))  # noqa: PTH118
 
 from rota.clock import Clock, SystemClock
-from rota.executors.process import hiding
+from rota.executors.process import hiding, process_tree
 from rota.executors.process.started_processes import LOOK_S, Refused, Started, StartedProcesses
 
 PART = 48 * 1024
@@ -74,11 +75,12 @@ class Worker:
         self.client: Client | None = None
 
     def kill(self) -> None:
-        """Kills its process group too. The pid is not reused before the supervisor has reaped the process."""
+        """Kills it if it is still alive, and its process group: the programs that its jobs have started."""
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.handle, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)  # No other process has the pid while this one is not reaped.
+            return
+        _kill_group_of_reaped(self.pid)
 
 
 class Spawner:
@@ -107,6 +109,7 @@ class Spawner:
                 for key, events in self._selector.select(self._idle_s()):
                     key.data(events)
                 self._act()
+            self._serve(self._owner)  # The last messages may name worker processes whose programs must end too.
         except EOFError:
             pass
         self._end_all()
@@ -130,8 +133,7 @@ class Spawner:
         if any(worker.until <= now for worker in self._workers.values()):
             self._serve(self._owner)  # If this process was stopped for a while, a longer lease may wait to be read.
             for worker in [worker for worker in self._workers.values() if worker.until <= now]:
-                worker.kill()
-                self._forget(worker)
+                self._end(worker)
 
     def _reap(self, _: int) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -240,24 +242,41 @@ class Spawner:
         if worker is None:
             try:
                 worker = self._workers[pid] = Worker(pid)
+            except ProcessLookupError:
+                _kill_group_of_reaped(pid)
+                return
             except OSError:
-                return  # It has ended.
-            self._watch(worker.handle, functools.partial(self._ended, worker))
+                return  # No descriptor is free. The message is repeated.
+            self._watch(worker.handle, functools.partial(self._end, worker))
         worker.until = math.inf if until is None else until
         if fds:
             client = worker.client = Client(socket.socket(fileno=fds.pop()))
             self._watch(client.socket, functools.partial(self._serve, client))
 
-    def _ended(self, worker: Worker, _: int) -> None:
-        if worker.pid in self._workers:
-            self._forget(worker)
+    def _end(self, worker: Worker, _: int = 0) -> None:
+        """The worker process has ended, or its lease has: kills what is left of its process group.
 
-    def _forget(self, worker: Worker) -> None:
+        A live supervisor does the same. If the supervisor is killed, the kernel kills the worker process when the main
+        thread of the supervisor ends, and closes the supervisor's socket only when its last thread ends. So the end of
+        the worker process may be all that this process has seen.
+        """
         del self._workers[worker.pid]
+        worker.kill()
         self._selector.unregister(worker.handle)
         os.close(worker.handle)
         if worker.client is not None:
             self._disconnect(worker.client)
+
+
+def _kill_group_of_reaped(worker: int) -> None:
+    """Kills the process group of a worker process that was reaped.
+
+    The kernel reuses the pid only when the group is empty. So if a process has this pid, no process of the group is
+    left.
+    """
+    if process_tree.read(worker) is None:
+        with contextlib.suppress(OSError):
+            os.killpg(worker, signal.SIGKILL)
 
 
 def _do_nothing(number: int, frame: object) -> None:
