@@ -58,13 +58,13 @@ def test_the_next_step_is_claimed_in_the_same_transaction_without_a_hint(stage: 
         assert chain.ready == []
 
 
-def test_steps_that_the_worker_could_not_take_are_told_to_others(stage: Stage) -> None:
+def test_steps_that_the_worker_could_not_take_have_a_hint(stage: Stage) -> None:
     fork = Following(stage, FORK)
     assert len(fork.follow(slots=1)) == 1
     assert len(fork.ready) == 1
 
 
-def test_steps_of_jobs_that_the_worker_does_not_have_are_told_to_others(stage: Stage) -> None:
+def test_steps_of_jobs_that_the_worker_lacks_have_a_hint(stage: Stage) -> None:
     stage.job("other", lambda: None)
     fork = Following(stage, [*FORK[:2], {"id": "c", "job": "other", "after": ["a"]}], jobs=["echo"])
     assert [one.job for one in fork.follow(slots=10)] == ["echo"]
