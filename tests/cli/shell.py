@@ -23,6 +23,7 @@ from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
+from tests.support.newcomers import newcomer
 from tests.support.world import NO_RETRY, set_rules
 
 SHOP = '''
@@ -177,18 +178,8 @@ class Seed:
 
     def join(self, *, version: str = "0.1.0", lease_s: float = 600.0, queues: list[str] | None = None) -> int:
         """A worker that exists only as a row."""
-        newcomer = fleet.Newcomer(
-            namespace="default",
-            app="shop",
-            name="host:1",
-            host="host",
-            pid=1,
-            version=version,
-            queues=queues,
-            jobs=self._jobs(),
-            concurrency=4,
-        )
-        return self.store.transact(fleet.join, newcomer, lease_s)
+        joining = newcomer("shop", name="host:1", version=version, queues=queues, jobs=self._jobs(), concurrency=4)
+        return self.store.transact(fleet.join, joining, lease_s)
 
     def claim(self, worker: int, slots: int = 1000) -> list[tuple[str, int]]:
         claimed = self.store.transact(claim.claim, worker, Served.one("default", "shop", None, self._jobs()), slots)

@@ -13,6 +13,7 @@ from rota.ops import deploy, fleet
 from rota.store import deploys, schedule_reader
 from tests.cli.shell import HANG_S, SEND, SHOP, Seed, Shell
 from tests.cli.test_doctor import verdicts
+from tests.support.newcomers import newcomer
 from tests.support.waiting import eventually
 
 HOURLY = Spec(job="send", trigger=Every(3_600_000_000))
@@ -21,19 +22,8 @@ HOURLY = Spec(job="send", trigger=Every(3_600_000_000))
 def start(seed: Seed, **schedules: Spec) -> int:
     """A worker of the deploy with these schedules."""
     number = seed.store.transact(deploy.declare, "default", "shop", [SEND], [], schedules)
-    newcomer = fleet.Newcomer(
-        namespace="default",
-        app="shop",
-        name="host:1",
-        host="host",
-        pid=1,
-        version="0.1.0",
-        queues=None,
-        jobs=[SEND.name],
-        concurrency=4,
-        deploy=number,
-    )
-    return seed.store.transact(fleet.join, newcomer, 600.0)
+    joining = newcomer("shop", name="host:1", jobs=[SEND.name], concurrency=4, deploy=number)
+    return seed.store.transact(fleet.join, joining, 600.0)
 
 
 def schedules(seed: Seed) -> list[str]:

@@ -28,6 +28,7 @@ from rota.store.port import Tx, declared
 from rota.store.reader import Filter
 from tests.differential import looks
 from tests.differential.side import Side
+from tests.support.newcomers import newcomer
 
 NAMESPACE = "default"
 APPS = ("shop", "post")
@@ -277,20 +278,10 @@ class Actions:
         app, rounds = self._chance.choice(APPS), self._chance.choice([2, 4, 8])
         outcomes = [Succeeded("[1]") if self._chance.random() < 0.85 else self._outcome() for _ in range(50)]
         name = f"driver {len(self.known)}"
-        newcomer = fleet.Newcomer(
-            namespace=NAMESPACE,
-            app=app,
-            name=name,
-            host="test",
-            pid=1,
-            version="0",
-            queues=None,
-            jobs=[],
-            concurrency=9,
-        )
+        joining = newcomer(app, namespace=NAMESPACE, name=name, concurrency=9)
 
         def ask(side: Side) -> Any:
-            worker = side.store.transact(fleet.join, newcomer, LEASE_S)
+            worker = side.store.transact(fleet.join, joining, LEASE_S)
             done: list[Any] = []
             for _ in range(rounds):
                 served = Served.one(NAMESPACE, app, None, JOBS + FLOWS)
@@ -373,13 +364,11 @@ class Actions:
     def _join(self) -> tuple[str, Ask]:
         place, app = self._places, self._chance.choice(APPS)
         self._places += 1
-        newcomer = fleet.Newcomer(
+        joining = newcomer(
+            app,
             namespace=NAMESPACE,
-            app=app,
             name=f"worker {place}",
-            host="test",
             pid=place,
-            version="0",
             queues=self._chance.choice([None, ["default", 'odd "'], []]),
             jobs=self._chance.choice([["send", "count"], ["send"], ["receive", "send"], []]),
             concurrency=3,
@@ -389,7 +378,7 @@ class Actions:
 
         def ask(side: Side) -> Any:
             number = declared and side.store.transact(deploy.declare, NAMESPACE, app, *declared)
-            who = msgspec.structs.replace(newcomer, deploy=number)
+            who = msgspec.structs.replace(joining, deploy=number)
             side.workers.append(side.store.transact(fleet.join, who, LEASE_S))
             return place, number
 

@@ -20,9 +20,9 @@ from rota.engine.async_store import StoreCalls, SupervisorCalls, WorkerCalls
 from rota.engine.crew import Crew, Occupancy
 from rota.engine.process import ChildProcess
 from rota.engine.worker_loops import Assignment, WorkerLoops
-from rota.ops import fleet
 from rota.sdk.app import registry_of
 from tests.support.jobs import JOURNAL
+from tests.support.newcomers import newcomer
 from tests.support.waiting import PATIENCE_S
 from tests.support.workers import REPOSITORY, Site
 
@@ -69,18 +69,8 @@ class Scene:
         self.occupancy = Occupancy(SystemClock(), SLOTS)
 
     async def start(self, grace_s: float) -> None:
-        newcomer = fleet.Newcomer(
-            namespace="default",
-            app="scene",
-            name="n",
-            host="h",
-            pid=1,
-            version="",
-            queues=None,
-            jobs=[],
-            concurrency=SLOTS,
-        )
-        worker, _ = await SupervisorCalls(self.calls, SystemClock()).join(newcomer, 600)
+        joining = newcomer("scene", concurrency=SLOTS)
+        worker, _ = await SupervisorCalls(self.calls, SystemClock()).join(joining, 600)
         assignment = Assignment(
             worker=worker,
             namespace="default",
@@ -199,18 +189,8 @@ async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site
     try:
         hello = await child.hello()
         assert hello is not None
-        newcomer = fleet.Newcomer(
-            namespace="default",
-            app=hello.app,
-            name="n",
-            host="h",
-            pid=1,
-            version="",
-            queues=None,
-            jobs=[],
-            concurrency=SLOTS,
-        )
-        worker, _ = await SupervisorCalls(calls, SystemClock()).join(newcomer, 600)
+        joining = newcomer(hello.app, concurrency=SLOTS)
+        worker, _ = await SupervisorCalls(calls, SystemClock()).join(joining, 600)
         where: dict[str, Any] = {"namespace": "default", "app": hello.app, "queues": None, "concurrency": SLOTS}
         child.send(msgspec.json.encode(Assignment(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
         serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))

@@ -28,6 +28,7 @@ from rota.store.postgres.partitions import PostgresKeeper
 from rota.store.postgres.store import PostgresStore
 from tests.retention.passes import summary
 from tests.support.databases import fresh_database
+from tests.support.newcomers import newcomer
 from tests.support.proving import proof
 from tests.support.waiting import eventually
 from tests.support.world import APP, NAMESPACE, World
@@ -96,18 +97,8 @@ class Traffic:
             self._call(enqueue.enqueue, header, [submission.Item(id, "{}") for id in self.ids.many(10)])
 
     def _work(self) -> None:
-        newcomer = fleet.Newcomer(
-            namespace=NAMESPACE,
-            app=APP,
-            name="w",
-            host="h",
-            pid=1,
-            version="0",
-            queues=None,
-            jobs=["send"],
-            concurrency=50,
-        )
-        worker = self.store.transact(fleet.join, newcomer, 600.0)
+        joining = newcomer(APP, namespace=NAMESPACE, jobs=["send"], concurrency=50)
+        worker = self.store.transact(fleet.join, joining, 600.0)
         while not self._ended.is_set():
             claimed = self._call(claim.claim, worker, Served.one(NAMESPACE, APP, None, ["send"]), 50)
             reports = [finish.Finished(one.id, one.fence, Succeeded("1")) for one in claimed.claims]

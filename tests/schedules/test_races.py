@@ -27,9 +27,8 @@ MINUTELY = every(60)
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 @pytest.fixture

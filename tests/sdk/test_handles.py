@@ -30,6 +30,7 @@ from rota.ops import claim, finish, fleet
 from rota.sdk.app import registry_of
 from rota.store.postgres.bus import PostgresBus
 from rota.testing import harness
+from tests.support.newcomers import newcomer
 from tests.support.waiting import eventually
 
 
@@ -41,19 +42,9 @@ class Receipt:
 
 def work(app: App, outcome: Outcome) -> None:
     """What a worker would do: claim one execution, and end it."""
-    newcomer = fleet.Newcomer(
-        namespace="default",
-        app=app.name,
-        name="w",
-        host="h",
-        pid=1,
-        version="0",
-        queues=None,
-        jobs=[*app.jobs],
-        concurrency=1,
-    )
+    joining = newcomer(app.name, jobs=[*app.jobs], concurrency=1)
     store = registry_of(app).connection.store()
-    worker = store.transact(fleet.join, newcomer, 60.0)
+    worker = store.transact(fleet.join, joining, 60.0)
     (attempt,) = store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 1).claims
     assert store.transact(finish.finish, [finish.Finished(attempt.id, attempt.fence, outcome)]) == []
 

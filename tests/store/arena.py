@@ -117,7 +117,10 @@ class Arena:
         query = "INSERT INTO rota.ready (lane, rank, id, fence, attempts, crashes) SELECT lane, run_at, id, 0, 0, 0"
         self._watch.execute(f"{query} FROM rota.execution WHERE id = %s".encode(), (id,))
 
-    def close(self) -> None:
+    def __enter__(self) -> Arena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
         self._watch.close()
         for store in self._stores:

@@ -31,11 +31,9 @@ ACTIVE = {*PENDING, Status.RUNNING}
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    deadlocks = arena.deadlocks()
-    arena.close()
-    assert deadlocks == 0
+    with Arena() as arena:
+        yield arena
+        assert arena.deadlocks() == 0
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ CODES = (OLD, NEW, NEWER)
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 def sites_of(arena: Arena, count: int) -> list[Site]:

@@ -32,9 +32,8 @@ from tests.support.world import APP, ERROR, NAMESPACE, THREE_TRIES, World
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 @pytest.fixture

@@ -40,9 +40,8 @@ CONFLICTS = [OnConflict.REPLACE, OnConflict.DEBOUNCE, OnConflict.RETURN]
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 class Hesitant:

@@ -11,6 +11,7 @@ from rota.domain.trigger import Every
 from rota.ops import deploy, fleet
 from rota.store import deploys, reader, schedule_reader
 from rota.store.port import Tx, View
+from tests.support.newcomers import newcomer
 from tests.support.world import APP, LEASE_S, NAMESPACE, World
 
 GRACE_S = GRACE_LEASES * LEASE_S
@@ -40,19 +41,8 @@ NEWER = Code({"report": 600}, timeout_s=1.0, max_depth=1)
 
 def join(tx: Tx, number: int) -> int:
     """A worker of that deploy."""
-    newcomer = fleet.Newcomer(
-        namespace=NAMESPACE,
-        app=APP,
-        name="w",
-        host="test",
-        pid=1,
-        version="0",
-        queues=None,
-        jobs=[],
-        concurrency=10,
-        deploy=number,
-    )
-    return fleet.join(tx, newcomer, LEASE_S)
+    joining = newcomer(APP, namespace=NAMESPACE, deploy=number)
+    return fleet.join(tx, joining, LEASE_S)
 
 
 class Site(msgspec.Struct):

@@ -28,6 +28,7 @@ from rota.store.hints import Hint, Listener
 from rota.store.port import Store, Tx
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
 from rota.views.why import why
+from tests.support.newcomers import newcomer
 
 NAMESPACE = "default"
 APP = "shop"
@@ -108,20 +109,15 @@ class World:
         deploy: int | None = None,
         jobs: Sequence[str] | None = None,
     ) -> int:
-        newcomer = fleet.Newcomer(
+        joining = newcomer(
+            app,
             namespace=namespace,
-            app=app,
             name=name,
-            host="test",
-            pid=1,
-            version="0",
-            queues=None,
             jobs=self.served(None, app=app, namespace=namespace, jobs=jobs).jobs,
-            concurrency=10,
             offers=offers or Offers(),
             deploy=deploy,
         )
-        return self.store.transact(fleet.join, newcomer, lease_s)
+        return self.store.transact(fleet.join, joining, lease_s)
 
     def served(
         self,

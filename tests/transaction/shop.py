@@ -16,6 +16,7 @@ from rota.ops import claim, finish, fleet
 from rota.ops.finish import Finished
 from rota.sdk.app import registry_of
 from rota.store.port import Store
+from tests.support.newcomers import newcomer
 from tests.support.world import RecordingBus
 
 ROWS = """
@@ -81,18 +82,8 @@ class Shop:
     # Working.
 
     def worker(self) -> int:
-        newcomer = fleet.Newcomer(
-            namespace="default",
-            app="shop",
-            name="w",
-            host="test",
-            pid=1,
-            version="0",
-            queues=None,
-            jobs=[],
-            concurrency=10,
-        )
-        return self.store.transact(fleet.join, newcomer, 60.0)
+        joining = newcomer("shop")
+        return self.store.transact(fleet.join, joining, 60.0)
 
     def claim(self, worker: int) -> Claim:
         (attempt,) = self.store.transact(

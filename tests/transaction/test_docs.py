@@ -21,6 +21,7 @@ from rota.sdk.app import registry_of
 from tests.docs.pages import REPOSITORY, blocks
 from tests.support import postgres
 from tests.support.databases import fresh_database
+from tests.support.newcomers import newcomer
 from tests.transaction.callers import django_connection
 
 PAGE = "docs/transactions.md"
@@ -68,18 +69,8 @@ def role_free(block: str) -> str:
 def run_all(app: App) -> int:
     """Does what a worker does, here; returns how many attempts there were."""
     store = registry_of(app).connection.store()
-    newcomer = fleet.Newcomer(
-        namespace="default",
-        app=app.name,
-        name="w",
-        host="test",
-        pid=1,
-        version="0",
-        queues=None,
-        jobs=[*app.jobs],
-        concurrency=1,
-    )
-    worker = store.transact(fleet.join, newcomer, 60.0)
+    joining = newcomer(app.name, jobs=[*app.jobs], concurrency=1)
+    worker = store.transact(fleet.join, joining, 60.0)
     count = 0
     while claims := store.transact(claim.claim, worker, Served.one("default", app.name, None, [*app.jobs]), 100).claims:
         for attempt in claims:

@@ -234,24 +234,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "$",
-                    "$first",
-                    "$default",
-                    "$text",
-                    "$literal",
-                    "$outcomes",
-                    "eq",
-                    "in",
-                    "not",
-                    "all",
-                    "failed",
-                    "x",
-                    "type",
-                    "items",
-                ]
-            ),
+            st.sampled_from(KEYS),
             inner,
             max_size=2,
         )

@@ -38,9 +38,8 @@ FAILED = Failed(Error("Fail", "boom"))
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 @pytest.fixture

@@ -115,6 +115,12 @@ def limit_option(default: int, most: int) -> Callable[[F], F]:
     return click.option("--limit", type=number(most), default=default, metavar="N", help=words)
 
 
+def drawing_option(text: str) -> Callable[[F], F]:
+    """`--format` of a command that draws a graph."""
+    forms = click.Choice(["text", "mermaid", "dot"])
+    return click.option("--format", "form", type=forms, default="text", show_default=True, help=text)
+
+
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object per row.")
 object_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")

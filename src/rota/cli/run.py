@@ -12,7 +12,7 @@ from rota.cli import output, run_picture, text
 from rota.cli.arguments import encode, parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import Group, json_option, note_option, object_option
+from rota.cli.options import Group, drawing_option, json_option, note_option, object_option
 from rota.cli.run_watch import watch_run
 from rota.domain.errors import UsageError
 from rota.domain.job import decode
@@ -199,14 +199,7 @@ def resume(database: Database, id: str) -> None:
 
 @run.command()
 @id_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "mermaid", "dot"]),
-    default="text",
-    show_default=True,
-    help="Lines of text, a Mermaid flowchart, or Graphviz; the last two with a colour for each outcome.",
-)
+@drawing_option("Lines of text, a Mermaid flowchart, or Graphviz; the last two with a colour for each outcome.")
 @with_database
 def graph(database: Database, id: str, form: str) -> None:
     """Draw the graph of a run, as it was when the run opened.

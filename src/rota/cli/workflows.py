@@ -7,7 +7,7 @@ import click
 from rota.cli import layout, output
 from rota.cli.apps import import_app
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import json_option
+from rota.cli.options import drawing_option, json_option
 from rota.domain.errors import DefinitionError, UsageError, WorkflowError
 from rota.sdk.app import App
 
@@ -46,14 +46,7 @@ def check(app: str, as_json: bool) -> None:
 @click.command()
 @click.argument("app")
 @click.argument("workflow", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "mermaid", "dot"]),
-    default="text",
-    show_default=True,
-    help="Lines of text, a Mermaid flowchart, or Graphviz.",
-)
+@drawing_option("Lines of text, a Mermaid flowchart, or Graphviz.")
 def graph(app: str, workflow: str | None, form: str) -> None:
     """Draw one workflow of an app, or all of them.
 
