@@ -144,7 +144,7 @@ def cancelled(ordeal: Ordeal, random: Random) -> None:
 
 
 def waited(ordeal: Ordeal, random: Random) -> None:
-    """Sleeps, an answer and an approval that nobody answers, in sub-runs."""
+    """Sleeps, an answer and an approval without an answer, in sub-runs."""
     stage = ordeal.stage
     id = stage.start("waits")
     ordeal.work(random)

@@ -89,7 +89,7 @@ def test_case_22_an_answer_after_the_timeout_of_the_same_instant(arena: Arena, s
     with arena.held_open(upkeep.expire):
         second = arena.start(answer, id, True, "ann")
         arena.wait_until_blocked(second)
-    with pytest.raises(Conflict, match="because nobody answered in time"):
+    with pytest.raises(Conflict, match="because no answer came in time"):
         second.result(PATIENCE_S)
     check(stage, id)
     assert stage.result(id)["timed_out"]
