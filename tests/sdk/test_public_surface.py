@@ -62,8 +62,8 @@ WORKFLOW = """
 """
 
 RUN = """
-    aapprove aattempts acancel adetail ainfo apause approve areject aresult aresume aretry astatus asteps attempts cancel
-    created detail id info pause reject result resume retry status step steps
+    aapprove aattempts acancel adetail ainfo apause approve areject aresult aresume aretry astatus asteps attempts
+    cancel created detail id info pause reject result resume retry status step steps
 """
 
 DEAD_LETTERS = """
