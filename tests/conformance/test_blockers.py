@@ -57,7 +57,7 @@ def test_an_execution_waits_for_its_last_blocker(world: World) -> None:
     assert release(world, (Kind.LIMIT, "other")) == 0
     assert release(world, LIMIT) == 1
     assert world.status(id) is Status.WAITING
-    assert world.execution(id).reason == "event"
+    assert world.execution(id).reason == "rate"
     assert world.why(id) == "waits for rate limit mails"
     assert release(world, RATE) == 1
     assert world.status(id) is Status.QUEUED
