@@ -219,7 +219,8 @@ WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.i
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
 
 -- name: note_swept
-UPDATE run SET changed_at = :now WHERE id = :id
+-- Later than now, so that the run is not looked at for a while.
+UPDATE run SET changed_at = :changed_at WHERE id = :id
 
 -- name: ends_of_steps
 SELECT s.number, f.status FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
