@@ -82,9 +82,9 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
         return Failed(Error("TooDeep", text), Reason.TOO_DEEP, permanent=True)
     workflow = f"{opening.namespace}/{opening.app}/{opening.digest}"
     if workflow not in known:
-        known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, [step.runs for step in graph.steps])
+        known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, graph.callees)
     jobs = known[workflow]
-    if missing := sorted({step.runs for step in graph.steps} - jobs.keys()):
+    if missing := sorted(set(graph.callees) - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
     pinned = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace)

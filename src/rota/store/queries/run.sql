@@ -86,6 +86,33 @@ SELECT x.id, x.arguments, x.inputs, x.run, x.tick, x.run_at, x.job, coalesce(n.o
 FROM execution x LEFT JOIN run n ON n.id = x.id LEFT JOIN run_ended o ON o.id = x.id
 WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
 
+-- name: lane_of_run
+SELECT x.queue, w.lane FROM execution x CROSS JOIN waiting w ON w.id = x.id WHERE x.id = :id
+
+-- name: lock_waits
+-- In the order of the ids to avoid a deadlock.
+SELECT id, run FROM waiting WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
+
+-- name: end_waits
+-- The caller holds the rows of `waiting`.
+INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, result, error, finished_at)
+SELECT e.id, w.fence + 1, 1, e.status, e.reason, w.attempts, w.crashes, e.result, e.error, :now
+FROM EACH(:ends, id uuid, status text, reason text, result text, error text) e CROSS JOIN waiting w ON w.id = e.id;
+DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
+DELETE FROM waiting WHERE id AMONG(:ids, uuid)
+
+-- name: open_approvals
+-- The approvals of these runs that wait for an answer, in the order of the steps.
+SELECT b.key, b.execution, x.step, x.arguments FROM blocker b CROSS JOIN execution x ON x.id = b.execution
+WHERE b.kind = 'approval' AND b.key AMONG(:runs, text) ORDER BY b.key, x.step
+
+-- name: end_of_step
+SELECT f.status, f.result, f.finished_at FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number
+
+-- name: waits_among
+SELECT id, job, arguments FROM execution WHERE id AMONG(:ids, uuid)
+
 -- name: add_tallies
 INSERT INTO map_tally (run, number, shard, open, success, failed, cancelled, skipped)
 SELECT run, number, shard, open, success, 0, 0, 0
@@ -193,7 +220,8 @@ WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.i
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
 
 -- name: note_swept
-UPDATE run SET changed_at = :now WHERE id = :id
+-- Later than now, so that the run is not looked at for a while.
+UPDATE run SET changed_at = :changed_at WHERE id = :id
 
 -- name: ends_of_steps
 SELECT s.number, f.status FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1

@@ -1,0 +1,1 @@
+"""Events, and the steps of runs that wait for them."""
