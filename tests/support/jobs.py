@@ -33,7 +33,7 @@ BAD_RESULTS: dict[str, Any] = {
     "surrogate": {"a": "\ud800"},
     "object": object(),
     "circle": [],
-    "large": "x" * 2_000_000,
+    "large": "x" * 17_000_000,
     "deep": 0,
 }
 BAD_RESULTS["circle"].append(BAD_RESULTS["circle"])

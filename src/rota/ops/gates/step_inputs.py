@@ -1,4 +1,7 @@
-"""Row gate: completes the arguments of steps with the results of earlier steps. A step without its inputs fails."""
+"""Row gate: completes the arguments of steps with the results of earlier steps. A step without its inputs fails.
+
+Steps whose inputs would make the claim too large together return to `ready`, for the next claim.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.inputs import TROUBLE
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.values import Values
+from rota.store.hints import Ready
 
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
+MOST_TOGETHER = 32 * 1024 * 1024
+"""The same for all steps of one claim; the first step may be larger."""
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -26,9 +32,15 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     reader = _Reader(claiming)
     complete: dict[str, Claim] = {}
     broken: list[tuple[Claim, Failed]] = []
+    returned: list[Claim] = []
+    total = 0
     for claim in steps:
+        if total > MOST_TOGETHER:
+            returned.append(claim)
+            continue
         try:
             complete[claim.id] = reader.completed(claim)
+            total += len(complete[claim.id].arguments)
         except _Broken as error:
             reason = Reason.INPUTS_TOO_LARGE if error.is_too_large else Reason.BAD_ARGUMENTS
             broken.append((claim, Failed(Error("StepInputs", str(error)), reason, permanent=True)))
@@ -36,8 +48,12 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
         worker = claiming.worker
         ended = [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, failed)) for claim, failed in broken]
         finish.settle(claiming.tx, ended)
-    failed = {claim.id for claim, _ in broken}
-    return [complete.get(claim.id, claim) for claim in taken if claim.id not in failed]
+    if returned:
+        claiming.tx.run("unclaim", ids=[claim.id for claim in returned])
+        # The hint moves the watermarks of the workers back to these rows.
+        claiming.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
+    gone = {claim.id for claim in (*returned, *(claim for claim, _ in broken))}
+    return [complete.get(claim.id, claim) for claim in taken if claim.id not in gone]
 
 
 class _Broken(Exception):
