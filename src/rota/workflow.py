@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.domain.run_info import RunInfo
 from rota.sdk.workflow.blocks import otherwise, when
 from rota.sdk.workflow.functions import (
     StepOutcome,
@@ -19,7 +20,7 @@ from rota.sdk.workflow.functions import (
     succeeded,
     text,
 )
-from rota.sdk.workflow.this_run import RunInfo, this_run
+from rota.sdk.workflow.this_run import this_run
 
 __all__ = [
     "RunInfo",

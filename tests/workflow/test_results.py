@@ -55,7 +55,7 @@ def test_a_result_above_max_result_bytes_names_its_bytes_and_the_limit(
         with pytest.raises(ExecutionFailed, match="2,001 bytes of JSON; at most 2,000 are stored") as raised:
             too_large.result()
         assert raised.value.reason == "bad_result"
-        with pytest.raises(ExecutionFailed, match="step make failed.*3,002 bytes"):
+        with pytest.raises(ExecutionFailed, match="step make failed: ResultError: the result would take 3,002 bytes"):
             run.result()
 
 

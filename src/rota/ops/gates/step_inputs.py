@@ -14,8 +14,9 @@ from rota.domain.workflow import template
 from rota.domain.workflow.template import TemplateError
 from rota.ops import finish
 from rota.ops.gates.claim_state import Claiming
+from rota.ops.gates.run_info import run_of_step
 from rota.ops.runs.inputs import TROUBLE
-from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.run import graph_of
 from rota.ops.runs.values import Values
 from rota.store.hints import Ready
 
@@ -66,7 +67,7 @@ class _Reader:
     """Reads each value once for a whole batch."""
 
     def __init__(self, claiming: Claiming) -> None:
-        self._tx = claiming.tx
+        self._claiming, self._tx = claiming, claiming.tx
         self._values: dict[str, Values] = {}
 
     def completed(self, claim: Claim) -> Claim:
@@ -89,6 +90,6 @@ class _Reader:
 
     def _value(self, run: str) -> Values:
         if run not in self._values:
-            (row,) = self._tx.records("run_open", Run, id=run)
-            self._values[run] = Values(self._tx, run, graph_of(self._tx, row))
+            graph = graph_of(self._tx, run_of_step(self._claiming, run))
+            self._values[run] = Values(self._tx, run, graph)
         return self._values[run]

@@ -21,10 +21,13 @@ FROM run WHERE id = :id
 -- name: definition_of_version
 SELECT definition FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
 
+-- name: digest_of_version
+SELECT digest FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
+
 -- name: openings
 -- The runs that are about to open, each with the version in force and its parent run.
 SELECT x.id, x.namespace, x.app, x.job, j.version, v.digest, x.priority, x.actor, x.headers, x.trace, x.run, x.step,
-       x.map_index, p.depth, p.root
+       x.map_index, p.depth, p.root, x.run_at, x.tick, x.overrides
 FROM execution x
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
 CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
