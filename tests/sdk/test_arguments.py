@@ -119,7 +119,7 @@ def test_an_iterable_is_a_list_of_its_items(app: App, rota: Harness) -> None:
 
     assert by_name(app, rota, job, (Order(1, ["x"]),)) == {"orders": [Order(1, ["x"])]}
     with pytest.raises(ArgumentsError, match="argument 'orders'"):
-        app.job(name="strict")(job).enqueue("abc")
+        app.job(name="strict")(job).enqueue("abc")  # type: ignore[arg-type]
 
 
 def test_what_json_would_also_mean_is_accepted(app: App, rota: Harness) -> None:
