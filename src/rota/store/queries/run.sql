@@ -186,10 +186,6 @@ SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, de
        graph, pinned, letters, stopping
 FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 
--- name: first_error
-SELECT f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.item LIMIT 1
-
 -- name: paused_among
 -- Locked, so that a resume which is about to release the steps waits for the steps that are put behind the pause.
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
