@@ -57,7 +57,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     recycle_bytes: int = 512 * 1024 * 1024
     """… or when it holds this much memory after a job."""
     max_payload_bytes: int = 1024 * 1024
-    """The most bytes of JSON for the arguments or the result of one execution."""
+    """The most bytes of JSON for the arguments of one execution."""
+    max_result_bytes: int = 16 * 1024 * 1024
+    """The most bytes of JSON for the result of one execution."""
     retention_days: int = 30
     """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
 
@@ -81,6 +83,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "recycle_s": (1, 31_536_000),
     "recycle_bytes": (1024 * 1024, 1_099_511_627_776),
     "max_payload_bytes": (1024, 64 * 1024 * 1024),
+    "max_result_bytes": (1024, 64 * 1024 * 1024),
     "retention_days": (0, 36_500),
 }
 

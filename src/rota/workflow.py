@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.domain.run_info import RunInfo
 from rota.domain.workflow.wait import Decision, Event
 from rota.sdk.workflow.blocks import otherwise, when
 from rota.sdk.workflow.functions import (
@@ -20,7 +21,7 @@ from rota.sdk.workflow.functions import (
     succeeded,
     text,
 )
-from rota.sdk.workflow.this_run import RunInfo, this_run
+from rota.sdk.workflow.this_run import this_run
 from rota.sdk.workflow.waits import approve, sleep, wait_for_event
 
 __all__ = [

@@ -197,7 +197,7 @@ def nul_result(ctx: Context, ticket: str, body_s: float) -> Any:
 @app.job(isolation="process")
 def large_result(ctx: Context, ticket: str, body_s: float) -> Any:
     send(effect(ctx, "start"))
-    return "x" * 3_000_000
+    return "x" * 17_000_000
 
 
 @app.job(retry=None)

@@ -11,13 +11,15 @@ import pytest
 from rota import App
 from rota.domain.outcome import Succeeded
 from rota.domain.schedule import Spec
-from rota.domain.status import Status
+from rota.domain.status import TERMINAL, Status
 from rota.domain.trigger import After, Cron, Every, Trigger
 from rota.ops import finish, schedule
 from rota.store import reader
 from tests.cli.shell import HANG_S, Seed, Shell
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
+from tests.support.world import World
+from tests.workflow.stage import Stage
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -210,3 +212,26 @@ def test_at_once_counts_what_an_earlier_call_started(shell: Shell, seed: Seed) -
     assert len(executions(shell)) == 3
     process.kill()
     process.communicate()
+
+
+def test_at_once_counts_open_runs_of_a_workflow(shell: Shell, seed: Seed) -> None:
+    """A run counts until its last step has ended, not until a worker has opened it."""
+    stage = Stage(World(seed.store))
+    stage.workflow("main", {"id": "a", "job": "echo"}, {"id": "b", "job": "echo", "after": ["a"]})
+    spec = Spec(job="main", trigger=Cron("0 9 * * *"))
+    seed.store.transact(schedule.put, "default", "shop", "nightly", spec, "test")
+    process = shell.start(
+        "backfill", "main", "--from", "2026-01-01T00:00Z", "--to", "2026-01-07T00:00Z", "--at-once", "2"
+    )
+    most = 0
+    while process.poll() is None:
+        most = max(most, sum(not is_terminal(row["status"]) for row in stage.executions("main")))
+        stage.finish(*stage.take(1))
+    _, err = process.communicate(timeout=HANG_S)
+    assert (process.returncode, err) == (0, "started 6 ticks of nightly\n")
+    stage.work()
+    assert (most, stage.statuses("main")) == (2, {"success": 6})
+
+
+def is_terminal(status: str) -> bool:
+    return Status(status) in TERMINAL

@@ -104,7 +104,7 @@ def test_an_executor_that_cannot_abandon_does_not_block_others() -> None:
 def test_an_incomplete_executor_is_refused_when_its_job_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "_added", lambda kind: lambda data, rules: SimpleNamespace(completions=None))
     with pytest.raises(DefinitionError, match="has no 'rules'"):
-        kinds.executor({"kind": "clumsy"}, Rules())
+        kinds.executor({"kind": "clumsy"}, Rules(), 1024)
 
 
 @pytest.mark.parametrize(("says", "missing"), [(None, ""), (7, "7"), ("a driver", "a driver")])

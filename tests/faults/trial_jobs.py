@@ -36,7 +36,7 @@ BAD_RESULTS: dict[str, Any] = {
     "object": object(),
     "circle": [],
     "deep": 0,
-    "large": "x" * 2_000_000,
+    "large": "x" * 17_000_000,
 }
 BAD_RESULTS["circle"].append(BAD_RESULTS["circle"])
 for _ in range(500):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -112,6 +112,14 @@ def test_annotations_are_what_the_function_gets(app: App, rota: Harness) -> None
         "small": 5,
     }
     assert by_name(app, rota, job, **values) == values
+
+
+def test_an_iterable_is_a_list_of_its_items(app: App, rota: Harness) -> None:
+    def job(orders: Iterable[Order]) -> None: ...
+
+    assert by_name(app, rota, job, (Order(1, ["x"]),)) == {"orders": [Order(1, ["x"])]}
+    with pytest.raises(ArgumentsError, match="argument 'orders'"):
+        app.job(name="strict")(job).enqueue("abc")  # type: ignore[arg-type]
 
 
 def test_what_json_would_also_mean_is_accepted(app: App, rota: Harness) -> None:

@@ -45,7 +45,7 @@ JOB = """
 
 CONTEXT = """
     acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue fence headers id job late_by log
-    progress restored scheduled_for transaction upstream wait_cancelled
+    progress restored run scheduled_for transaction upstream wait_cancelled
 """
 
 HANDLE = """

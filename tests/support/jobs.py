@@ -23,6 +23,7 @@ from rota import App, Context, Custom, Exponential, FailForGood, Fixed, Linear, 
 from rota.sdk.app import registry_of
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
+from rota.workflow import this_run
 from tests.support import rude_jobs
 
 JOURNAL = "ROTA_TESTS_JOURNAL"
@@ -33,7 +34,7 @@ BAD_RESULTS: dict[str, Any] = {
     "surrogate": {"a": "\ud800"},
     "object": object(),
     "circle": [],
-    "large": "x" * 2_000_000,
+    "large": "x" * 17_000_000,
     "deep": 0,
 }
 BAD_RESULTS["circle"].append(BAD_RESULTS["circle"])
@@ -72,6 +73,7 @@ def declare(app: App) -> None:
     _declare_isolated(app)
     _declare_telling(app)
     _declare_picky(app)
+    _declare_steps(app)
     rude_jobs.declare(app)
 
 
@@ -87,6 +89,20 @@ def _declare_picky(app: App) -> None:
     @app.job(affinity="customer", affinity_wait="1m")
     def serve(ctx: Context, customer: str) -> int:
         return os.getpid()
+
+
+def _declare_steps(app: App) -> None:
+    @app.job
+    def place(ctx: Context, value: int) -> Any:
+        return ctx.run
+
+    @app.job(isolation="process")
+    async def place_alone(ctx: Context, value: int) -> Any:
+        return ctx.run
+
+    @app.workflow
+    def places(values: list[int]) -> Any:
+        return [place.options(name="first").step(0), place_alone.map(values), this_run.id, this_run.scheduled_for]
 
 
 def _declare_plain(app: App) -> None:

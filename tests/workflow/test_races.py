@@ -19,7 +19,7 @@ from rota.domain.status import Status
 from rota.domain.workflow import advance as decisions
 from rota.ops import claim, control, finish, upkeep
 from rota.ops.finish import Finished
-from rota.ops.runs import expand, maps, pause
+from rota.ops.runs import expand, maps, pause, start
 from rota.ops.runs.chores import work_on_runs
 from rota.ops.runs.tell import tell_steps
 from rota.store import statements
@@ -285,20 +285,45 @@ def test_a_map_that_stops_while_its_expander_closes_it(arena: Arena, stage: Stag
 # --- Expanders, pauses ----------------------------------------------------------------------------
 
 
-def test_case_6_two_expanders_place_each_item_once(arena: Arena, stage: Stage) -> None:
-    stage.workflow("main", {"id": "m", "job": "echo", "map": list(range(2600)), "as": "x"}, result=ref("m"))
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("width", "chunk"), [(2600, 60), proof(100_000, expand.CHUNK)])
+def test_case_6_two_expanders_and_one_that_is_killed(
+    arena: Arena, stage: Stage, width: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expand, "CHUNK", chunk)
+    monkeypatch.setattr(expand, "FEW", chunk // 2)
+    monkeypatch.setattr(start, "AT_FIRST", chunk // 2)
+    assert two_expanders_and_one_that_is_killed(arena, stage, width, chunk) > 37
+
+
+def two_expanders_and_one_that_is_killed(arena: Arena, stage: Stage, width: int, chunk: int) -> int:
+    """Two expanders meet at many chunks; the one that places the 37th is killed. Returns the number of chunks."""
+    stage.job("list", lambda: list(range(width)))
+    listed = {"id": "listed", "job": "list"}
+    stage.workflow("main", listed, {"id": "m", "job": "echo", "map": ref("listed"), "as": "x"}, result=ref("m"))
     id = stage.start("main")
-    stage.finish(*stage.take(100))
-    with arena.held_open(expand.expand, 0):
-        # The map is in the hands of the other.
-        assert arena.start(expand.expand, 0).result(PATIENCE_S) is False
-    with arena.held_open(expand.expand, 0, undo=True):
-        # This one dies before its commit.
-        pass
+    stage.finish(*stage.take())
+    chunks = 0
+    while rows := table(stage.store, "map_open"):
+        assert len(table(stage.store, "ready")) <= 2 * chunk, "other work waits for two chunks at most"
+        chunks += 1
+        if chunks == 37:
+            with arena.held_open(expand.expand, 0, undo=True):
+                assert arena.start(expand.expand, 0).result(PATIENCE_S) is False
+            assert table(stage.store, "map_open") == rows
+        if chunks % 10 in (1, 7):
+            with arena.held_open(expand.expand, 0):
+                # The map is in the hands of the other.
+                assert arena.start(expand.expand, 0).result(PATIENCE_S) is False
+        else:
+            stage.store.transact(expand.expand, 0)
+        stage.finish(*stage.take(chunk))
     stage.work()
-    assert stage.result(id) == list(range(2600))
-    assert sorted(row["map_index"] for row in stage.executions("echo")) == list(range(2600))
+    assert stage.result(id) == list(range(width))
+    assert sorted(row["map_index"] for row in stage.executions("echo")) == list(range(width))
+    assert [arguments["x"] for job, arguments in stage.started if job == "echo"] == list(range(width))
     stage.check()
+    return chunks
 
 
 def test_case_9_never_two_items_and_never_none(arena: Arena, stage: Stage) -> None:
@@ -499,7 +524,7 @@ def _fail() -> None:
     raise Fail("boom")
 
 
-PLANTED: dict[str, tuple[Callable[[], Any], Callable[[Arena, Stage], None]]] = {
+PLANTED: dict[str, tuple[Callable[[], Any], Callable[[Arena, Stage], object]]] = {
     "a join without the lock of the run": (
         lambda: planted("lock_runs", "FOR UPDATE", ""),
         test_case_1_two_parents_of_a_join_end_at_once,
@@ -510,7 +535,7 @@ PLANTED: dict[str, tuple[Callable[[], Any], Callable[[Arena, Stage], None]]] = {
     ),
     "a map is expanded twice": (
         lambda: planted("next_maps", "FOR UPDATE SKIP LOCKED", ""),
-        test_case_6_two_expanders_place_each_item_once,
+        lambda arena, stage: two_expanders_and_one_that_is_killed(arena, stage, 2600, expand.CHUNK),
     ),
     "a shard is counted twice": (
         lambda: planted("count_items", "open - e.ended", "open - 2 * e.ended"),

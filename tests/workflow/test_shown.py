@@ -133,9 +133,37 @@ def test_a_map_with_too_many_failures_names_the_first_of_them(etl: Stage) -> Non
         (4, "Fail: bad item 4"),
     ]
     assert steps["transform"].error_message == "Fail: bad item 3"
+    assert (steps["transform"].reason, steps["transform"].because) == ("error", "2 of 10 items failed (tolerates 1)")
+    assert found.error_message == "StepFailed: step transform failed: item 3: Fail: bad item 3"
     assert found.retry is not None
     assert found.retry.again == ["transform", "load", "page"]
     assert found.retry.kept_count == 2 + about.success + 2  # extract and check; big and after_big, which were skipped.
+
+
+def test_the_items_of_a_map_are_read_once(etl: Stage) -> None:
+    """A map may have 100,000 items, so each statement over all of them counts."""
+    etl.bad.add("transform")  # type: ignore[attr-defined]
+    id = etl.start("etl")
+    etl.work()
+    statements: list[str] = []
+
+    class Counted:
+        def __init__(self, view: View) -> None:
+            self._view = view
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(self._view, name)
+            if name not in ("rows", "records", "one"):
+                return found
+
+            def counted(statement: str, *args: Any, **more: Any) -> Any:
+                statements.append(statement)
+                return found(statement, *args, **more)
+
+            return counted
+
+    etl.store.read(lambda view: run.run(Counted(view), NAMESPACE, id))
+    assert [one for one in statements if "items" in one] == ["ends_of_items", "bad_items", "bad_items"]
 
 
 def test_an_open_run_says_what_it_waits_for(etl: Stage) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from rota import App, DefinitionError, ExecutionFailed, Run, Status
+from rota import App, Context, DefinitionError, ExecutionFailed, Run, Status
 from rota.testing import harness
-from rota.workflow import first, otherwise, this_run, when
+from rota.workflow import RunInfo, first, otherwise, this_run, when
 
 app = App("starting", url="sqlite://:memory:")
 
@@ -46,6 +48,16 @@ def choose(n: int) -> int:
     return first(large, small)
 
 
+@app.job
+def where(ctx: Context, n: int) -> RunInfo | None:
+    return ctx.run
+
+
+@app.workflow
+def told(numbers: list[int]) -> tuple[RunInfo, list[RunInfo], str, datetime]:
+    return where.step(0), where.map(numbers), this_run.id, this_run.scheduled_for  # type: ignore[return-value]
+
+
 @app.workflow(timeout="1h")
 def fails(n: int) -> str:
     value = refuse.options(retry=1).step(n)
@@ -67,6 +79,25 @@ def test_the_branch_that_is_taken_has_the_value() -> None:
         rota.run_until_idle()
         assert (large.result(), small.result()) == (28, 4)
         assert (large.step("small").status, small.step("large").status) == ("skipped", "skipped")
+
+
+def test_a_job_knows_its_run() -> None:
+    with harness(app) as rota:
+        run = told.options(delay="1h").start([7, 8])
+        rota.advance("2h")
+        first, items, id, scheduled_for = run.result()
+        assert (first.id, first.workflow, first.step) == (run.id, "told", "where") == (id, "told", "where")
+        assert (first.index, first.width) == (None, None)
+        assert first.scheduled_for == scheduled_for == datetime(2026, 1, 1, 1, tzinfo=UTC)
+        assert first.started_at == run.detail().started_at
+        assert [(one.step, one.index, one.width) for one in items] == [("where_2", 0, 2), ("where_2", 1, 2)]
+        again = run.retry("start")
+        rota.run_until_idle()
+        assert again.result()[0].scheduled_for == again.result()[3] == rota.now
+        alone = where.enqueue(1)
+        rota.run_until_idle()
+        assert alone.result() is None
+        assert where(1) is None
 
 
 def test_a_failed_run_says_which_step_failed_and_can_be_retried() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.domain.lifecycle import Held
+from rota.domain.run_info import RunInfo
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
@@ -40,10 +41,16 @@ class Claim(Taken, frozen=True, array_like=True):
     """The arguments of a step that are results of other steps, before they are resolved (`ops/runs/inputs.py`)."""
     upstream: str | None = None
     """A JSON object: the executions that it was started after, by job."""
+    step: int | None = None
+    """The number of the step in its run."""
+    map_index: int | None = None
+    """The number of the item, if the step is a map."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False
     """Whether it may have killed a worker process that ran several executions: it runs alone."""
+    run_info: RunInfo | None = None
+    """Facts about the run of a step."""
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""

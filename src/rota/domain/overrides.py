@@ -1,4 +1,4 @@
-"""Overrides: a timeout and a retry policy that one execution has instead of those of its job."""
+"""Overrides: a timeout and a retry policy that one execution has instead of those of its job; the version of a run."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
 
     timeout_s: float | None = None
     retry: dict[str, Any] | None = None
+    version: int | None = None
+    """The version of the workflow that a run has, instead of the one in force."""
 
 
 decode = msgspec.json.Decoder(Overrides).decode
@@ -26,6 +28,16 @@ def encode(timeout_s: float | None, policy: retry.Policy | None) -> str | None:
     if timeout_s is None and policy is None:
         return None
     return msgspec.json.encode(Overrides(timeout_s, None if policy is None else described(policy))).decode()
+
+
+def of_version(number: int) -> str:
+    """The stored JSON for a run of that version."""
+    return msgspec.json.encode(Overrides(version=number)).decode()
+
+
+def version(stored: str | None) -> int | None:
+    """The version that a run was started with; None for the one in force."""
+    return None if stored is None else decode(stored).version
 
 
 def applied(rules: Rules, stored: str | None) -> Rules:

@@ -14,6 +14,7 @@ from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError, RotaError, Snooze
 from rota.domain.instant import moment
 from rota.domain.note import State
+from rota.domain.run_info import RunInfo
 from rota.executors.attempt_state import AttemptState, Completions, JobTransaction
 
 T = TypeVar("T")
@@ -102,6 +103,11 @@ class Context:
         """The ids of the executions whose ends started this one, by job; with the app before jobs of other apps."""
         text = self._claim.upstream
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+    @property
+    def run(self) -> RunInfo | None:
+        """The run that the execution is a step of, with the name of the step; None outside of a run."""
+        return self._claim.run_info
 
     @property
     def cancelled(self) -> bool:

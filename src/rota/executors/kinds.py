@@ -19,7 +19,7 @@ WORKFLOW = "workflow"
 """No executor runs it: a claim opens a run."""
 
 
-def executor(target: Mapping[str, Any], rules: Rules) -> Executor:
+def executor(target: Mapping[str, Any], rules: Rules, most_result_bytes: int) -> Executor:
     """The executor for a job whose definition has this target. Refuses data that does not fit its kind."""
     kind, data = str(target["kind"]), {name: value for name, value in target.items() if name != "kind"}
     try:
@@ -27,12 +27,12 @@ def executor(target: Mapping[str, Any], rules: Rules) -> Executor:
             case "command":
                 from rota.executors.process import command  # lazy: few apps have commands
 
-                about = msgspec.convert(data, command.Command)
-                return command.CommandExecutor(about, rules, processes=command.shared_processes())
+                about, processes = msgspec.convert(data, command.Command), command.shared_processes()
+                return command.CommandExecutor(about, rules, most_result_bytes=most_result_bytes, processes=processes)
             case "http":
                 from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
 
-                return HttpExecutor(msgspec.convert(data, Request), rules)
+                return HttpExecutor(msgspec.convert(data, Request), rules, most_result_bytes=most_result_bytes)
             case _:
                 return ThirdParty(_added(kind)(data, rules), kind)
     except msgspec.ValidationError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -241,6 +241,8 @@ def _struct(
 
 def _supported(kind: Any) -> Any:
     """The annotation, or Any if JSON cannot carry it: then only the name of an argument is checked."""
+    if typing.get_origin(kind) is Iterable:
+        kind = list[typing.get_args(kind)]  # type: ignore[misc]
     try:
         msgspec.json.Decoder(kind)
     except (TypeError, NotImplementedError):

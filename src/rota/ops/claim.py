@@ -34,6 +34,7 @@ from rota.ops.gates.open_runs import open_runs
 from rota.ops.gates.paused_jobs import paused_jobs
 from rota.ops.gates.paused_runs import paused_runs
 from rota.ops.gates.processes import processes
+from rota.ops.gates.run_info import run_info
 from rota.ops.gates.start_deadlines import start_deadlines
 from rota.ops.gates.step_inputs import step_inputs
 from rota.store.port import Row, Tx
@@ -52,6 +53,7 @@ ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (
     paused_runs,
     step_inputs,
     open_runs,
+    run_info,
 )
 """Each returns the executions that may start, and has moved the others to where they belong."""
 DEEPER = 4

@@ -40,7 +40,7 @@ class JobCompletions:
 
     def __init__(self, link: Connection) -> None:
         self.link = link
-        self.most_bytes = link.settings.max_payload_bytes
+        self.most_bytes = link.settings.max_result_bytes
         self.open: dict[AttemptState, _Block] = {}
         self._start_anew()
         os.register_at_fork(after_in_child=self._start_anew)

@@ -7,11 +7,12 @@ import copy
 import functools
 import inspect
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
 
 import msgspec
 
+from rota.domain import overrides
 from rota.domain.claim import Claim
 from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError
@@ -30,6 +31,8 @@ from rota.sdk.workflow.stepped import Stepped, Stepping, check_call, check_enque
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
+Encode = Callable[[tuple[Any, ...], dict[str, Any], int], str]
+"""Makes JSON text of the arguments of a call, of at most so many bytes."""
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
 
@@ -52,6 +55,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
             priority=definition.priority,
             start_within_s=definition.start_within_s,
         )
+        self._encode: Encode = registered.signature.encode
         self._options = Options()
         self._header = self._defaults
         self._is_keyed = False
@@ -148,6 +152,13 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         """A handle on an execution whose id is known; its `result` and `info` refuse one of another job."""
         return handle_on(self._client, id, self._result_type, (self._app, self.name))
 
+    def _of_version(self, number: int, encode: Encode) -> Job[P, T, R]:
+        """The same workflow in another version, whose graph checks the arguments."""
+        changed = copy.copy(self)
+        changed._encode = encode
+        changed._header = msgspec.structs.replace(self._header, overrides=overrides.of_version(number))
+        return changed
+
     def _stepping(self) -> Stepping:
         return Stepping(self._app, self.name, False, self._registered.signature, self._result_type, self._options)
 
@@ -168,7 +179,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         # Before any work is done; and the calls may have no end.
         calls = list(itertools.islice(calls, submission.MOST_ITEMS + 1))
         submission.check_count(len(calls))
-        encode, most = self._registered.signature.encode, self._client.settings.max_payload_bytes
+        encode, most = self._encode, self._client.settings.max_payload_bytes
         texts = [
             encode((), call, most)
             if isinstance(call, dict)
@@ -181,7 +192,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
 
     def _item(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Item:
         check_enqueue(self.name, self._options)
-        text = self._registered.signature.encode(args, kwargs, self._client.settings.max_payload_bytes)
+        text = self._encode(args, kwargs, self._client.settings.max_payload_bytes)
         return Item(self._client.ids.new(), text, digest(text) if self._is_keyed else "")
 
     def _handles(self, accepted: list[Accepted]) -> list[Handle[T]]:

@@ -188,8 +188,8 @@ class Registry:
         self, function: Callable[..., Any], signature: Signature, target: Mapping[str, Any], rules: Rules
     ) -> Executor:
         if target.get("kind", kinds.PROCESS) != kinds.PROCESS:
-            return kinds.executor(target, rules)
-        return FunctionExecutor(function, signature, rules, self.settings.max_payload_bytes, self._completions)
+            return kinds.executor(target, rules, self.settings.max_result_bytes)
+        return FunctionExecutor(function, signature, rules, self.settings.max_result_bytes, self._completions)
 
     def _wanted_schedules(self, job: RegisteredJob, when: When, arguments: Mapping[str, Any]) -> dict[str, Spec]:
         """By name: the first has the name of the job, each further one also a number."""

@@ -25,7 +25,7 @@ from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, Listener, Wanted
 from rota.store.port import View
 from rota.store.reader import Ending, Filter
-from rota.views import attempt, dead_letter, execution, run, tick
+from rota.views import attempt, dead_letter, execution, run, tick, workflow
 from rota.views import schedule as views
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
@@ -33,6 +33,7 @@ from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
 from rota.views.tick import Tick
+from rota.views.workflow import WorkflowVersion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,6 +87,9 @@ class StoreClient:
 
     def run(self, id: str) -> RunDetail:
         return self._read(run.run, self._namespace, id)
+
+    def workflow_version(self, name: str, number: int) -> WorkflowVersion:
+        return self._read(workflow.version, self._namespace, name, self._app, number)[0]
 
     def pause_run(self, id: str, note: str) -> bool:
         return self._connection.store().transact(pause.pause, self._namespace, id, ACTOR, note)

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rota import ids
+from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow.maps import Tally
-from rota.ids import FIRST_ID, LAST_ID
+from rota.ids import LAST_ID
 from rota.store import reader
 from rota.store.port import View
 
 MOST_BAD_ITEMS = 5
 PAUSED, STOPPING = "paused", "stopping"
+CLOCKS_DIFFER = 3600 * MICROSECONDS
+"""How far the clocks may differ by which a run was opened and its items got their ids."""
 
 
 class RunRow(msgspec.Struct, frozen=True, array_like=True):
@@ -83,11 +87,16 @@ class BadItem(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ItemEnds(msgspec.Struct, frozen=True):
-    """The ended items of a map: how many, the first start and the last end."""
+    """The ended items of a map: how many, the first start, the last end, and the item that ended last."""
 
     tally: Tally
-    started_at: int | None
-    finished_at: int | None
+    started_at: int | None = None
+    finished_at: int | None = None
+    last: int = -1
+
+    @property
+    def last_item(self) -> int:
+        return self.last % 2**20
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
@@ -190,27 +199,33 @@ def tallies(view: View, run: str) -> dict[int, Tally]:
 
 def ended_items(view: View, run: str, numbers: Sequence[int]) -> dict[int, ItemEnds]:
     found: dict[int, ItemEnds] = {}
-    rows = view.rows("ends_of_items", run=run, numbers=list(numbers), **_bounds(view, run, numbers)) if numbers else []
-    for number, status, count, started_at, finished_at in rows:
-        before = found.get(number, ItemEnds(Tally(), None, None))
+    rows = view.rows("ends_of_items", run=run, numbers=list(numbers)) if numbers else []
+    for number, status, count, started_at, finished_at, last in rows:
+        before = found.get(number, ItemEnds(Tally()))
         found[number] = ItemEnds(
             before.tally + Tally(**{status: count}),
             min(filter(None, (before.started_at, started_at)), default=None),
             max(filter(None, (before.finished_at, finished_at)), default=None),
+            max(before.last, last),
         )
     return found
 
 
-def bad_items(view: View, run: str, number: int, most: int = MOST_BAD_ITEMS) -> list[BadItem]:
-    """The first items that failed, then those that were cancelled."""
-    where = _bounds(view, run, [number])
-    return view.records("bad_items", BadItem, run=run, number=number, most=most, **where)
-
-
-def last_item(view: View, run: str, number: int) -> int | None:
-    """The item of a map that ended last."""
-    found = view.one("last_item", run=run, number=number, **_bounds(view, run, [number]))
-    return None if found is None else int(found[0])
+def bad_items(
+    view: View, run: str, number: int, opened_at: int, ended_at: int | None = None, most: int = MOST_BAD_ITEMS
+) -> list[BadItem]:
+    """The first executions of a step that failed, then those that were cancelled; more than one if it is a map."""
+    found: list[BadItem] = []
+    where = {
+        "run": run,
+        "number": number,
+        "lowest": ids.first_at(opened_at - CLOCKS_DIFFER),
+        "highest": LAST_ID if ended_at is None else ids.first_at(ended_at + CLOCKS_DIFFER),
+    }
+    for status in (Status.FAILED, Status.CANCELLED):
+        if len(found) < most:
+            found += view.records("bad_items", BadItem, status=status, most=most - len(found), **where)
+    return found
 
 
 def running_items(view: View, run: str) -> dict[int, int]:
@@ -236,8 +251,3 @@ def workflows(view: View, namespace: str) -> list[WorkflowRow]:
 def versions(view: View, namespace: str, app: str, workflow: str) -> list[VersionRow]:
     """The newest first."""
     return view.records("versions_of_job", VersionRow, namespace=namespace, app=app, job=workflow)
-
-
-def _bounds(view: View, run: str, numbers: Sequence[int]) -> dict[str, str]:
-    ((lowest, highest),) = view.rows("bounds_of_items", run=run, numbers=list(numbers))
-    return {"lowest": lowest or LAST_ID, "highest": highest or FIRST_ID}

@@ -125,7 +125,7 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
         timeout_at=row.deadline,
         why=why(view, namespace, id),
         steps=infos,
-        critical_path=_critical_path(view, row, graph, infos) if graph and row.status in TERMINAL else None,
+        critical_path=_critical_path(graph, infos) if graph and row.status in TERMINAL else None,
         retry=_retry(row, graph, infos) if graph and row.parent is None else None,
     )
 
@@ -210,13 +210,13 @@ def _parent_step(view: View, row: RunRow) -> str | None:
     return None if graph is None or row.parent_step is None else graph.steps[row.parent_step].id
 
 
-def _critical_path(view: View, row: RunRow, graph: Graph, infos: list[StepInfo]) -> CriticalPath | None:
+def _critical_path(graph: Graph, infos: list[StepInfo]) -> CriticalPath | None:
     spans = {number: span for number, info in enumerate(infos) if (span := _span(info)) is not None}
     path = paths.critical_path(graph, spans)
     if not path:
         return None
     took = sum((spans[number].ended_at - spans[number].started_at for number in path), timedelta())
-    names = [_with_item(view, row, number, infos[number]) for number in path]
+    names = [_with_item(infos[number]) for number in path]
     return CriticalPath(steps=names, duration=took)
 
 
@@ -226,11 +226,10 @@ def _span(info: StepInfo) -> Span | None:
     return Span(info.placed_at or info.started_at, info.started_at, info.completed_at)
 
 
-def _with_item(view: View, row: RunRow, number: int, info: StepInfo) -> str:
+def _with_item(info: StepInfo) -> str:
     if info.map is None:
         return info.step
-    item = run_reader.last_item(view, row.id, number)
-    return info.step if item is None else f"{info.step}[{item}]"
+    return info.step if info.map.last_index is None else f"{info.step}[{info.map.last_index}]"
 
 
 def _retry(row: RunRow, graph: Graph, infos: list[StepInfo]) -> RetryPlan | None:

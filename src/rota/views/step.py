@@ -45,6 +45,7 @@ class MapInfo(Shape, frozen=True):
     """How many items of a map are in each state. `open` ones have not ended, of which `running` run now.
 
     `tolerated` is how many may fail, as `tolerate` says; `bad_items` are the first of those that failed.
+    `last_index` is the item that ended last, once the map has ended.
     """
 
     width: int
@@ -58,6 +59,7 @@ class MapInfo(Shape, frozen=True):
     tolerate: int | str | None
     tolerated: int
     bad_items: list[MapItem]
+    last_index: int | None
 
 
 class SubRun(Shape, frozen=True):
@@ -328,17 +330,29 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
     for number in placed:
         ends = ended.get(number)
         tally = tallies.get(number) or (ends.tally if ends else Tally())
-        bad = run_reader.bad_items(view, row.id, number) if tally.failed + tally.cancelled else []
+        is_bad = bool(tally.failed + tally.cancelled)
+        bad = run_reader.bad_items(view, row.id, number, row.started_at or 0, row.finished_at) if is_bad else []
         info = _timed_map(view, row, number, infos[number], ends)
+        if bad and letters[number].lower() in BAD:
+            info = msgspec.structs.replace(info, reason=bad[0].reason, because=_bad_map(graph.steps[number], tally))
         infos[number] = msgspec.structs.replace(
             info,
-            map=_map(graph.steps[number], tally, running.get(number, 0), bad),
+            map=_map(graph.steps[number], tally, running.get(number, 0), bad, ends),
             error=decoded(bad[0].error) if bad else None,
             error_message=error_text(decoded(bad[0].error)) if bad else None,
         )
 
 
-def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem]) -> MapInfo:
+def _bad_map(step: Step, tally: Tally) -> str:
+    """`3 of 10 items failed, 4 were cancelled (tolerates 1%)`."""
+    counts = [f"{tally.failed:,} of {tally.width:,} items failed"] if tally.failed else []
+    if tally.cancelled:
+        counts.append(f"{tally.cancelled:,} {'' if counts else f'of {tally.width:,} items '}were cancelled")
+    tolerated = f" (tolerates {step.tolerate})" if step.tolerate is not None else ""
+    return ", ".join(counts) + tolerated
+
+
+def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem], ends: ItemEnds | None) -> MapInfo:
     return shaped(
         MapInfo,
         tally,
@@ -347,6 +361,7 @@ def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem]) -> MapI
         tolerate=step.tolerate,
         tolerated=maps.allowed(step.tolerate, tally.width),
         bad_items=[_item(one) for one in bad],
+        last_index=ends.last_item if ends else None,
     )
 
 

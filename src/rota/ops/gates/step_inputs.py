@@ -1,4 +1,7 @@
-"""Row gate: completes the arguments of steps with the results of earlier steps. A step without its inputs fails."""
+"""Row gate: completes the arguments of steps with the results of earlier steps. A step without its inputs fails.
+
+Steps whose inputs would make the claim too large together return to `ready`, for the next claim.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,17 @@ from rota.domain.workflow import template
 from rota.domain.workflow.template import TemplateError
 from rota.ops import finish
 from rota.ops.gates.claim_state import Claiming
+from rota.ops.gates.run_info import runs_of_steps
 from rota.ops.runs.inputs import TROUBLE
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.values import Values
+from rota.store.hints import Ready
 from rota.store.port import Tx
 
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
+MOST_TOGETHER = 32 * 1024 * 1024
+"""The same for all steps of one claim; the first step may be larger."""
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -28,12 +35,18 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     if not steps:
         return taken
     templates = {claim.id: msgspec.json.decode(claim.inputs or "{}") for claim in steps}
-    values = _values(claiming.tx, steps, templates)
+    values = _values(claiming.tx, runs_of_steps(claiming, taken), steps, templates)
     complete: dict[str, Claim] = {}
     broken: list[tuple[Claim, Failed]] = []
+    returned: list[Claim] = []
+    total = 0
     for claim in steps:
+        if total > MOST_TOGETHER:
+            returned.append(claim)
+            continue
         try:
             complete[claim.id] = _completed(claim, templates[claim.id], values[claim.run or ""])
+            total += len(complete[claim.id].arguments)
         except _Broken as error:
             reason = Reason.INPUTS_TOO_LARGE if error.is_too_large else Reason.BAD_ARGUMENTS
             broken.append((claim, Failed(Error("StepInputs", str(error)), reason, permanent=True)))
@@ -41,8 +54,12 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
         worker = claiming.worker
         ended = [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, failed)) for claim, failed in broken]
         finish.settle(claiming.tx, ended)
-    failed = {claim.id for claim, _ in broken}
-    return [complete.get(claim.id, claim) for claim in taken if claim.id not in failed]
+    if returned:
+        claiming.tx.run("unclaim", ids=[claim.id for claim in returned])
+        # The hint moves the watermarks of the workers back to these rows.
+        claiming.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
+    gone = {claim.id for claim in (*returned, *(claim for claim, _ in broken))}
+    return [complete.get(claim.id, claim) for claim in taken if claim.id not in gone]
 
 
 class _Broken(Exception):
@@ -51,14 +68,15 @@ class _Broken(Exception):
         self.is_too_large = is_too_large
 
 
-def _values(tx: Tx, steps: list[Claim], templates: Mapping[str, dict[str, Any]]) -> dict[str, Values]:
+def _values(
+    tx: Tx, runs: Mapping[str, Run], steps: list[Claim], templates: Mapping[str, dict[str, Any]]
+) -> dict[str, Values]:
     """By run: the values that its steps need, read for the whole batch at once."""
     roots: dict[str, set[str]] = {}
     for claim in steps:
         found = templates[claim.id]
         roots.setdefault(claim.run or "", set()).update(set() if TROUBLE in found else template.roots(found))
-    runs = tx.records("runs_open", Run, ids=sorted(roots))
-    return Values.read(tx, {run.id: (graph_of(tx, run), roots[run.id]) for run in runs})
+    return Values.read(tx, {run: (graph_of(tx, runs[run]), wanted) for run, wanted in roots.items()})
 
 
 def _completed(claim: Claim, templates: dict[str, Any], values: Values) -> Claim:

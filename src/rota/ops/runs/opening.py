@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain import overrides
 from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason
@@ -34,6 +35,9 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     parent_item: int | None
     parent_depth: int | None
     root: str | None
+    run_at: int
+    tick: int | None
+    overrides: str | None
 
     def run(self, deadline: int | None = None, pinned: str = "", letters: str = "") -> Run:
         depth = 0 if self.parent_depth is None else self.parent_depth + 1
@@ -75,6 +79,11 @@ def add_runs(tx: Tx, runs: Sequence[Run], retry_of: str | None = None) -> None:
 
 def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -> Run | Failed:
     """The run as it opens, or why it cannot. `known` are the jobs of the workflows that were opened before it."""
+    wanted = overrides.version(opening.overrides)
+    if wanted is not None:
+        where = {"namespace": opening.namespace, "app": opening.app, "job": opening.job, "version": wanted}
+        ((digest,),) = tx.rows("digest_of_version", **where)
+        opening = msgspec.structs.replace(opening, version=wanted, digest=digest)
     bare = opening.run()
     graph = graph_of(tx, bare)
     if bare.depth > graph.max_nesting:
@@ -87,7 +96,8 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
     if missing := sorted(set(graph.callees) - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
-    pinned = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace)
+    asked_for = opening.run_at if opening.tick is None else opening.tick
+    pinned = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace, asked_for)
     return opening.run(_deadline(tx, graph), encode_pinned(pinned), alphabet.UNDECIDED * len(graph.steps))
 
 

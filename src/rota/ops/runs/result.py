@@ -14,6 +14,7 @@ from rota.domain.workflow.template import TemplateError
 from rota.ops.runs.run import Run
 from rota.ops.runs.values import Values
 from rota.store.port import Tx
+from rota.store.run_reader import bad_items
 
 MOST_RESULT_BYTES = 16 * 1024 * 1024
 _decode_error = msgspec.json.Decoder(Error).decode
@@ -47,9 +48,9 @@ def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
         letter = letters[number].lower()
         if letter in (alphabet.FAILED, alphabet.CANCELLED) and not step.may_fail:
             status = "failed" if letter == alphabet.FAILED else "was cancelled"
-            found = tx.one("first_error", run=run.id, number=number)
-            if found is None or found[0] is None:
+            first = next(iter(bad_items(tx, run.id, number, run.opened_at, most=1)), None)
+            if first is None or first.error is None:
                 return Error("StepFailed", f"step {step.id} {status}")
-            error = _decode_error(found[0])
-            return Error("StepFailed", f"step {step.id} {status}: {error.type}: {error.message}")
+            error, item = _decode_error(first.error), f"item {first.item}: " if step.is_map else ""
+            return Error("StepFailed", f"step {step.id} {status}: {item}{error.type}: {error.message}")
     return Error("StepFailed", "a step failed")

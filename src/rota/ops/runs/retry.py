@@ -11,6 +11,7 @@ from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL
+from rota.domain.workflow import arguments
 from rota.domain.workflow import retry as plans
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import is_kept
@@ -68,6 +69,8 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
         step_arguments=request.step_arguments,
         latest=new if request.latest else None,
     )
+    if request.arguments is not None:
+        arguments.check(new, request.arguments)
     kept = {new.steps[number].id: number for number, letter in enumerate(plan.letters) if is_kept(letter)}
     _check_results(tx, ended, old, kept, [old.numbers[new.steps[number].id] for number in plan.partial])
     run = _new_run(tx, ended, old, new, plan, new_id, actor, request)
@@ -128,6 +131,7 @@ def _new_run(
         before.priority,
         before.headers,
         before.trace,
+        tx.now,
         {number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.partial},
         {**before.arguments, **request.step_arguments},
     )

@@ -54,6 +54,8 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     headers: str | None = None
     trace: str | None = None
+    scheduled_for: int = 0
+    """The tick of the run, or the time it was asked for."""
     partial: dict[int, tuple[str, int]] = {}
     """By the number of a map: the earlier run whose successful items a retry keeps, and the map's number there."""
     arguments: dict[str, dict[str, Any]] = {}

@@ -32,6 +32,7 @@ _NOT_FOR_STEPS = {
     "unique": "unique= is for executions that are enqueued: give it when the workflow is started",
     "at": "at= is a time on the clock: use delay=, or start the workflow at that time",
     "start_by": "start_by= is a time on the clock: give the workflow a timeout=",
+    "version": "version= is for a run: a step runs the version in force",
     "start_within": "start_within= is for executions that are enqueued: give the workflow a timeout=",
 }
 _NOT_FOR_WORKFLOWS = {

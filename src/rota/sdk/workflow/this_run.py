@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, cast
 
-import msgspec
-
+from rota.domain.run_info import RunInfo
 from rota.domain.workflow.reference import RUN
 from rota.domain.workflow.schema import STRING
 from rota.domain.workflow.types import RUN_INFO
 from rota.sdk.workflow import build as builds
 from rota.sdk.workflow.value import Symbol, Value
-
-
-class RunInfo(msgspec.Struct, frozen=True):
-    """What a run knows about itself. `scheduled_for` is the tick of its schedule, or the time it was asked for."""
-
-    id: str
-    workflow: str
-    scheduled_for: datetime
-    started_at: datetime
 
 
 class _ThisRun:

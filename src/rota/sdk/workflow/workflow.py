@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol, Self, Unpack
 
 import msgspec
@@ -12,7 +14,7 @@ import msgspec
 from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError, WorkflowError
 from rota.domain.job import Definition
-from rota.domain.workflow import drawing
+from rota.domain.workflow import arguments, drawing
 from rota.domain.workflow import graph as graphs
 from rota.domain.workflow.check import Callee, Problem, check
 from rota.domain.workflow.graph import Graph
@@ -76,6 +78,9 @@ class Workflow(Stepped[P, T]):
     the graph, the signature and the options; a run is an execution of it.
     """
 
+    _version: int | None = None
+    """The version that a start asks for; None for the one in force."""
+
     def __init__(self, job: Job[P, T, Any], plan: Plan, app: Surroundings, built: Callable[[Definition], None]) -> None:
         """`built` is called once with the definition, when the graph is made."""
         self._job = job
@@ -103,9 +108,16 @@ class Workflow(Stepped[P, T]):
     def __repr__(self) -> str:
         return f"Workflow({self._job._app}.{self.name})"
 
-    def options(self, **given: Unpack[Options]) -> Self:
-        """The same workflow with these options."""
+    def options(self, *, version: int | None = None, **given: Unpack[Options]) -> Self:
+        """The same workflow with these options. A run with a `version` has the graph of that version.
+
+        Its arguments are those of that version, given by name.
+        """
         changed = copy.copy(self)
+        if version is not None:
+            if isinstance(version, bool) or not isinstance(version, int):
+                raise DefinitionError(f"version must be a number, not {version!r}")
+            changed._version = version
         changed._job = self._job.options(**given)
         return changed
 
@@ -117,23 +129,19 @@ class Workflow(Stepped[P, T]):
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
         """Accepts one run: when this returns, it is on the disk. It opens when a worker of the app claims it."""
-        self._check_start()
-        return run_of(self._job.enqueue(*args, **kwargs))
+        return run_of(self._to_start().enqueue(*args, **kwargs))
 
     async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Run[T]:
         """`start`, without blocking the event loop."""
-        self._check_start()
-        return run_of(await self._job.aenqueue(*args, **kwargs))
+        return run_of(await (await self._ato_start()).aenqueue(*args, **kwargs))
 
     def start_many(self, calls: Iterable[Any]) -> list[Run[T]]:
         """Accepts all runs or none. Each call is a dict of arguments by name, a tuple, or a single argument."""
-        self._check_start()
-        return [run_of(one) for one in self._job.enqueue_many(calls)]
+        return [run_of(one) for one in self._to_start().enqueue_many(calls)]
 
     async def astart_many(self, calls: Iterable[Any]) -> list[Run[T]]:
         """`start_many`, without blocking the event loop."""
-        self._check_start()
-        return [run_of(one) for one in await self._job.aenqueue_many(calls)]
+        return [run_of(one) for one in await (await self._ato_start()).aenqueue_many(calls)]
 
     def handle(self, id: str) -> Run[T]:
         """A handle on a run of this workflow whose id is known."""
@@ -174,17 +182,27 @@ class Workflow(Stepped[P, T]):
             return [error]
         return [self._plan.error(problem) for problem in self._checked(graph)]
 
-    def _check_start(self) -> None:
+    def _to_start(self) -> Job[P, T, Any]:
+        """What a start enqueues. Reads the graph of another version from the database."""
         self.check()
         for name in ("retry", "timeout"):
             if name in self._job._options:
                 raise DefinitionError(f"a run has no {name}= of its own: give @app.workflow(timeout=…), or its jobs")
+        if self._version is None:
+            return self._job
+        data = self._job._client.workflow_version(self.name, self._version).graph
+        graph = graphs.decode(msgspec.json.encode(data))
+        return self._job._of_version(self._version, partial(arguments.encode, graph))
+
+    async def _ato_start(self) -> Job[P, T, Any]:
+        return self._to_start() if self._version is None else await asyncio.to_thread(self._to_start)
 
     def _callee(self) -> Callee:
         return self._plan.callee()
 
     def _stepping(self) -> Stepping:
-        return self._job._stepping()._replace(is_workflow=True)
+        about = self._job._stepping()
+        return about._replace(is_workflow=True, options={**about.options, "version": self._version})
 
     def _build(self) -> Built:
         with self._lock:

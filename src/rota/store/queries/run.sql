@@ -21,10 +21,13 @@ FROM run WHERE id AMONG(:ids, uuid)
 -- name: definition_of_version
 SELECT definition FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
 
+-- name: digest_of_version
+SELECT digest FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
+
 -- name: openings
 -- The runs that are about to open, each with the version in force and its parent run.
 SELECT x.id, x.namespace, x.app, x.job, j.version, v.digest, x.priority, x.actor, x.headers, x.trace, x.run, x.step,
-       x.map_index, p.depth, p.root
+       x.map_index, p.depth, p.root, x.run_at, x.tick, x.overrides
 FROM execution x
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
 CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
@@ -210,10 +213,6 @@ SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND stopping 
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
        graph, pinned, letters, stopping
 FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDATE SKIP LOCKED
-
--- name: first_error
-SELECT f.error FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.item LIMIT 1
 
 -- name: paused_among
 -- Locked, so that a resume which is about to release the steps waits for the steps that are put behind the pause.

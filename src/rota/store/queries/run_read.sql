@@ -65,29 +65,22 @@ SELECT t.id, t.status, t.reason, t.attempts, t.fence, t.created_at, t.due_at,
 FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
 WHERE t.id AMONG(:ids, uuid)
 
--- name: bounds_of_items
--- The lowest and the highest execution of these maps: with them PostgreSQL opens only some partitions.
-SELECT (SELECT s.execution FROM step s WHERE s.run = :run AND s.number AMONG(:numbers, int) ORDER BY s.execution LIMIT 1),
-       (SELECT s.execution FROM step s WHERE s.run = :run AND s.number AMONG(:numbers, int)
-        ORDER BY s.execution DESC LIMIT 1)
-
 -- name: ends_of_items
-SELECT s.number, f.status, count(*), min(f.started_at), max(f.finished_at)
+-- Without bounds for the ids: with them PostgreSQL may read all steps for each end in that range.
+-- The last column has the item that ended last in its lowest 20 bits, and milliseconds above them.
+SELECT s.number, f.status, count(*), min(f.started_at), max(f.finished_at),
+       max(f.finished_at / 1000 * 1048576 + s.item)
 FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number AMONG(:numbers, int) AND f.id >= :lowest AND f.id <= :highest
+WHERE s.run = :run AND s.number AMONG(:numbers, int)
 GROUP BY s.number, f.status
 
 -- name: bad_items
-SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error
-FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number = :number AND f.id >= :lowest AND f.id <= :highest
-  AND f.status IN ('failed', 'cancelled')
-ORDER BY f.status DESC, s.item LIMIT :most
-
--- name: last_item
-SELECT s.item FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number = :number AND f.id >= :lowest AND f.id <= :highest
-ORDER BY f.finished_at DESC, s.item LIMIT 1
+-- From the index over bad ends, between bounds. A map may have 100,000 items of which few are bad.
+SELECT coalesce(x.map_index, 0), x.id, f.status, f.reason, f.attempts, f.error
+FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.status = :status AND f.status <> 'success' AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest
+  AND x.run = :run AND x.step = :number
+ORDER BY f.id LIMIT :most
 
 -- name: running_items
 -- How many executions of each step have a worker; of a sub-workflow, how many are open.
