@@ -23,9 +23,8 @@ from tests.workflow.test_races import planted
 
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    arena = Arena()
-    yield arena
-    arena.close()
+    with Arena() as arena:
+        yield arena
 
 
 @pytest.fixture
