@@ -321,9 +321,11 @@ def two_expanders_and_one_that_is_killed(arena: Arena, stage: Stage, width: int,
         stage.finish(*stage.take(chunk))
     stage.work()
     assert stage.result(id) == list(range(width))
-    assert sorted(row["map_index"] for row in stage.executions("echo")) == list(range(width))
+    items = stage.store.read(lambda view: view.rows("items_of", run=id, number=1))
+    assert [(item, status) for item, status, *_ in items] == [(item, "success") for item in range(width)]
     assert [arguments["x"] for job, arguments in stage.started if job == "echo"] == list(range(width))
-    stage.check()
+    if width < 10_000:  # It reads whole tables into memory, in one transaction.
+        stage.check()
     return chunks
 
 

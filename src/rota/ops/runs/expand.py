@@ -1,8 +1,8 @@
 """The chore behind wide maps: placing their items chunk by chunk, and telling items to stop.
 
 The transaction that starts a map places its first items. The others follow in chunks, when most of the last chunk has
-been claimed, so that other work waits for two chunks at most. One node at a time works on a map: it holds the row in
-`map_open`. No finish waits for that row.
+been claimed, so that other work waits for two chunks at most. One supervisor at a time works on a map: it holds
+the row in `map_open`. No finish waits for that row.
 """
 
 from __future__ import annotations
