@@ -25,7 +25,7 @@ def test_a_tick_more_than_half_a_minute_late_is_missed(table: Timetable) -> None
     assert table.info("last").last_late == 30_000_001
 
 
-def test_a_short_standstill_of_all_nodes_misses_no_tick(table: Timetable) -> None:
+def test_a_short_standstill_of_all_workers_misses_no_tick(table: Timetable) -> None:
     table.put(every(1), catch_up="none")
     table.visit(1, 21)
     assert table.ledger() == [Entry(second, "fired") for second in range(1, 22)]

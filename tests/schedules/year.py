@@ -44,7 +44,7 @@ TIMES_OF_DAY = [
 ]
 
 
-class Node(msgspec.Struct):
+class Supervisor(msgspec.Struct):
     """A scheduler: its ids, which shards it believes to have, and until when it is away."""
 
     ids: IdSource
@@ -63,7 +63,7 @@ class Year:
         self.table = Timetable(self.world)
         self.specs = {f"s{number:03}": self._spec(number) for number in range(count)}
         self.table.declare(**self.specs)
-        self.nodes = [Node(IdSource(self.clock), schedules.share(3, [place])) for place in range(3)]
+        self.supervisors = [Supervisor(IdSource(self.clock), schedules.share(3, [place])) for place in range(3)]
         self.ticks_told: dict[str, int | None] = {}
         self.crashes = 0
         self._worker = self.world.join(lease_s=10_000.0 * DAY_S)
@@ -112,46 +112,46 @@ class Year:
         self._settle()
 
     def _step(self) -> None:
-        """Moves to the next tick, or a little later; every node that is not away checks."""
+        """Moves to the next tick, or a little later; every supervisor that is not away checks."""
         now = self.clock.now()
         due = self.world.store.read(upkeep.look, LEASE_S).next_tick_at or now + HOUR_S * SECOND
         self._set(max(now + SECOND // 3, due + self.chance.choice([0, 0, 0, SECOND // 2, 20 * SECOND])))
-        for node in self.chance.sample(self.nodes, len(self.nodes)):
-            if node.away_until <= self.clock.now():
-                self._look(node)
+        for supervisor in self.chance.sample(self.supervisors, len(self.supervisors)):
+            if supervisor.away_until <= self.clock.now():
+                self._look(supervisor)
         if self.chance.random() < 0.3:
             self._work()
         if self.chance.random() < 0.02:
             self._meddle()
 
-    def _look(self, node: Node) -> None:
+    def _look(self, supervisor: Supervisor) -> None:
         match self.chance.randrange(40):
             case 0:
-                node.away_until = self.clock.now() + self.chance.randrange(60, 2 * DAY_S) * SECOND
+                supervisor.away_until = self.clock.now() + self.chance.randrange(60, 2 * DAY_S) * SECOND
             case 1:
-                self._crash(node)
+                self._crash(supervisor)
             case 2:
-                node.shards = schedules.share(self.chance.randint(0, 3), [self.chance.randrange(3)])
+                supervisor.shards = schedules.share(self.chance.randint(0, 3), [self.chance.randrange(3)])
             case 3:
-                node.shards = list(upkeep.ALL_SHARDS)
+                supervisor.shards = list(upkeep.ALL_SHARDS)
             case _:
                 pass
-        self.world.store.transact(firing.fire, node.shards, node.ids.many)
+        self.world.store.transact(firing.fire, supervisor.shards, supervisor.ids.many)
 
-    def _crash(self, node: Node) -> None:
-        """Before its commit, or after it and before the answer; the node restarts without any state."""
+    def _crash(self, supervisor: Supervisor) -> None:
+        """Before its commit, or after it and before the answer; the supervisor restarts without any state."""
         if self.chance.random() < 0.5:
             try:
-                self.world.store.transact(boom_after, firing.fire, node.shards, node.ids.many)
+                self.world.store.transact(boom_after, firing.fire, supervisor.shards, supervisor.ids.many)
             except Boom:
                 self.crashes += 1
         else:
-            self.world.store.transact(firing.fire, node.shards, node.ids.many)
+            self.world.store.transact(firing.fire, supervisor.shards, supervisor.ids.many)
             self.crashes += 1
-        node.shards = list(upkeep.ALL_SHARDS)
+        supervisor.shards = list(upkeep.ALL_SHARDS)
 
     def _be_away(self) -> None:
-        """No node runs for minutes, hours or days; sometimes the clock is set back instead."""
+        """No supervisor runs for minutes, hours or days; sometimes the clock is set back instead."""
         if self.chance.random() < 0.1:
             return self._set(self.clock.now() - self.chance.randrange(1, 2 * HOUR_S) * SECOND)
         longest = self.chance.choice([600, 600, 4 * HOUR_S, 4 * HOUR_S, DAY_S, 2 * DAY_S])
@@ -196,7 +196,7 @@ class Year:
             case _:
                 high = self.clock.now() - self.chance.randrange(DAY_S) * SECOND
                 low = max(START, high - self.chance.randrange(5 * DAY_S) * SECOND)
-                args: tuple[Any, ...] = (NAMESPACE, APP, name, low, high, "test", self.nodes[0].ids.many)
+                args: tuple[Any, ...] = (NAMESPACE, APP, name, low, high, "test", self.supervisors[0].ids.many)
                 self.world.store.transact(backfill.backfill, *args)
 
     def _resume(self) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.ticking`: kills nodes for a while, and reports the outcomes of the ticks."""
+"""`python -m tests.ticking`: kills workers for a while, and reports the outcomes of the ticks."""
 
 from __future__ import annotations
 

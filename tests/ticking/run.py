@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 from tests.support.workers import Site, Worker
 
 SECOND = timedelta(seconds=1)
-NODES = 3
+WORKERS = 3
 SETTLE_S = 60.0
 
 
@@ -35,7 +35,7 @@ class Report(msgspec.Struct):
     def __str__(self) -> str:
         lines = [
             f"seed                 {self.seed}",
-            f"nodes killed         {self.kills}",
+            f"workers killed       {self.kills}",
             f"ticks                {self.ticks}",
             f"killed three times   {self.crash_loops}",
             f"late, p99 and worst  {self.late_p99_s:.3f} s, {self.latest_s:.3f} s",
@@ -45,21 +45,21 @@ class Report(msgspec.Struct):
 
 
 def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
-    """Kills one of the nodes every second or two, and now and then two; one is always left."""
+    """Kills one of the workers every second or two, and now and then two; one is always left."""
     entropy, report = random.Random(seed), Report(seed)
     with Site(folder, url) as site:
-        nodes: list[Worker | None] = [site.worker(lease_s=1) for _ in range(NODES)]
+        workers: list[Worker | None] = [site.worker(lease_s=1) for _ in range(WORKERS)]
         schedules = _schedules(site)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            for place in entropy.sample(range(NODES), entropy.choice([1, 1, 1, 2])):
-                node = nodes[place]
-                if node is not None:
-                    node.signal(signal.SIGKILL)
+            for place in entropy.sample(range(WORKERS), entropy.choice([1, 1, 1, 2])):
+                worker = workers[place]
+                if worker is not None:
+                    worker.signal(signal.SIGKILL)
                     report.kills += 1
-                nodes[place] = None
-            time.sleep(entropy.uniform(0.2, 1.5))  # sleep: the time in which fewer nodes must do
-            nodes = [site.worker(lease_s=1) if node is None else node for node in nodes]
+                workers[place] = None
+            time.sleep(entropy.uniform(0.2, 1.5))  # sleep: the time in which fewer workers must do
+            workers = [site.worker(lease_s=1) if worker is None else worker for worker in workers]
             time.sleep(entropy.uniform(0.2, 1.0))  # sleep: the time until the next kill
         for schedule in schedules:
             schedule.pause("the end")
@@ -71,7 +71,7 @@ def run(folder: Path, url: str, seconds: float, seed: int) -> Report:
 
 
 def _schedules(site: Site) -> list[ScheduleHandle]:
-    """Every second, by a rate and by the clock of a zone; runs may overlap, since nodes that run them are killed."""
+    """Every second, by a rate and by the clock of a zone; runs may overlap, since workers that run them are killed."""
     app, arguments = site.app, {"value": 1}
     return [
         app.schedule("echo_async", name="rate", every="1s", overlap="allow", arguments=arguments),
@@ -83,7 +83,7 @@ def _schedules(site: Site) -> list[ScheduleHandle]:
 
 
 def _settle(site: Site, schedules: list[ScheduleHandle], report: Report) -> None:
-    """Waits for the end of every tick's execution. One that was alone on three nodes that we killed may have failed."""
+    """Waits for the end of every tick's execution. One that was alone on three killed workers may have failed."""
     statuses: dict[str, str] = {}
 
     def have_ended() -> bool:

@@ -1,4 +1,4 @@
-"""No tick is lost or doubled while nodes are killed every few seconds; `python -m tests.ticking` runs for longer."""
+"""No tick is lost or doubled while workers are killed every few seconds; `python -m tests.ticking` runs for longer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.ticking.run import run
 SECONDS = float(os.environ.get("ROTA_TICKING_SECONDS", "15"))
 SAMPLE_S = 3.0
 LATEST_S = 20.0
-"""Short enough to notice a tick that waits for a lease to expire, or for another node's next poll."""
+"""Short enough to notice a tick that waits for a lease to expire, or for another worker's next poll."""
 
 
 @pytest.mark.parametrize(
     ("database", "seconds"),
     [("sqlite", SAMPLE_S), ("postgres", SAMPLE_S), proof("sqlite", SECONDS), proof("postgres", SECONDS)],
 )
-def test_ticks_survive_the_deaths_of_nodes(tmp_path: Path, database: str, seconds: float) -> None:
+def test_ticks_survive_the_deaths_of_workers(tmp_path: Path, database: str, seconds: float) -> None:
     report = run(tmp_path, fresh_database() if database == "postgres" else "", seconds, seed=os.getpid())
     print(report)
     assert report.problems == [], report
@@ -33,8 +33,8 @@ def test_ticks_survive_the_deaths_of_nodes(tmp_path: Path, database: str, second
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_a_hint_about_a_change_reaches_nodes_that_poll_rarely(tmp_path: Path, database: str) -> None:
-    """The nodes poll once a minute: a tick, and the end of ticks, can only come from a hint."""
+def test_a_hint_about_a_change_reaches_workers_that_poll_rarely(tmp_path: Path, database: str) -> None:
+    """The workers poll once a minute: a tick, and the end of ticks, can only come from a hint."""
     with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:
         for _ in range(2):
             site.worker(poll_s=60, lease_s=600)

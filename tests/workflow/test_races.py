@@ -291,7 +291,6 @@ def test_case_6_two_expanders_and_one_that_is_killed(
     arena: Arena, stage: Stage, width: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expand, "CHUNK", chunk)
-    monkeypatch.setattr(expand, "FEW", chunk // 2)
     monkeypatch.setattr(start, "AT_FIRST", chunk // 2)
     assert two_expanders_and_one_that_is_killed(arena, stage, width, chunk) > 37
 
@@ -320,9 +319,11 @@ def two_expanders_and_one_that_is_killed(arena: Arena, stage: Stage, width: int,
         stage.finish(*stage.take(chunk))
     stage.work()
     assert stage.result(id) == list(range(width))
-    assert sorted(row["map_index"] for row in stage.executions("echo")) == list(range(width))
+    items = stage.store.read(lambda view: view.rows("items_of", run=id, number=1))
+    assert [(item, status) for item, status, *_ in items] == [(item, "success") for item in range(width)]
     assert [arguments["x"] for job, arguments in stage.started if job == "echo"] == list(range(width))
-    stage.check()
+    if width < 10_000:  # It reads whole tables into memory, in one transaction.
+        stage.check()
     return chunks
 
 
@@ -499,6 +500,13 @@ def locking_the_run_first() -> Iterator[None]:
 
 
 @contextmanager
+def expanding_twice() -> Iterator[None]:
+    unlocked = planted("next_maps", "FOR UPDATE SKIP LOCKED", "")
+    with unlocked, mock.patch.object(expand, "CHUNK", 60), mock.patch.object(start, "AT_FIRST", 30):
+        yield
+
+
+@contextmanager
 def placing_blocked_steps() -> Iterator[None]:
     original = decisions.advance
 
@@ -534,8 +542,8 @@ PLANTED: dict[str, tuple[Callable[[], Any], Callable[[Arena, Stage], object]]] =
         test_an_item_that_is_not_the_last_of_its_shard_does_not_wait_for_the_run,
     ),
     "a map is expanded twice": (
-        lambda: planted("next_maps", "FOR UPDATE SKIP LOCKED", ""),
-        lambda arena, stage: two_expanders_and_one_that_is_killed(arena, stage, 2600, expand.CHUNK),
+        expanding_twice,
+        lambda arena, stage: two_expanders_and_one_that_is_killed(arena, stage, 600, 60),
     ),
     "a shard is counted twice": (
         lambda: planted("count_items", "open - e.ended", "open - 2 * e.ended"),

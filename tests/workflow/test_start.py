@@ -6,7 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rota import App, Context, DefinitionError, ExecutionFailed, Run, Status
+from rota import (
+    App,
+    ArgumentsError,
+    Context,
+    DefinitionError,
+    ExecutionCancelled,
+    ExecutionFailed,
+    Run,
+    Status,
+    WorkflowError,
+)
 from rota.testing import harness
 from rota.workflow import RunInfo, first, otherwise, this_run, when
 
@@ -46,6 +56,11 @@ def choose(n: int) -> int:
     with otherwise():
         small = double.options(name="small").step(n)
     return first(large, small)
+
+
+@app.workflow
+def once(n: int) -> int:
+    return refuse.options(retry=None).step(n)
 
 
 @app.job
@@ -136,3 +151,60 @@ def test_a_key_names_one_run() -> None:
 def test_options_of_attempts_are_refused_for_a_run(option: dict[str, object]) -> None:
     with harness(app), pytest.raises(DefinitionError, match=f"a run has no {next(iter(option))}="):
         with_default.options(**option).start(1)  # type: ignore[arg-type]
+
+
+def test_errors_of_a_run_speak_of_the_run() -> None:
+    with harness(app) as rota:
+        failed, cancelled = fails.start(5), with_default.start(1)
+        cancelled.cancel()
+        rota.run_until_idle()
+        with pytest.raises(ExecutionFailed, match=rf"^run {failed.id} failed \(step_failed\): "):
+            failed.result()
+        with pytest.raises(ExecutionCancelled, match=f"^run {cancelled.id} was cancelled$"):
+            cancelled.result()
+
+
+def test_options_of_a_step_are_refused_by_start() -> None:
+    with pytest.raises(DefinitionError, match="at_once= is for a step of a workflow, not for start"):
+        with_default.options(at_once=3).start()
+
+
+def test_retry_none_is_no_retry() -> None:
+    """As in `@app.job(retry=None)`, for a step and for an enqueue."""
+    with harness(app) as rota:
+        run, alone = once.start(5), refuse.options(retry=None).enqueue(5)
+        rota.run_until_idle()
+        assert run.step("refuse").attempt_count == 1
+        assert (alone.status(), len(alone.attempts())) == ("failed", 1)
+
+
+def test_the_arguments_of_a_retry_are_checked() -> None:
+    with harness(app) as rota:
+        run = with_default.start()
+        rota.run_until_idle()
+        with pytest.raises(ArgumentsError, match=r"with_default\(\): there is no argument 'm'; it takes"):
+            run.retry("start", arguments={"m": 1})
+        with pytest.raises(ArgumentsError, match="argument 'n': expected integer, got string"):
+            run.retry("start", arguments={"n": "x"})
+        again = run.retry("start", arguments={"n": 1})
+        rota.run_until_idle()
+        assert again.result() == 2
+
+
+def test_a_check_is_about_one_workflow() -> None:
+    """Even if it has a step that is a workflow which cannot be built."""
+    other = App("checked", url="sqlite://:memory:")
+
+    @other.workflow
+    def broken(n: int) -> int:
+        if this_run.id:
+            return 1
+        return n
+
+    @other.workflow
+    def sound(n: int) -> int:
+        return broken.step(n)
+
+    sound.check()
+    with pytest.raises(WorkflowError):
+        broken.check()

@@ -26,6 +26,7 @@ from rota.views import why as views
 if TYPE_CHECKING:  # The commands that do not enqueue start faster without the SDK.
     from rota.sdk.client import Client
     from rota.sdk.options import Options
+    from rota.sdk.registered_job import RegisteredJob
     from rota.sdk.registry import Registry
 
 A_MOMENT_S = 1.0
@@ -115,13 +116,17 @@ def _accept(
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
     values, options = parse(arguments, args), _options(**given)
     code = _load(database, load, app) if load is not None else None
-    name, job = _named(code, job) if code else database.read(lookup.job, database.namespace, job, app)
+    what = "workflow" if only_workflows else "job"
+    if code is not None:
+        name, job = _named(code, job, what)
+    else:
+        name, job = database.read(lookup.job, database.namespace, job, app, what=what)
     definition = _definition(database, code, name, job)
     if only_workflows and definition.target.get("kind") != kinds.WORKFLOW:
         raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if code is not None:
-        code.jobs[job].signature.check(text)
+        _registered(code, job).signature.check(text)
     client = code.client if code else _client(database, name)
     header = applied(options, _header(database, name, definition))
     (accepted,) = client.enqueue(header, [Item(client.ids.new(), text, payload.digest(text))])
@@ -162,17 +167,24 @@ def _load(database: Database, reference: str, name: str | None) -> Registry:
     return app
 
 
-def _named(app: Registry, job: str) -> tuple[str, str]:
+def _named(app: Registry, job: str, what: str) -> tuple[str, str]:
     """The app and the job; `app.job`, as lists show it, works too."""
-    name = job if job in app.jobs else job.removeprefix(f"{app.name}.")
-    if name not in app.jobs:
-        raise UnknownJob(f"app {app.name!r} has no job {job!r}{_near(job, app.jobs)}; it has {', '.join(app.jobs)}")
+    known = {**app.jobs, **app.workflows}
+    name = job if job in known else job.removeprefix(f"{app.name}.")
+    if name not in known:
+        listed = ", ".join(app.workflows if what == "workflow" else app.jobs)
+        raise UnknownJob(f"app {app.name!r} has no {what} {job!r}{_near(job, known)}; it has {listed or 'none'}")
     return app.name, name
+
+
+def _registered(app: Registry, job: str) -> RegisteredJob:
+    return app.jobs.get(job) or app.workflows[job]
 
 
 def _definition(database: Database, app: Registry | None, name: str, job: str) -> Definition:
     if app is not None:
-        return app.jobs[job].definition
+        app.check()  # Makes the graphs of the workflows.
+        return _registered(app, job).definition
     text = database.read(reader.definition, database.namespace, name, job)
     assert text is not None, "a job that was found has a definition"
     return decode(text)

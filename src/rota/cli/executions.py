@@ -14,7 +14,6 @@ from rota.cli.options import filter_options, ids_argument, json_option, page_opt
 from rota.domain.status import TERMINAL, Status
 from rota.ids import IdSource
 from rota.ops import control
-from rota.store import run_reader
 from rota.store.port import Tx
 from rota.store.reader import Filter
 from rota.views import execution as views
@@ -31,7 +30,6 @@ from rota.views.step import step_number
     help=f"Only those that are {', '.join(status.value for status in Status)}.",
 )
 @filter_options
-@click.option("--steps", is_flag=True, help="With the steps of runs, which are left out otherwise.")
 @click.option("--run", metavar="ID", help="Only the steps of this run.")
 @click.option("--step", metavar="NAME", help="With --run: only this step; of a map all its items.")
 @page_options
@@ -40,7 +38,7 @@ from rota.views.step import step_number
 def executions(database: Database, as_json: bool, run: str | None, step: str | None, **wanted: Any) -> None:
     """List executions, newest first.
 
-    A run of a workflow is one execution; its steps are listed only with --run, --steps or the --job that they run.
+    A run of a workflow is an execution, and so is each of its steps; `rota runs` lists runs alone.
 
     \b
     rota executions --status failed --since 2h
@@ -54,17 +52,10 @@ def executions(database: Database, as_json: bool, run: str | None, step: str | N
     wants = views.check(Filter(run=full, step=number, **wanted))
     found = database.read(views.executions, database.namespace, wants)
     more = f"--before {found.items[-1].execution_id}" if found.has_more else ""
-    empty = "" if found.items else _empty(database, wants)
     columns = output.of_one_app(found.items, _columns(found.items))
-    output.listing(found.items, columns, as_json=as_json, empty=empty, more=more, spare=_SPARE, whole="job")
-
-
-def _empty(database: Database, wants: Filter) -> str:
-    """Mentions that steps of runs are left out, if there are workflows."""
-    leaves_out = not (wants.steps or wants.run or wants.job)
-    more = "; steps of runs were left out: --steps lists them, too"
-    has_workflows = leaves_out and database.read(run_reader.workflows, database.namespace)
-    return "no executions match" + (more if has_workflows else "")
+    output.listing(
+        found.items, columns, as_json=as_json, empty="no executions match", more=more, spare=_SPARE, whole="job"
+    )
 
 
 def _columns(rows: Sequence[views.Execution]) -> output.Columns[views.Execution]:

@@ -9,13 +9,13 @@ import sys
 import click
 
 from rota.cli import output, run_picture, text
-from rota.cli.arguments import encode, parse
+from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
 from rota.cli.options import Group, drawing_option, json_option, note_option, object_option
 from rota.cli.run_watch import watch_run
+from rota.domain import payload
 from rota.domain.errors import UsageError
-from rota.domain.job import decode
 from rota.domain.status import Status
 from rota.domain.workflow import drawing
 from rota.domain.workflow.graph import Graph
@@ -28,7 +28,6 @@ from rota.ops.runs import pause as pausing
 from rota.ops.runs import retry as retrying
 from rota.ops.runs.approvals import Answer
 from rota.ops.runs.retry import Request
-from rota.store import reader
 from rota.store.port import View
 from rota.views import lookup
 from rota.views import run as views
@@ -129,7 +128,7 @@ def retry(database: Database, id: str, from_: str | None, args: str | None, late
     """
     full = database.read(lookup.run_id, database.namespace, id)
     before = database.read(views.run, database.namespace, full)
-    request = _request(database, before, from_, args, latest=latest)
+    request = _request(database, from_, args, latest=latest)
     new_id = IdSource(database.clock).new()
     database.transact(retrying.retry, database.namespace, full, new_id, database.actor, request)
     kept = {step.step for step in database.read(views.run, database.namespace, new_id).steps if step.is_kept}
@@ -288,7 +287,7 @@ def _answer(database: Database, part: str, step: str | None, note: str, *, appro
         output.message(f"step {name} of run {id} is {'approved' if approved else 'rejected'}")
 
 
-def _request(database: Database, run: RunDetail, from_: str | None, args: str | None, *, latest: bool) -> Request:
+def _request(database: Database, from_: str | None, args: str | None, *, latest: bool) -> Request:
     if args is None:
         return Request(from_=from_, latest=latest)
     if from_ is None:
@@ -296,9 +295,7 @@ def _request(database: Database, run: RunDetail, from_: str | None, args: str | 
     given = parse((), args)
     if from_ != START:
         return Request(from_=from_, step_arguments={from_: given}, latest=latest)
-    stored = database.read(reader.definition, database.namespace, run.app, run.workflow)
-    parameters = decode(stored).parameters if stored else {}
-    arguments = encode(run.workflow, given, parameters, database.settings.max_payload_bytes)
+    arguments = payload.encode(given, "--args", database.settings.max_payload_bytes)
     return Request(from_=from_, arguments=arguments, latest=latest)
 
 

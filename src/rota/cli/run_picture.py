@@ -136,10 +136,17 @@ def _footer(run: RunDetail, wide: int) -> list[str]:
         of = f"{_took(run.critical_path.duration.total_seconds())} of {_took(run.duration.total_seconds())}"
         found.append(("critical path", f"{' → '.join(run.critical_path.steps)}   {of}"))
     if run.status is Status.SUCCESS and run.result is not None:
-        found.append(("result", text.clipped(_json(run.result), 2 * wide)))
+        found.append(("result", _clipped(_json(run.result), 2 * wide)))
     if (what := _next(run, wide)) is not None:
         found.append(("next", what))
     return [line for label, words in found for line in _labelled(label, words, wide)]
+
+
+def _clipped(result: str, most: int) -> str:
+    if len(result) <= most:
+        return result
+    note = f" ({len(result):,} characters; --json shows all)"
+    return text.clipped(result, max(1, most - len(note))) + note
 
 
 def _json(value: object) -> str:

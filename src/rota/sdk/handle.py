@@ -41,6 +41,7 @@ class Handle(Generic[T]):
     """An execution, by its id."""
 
     __slots__ = ("_client", "_job", "_result_type", "created", "id")
+    _noun = "execution"
 
     def __init__(
         self,
@@ -113,15 +114,15 @@ class Handle(Generic[T]):
 
     def _outcome(self, ending: Ending | Status, timeout_s: float | None) -> T:
         if isinstance(ending, Status):
-            raise NotFinished(f"execution {self.id} is {ending}{_after(timeout_s)}; it continues")
+            raise NotFinished(f"{self._noun} {self.id} is {ending}{_after(timeout_s)}; it continues")
         self._check_job(ending.app, ending.job)
         if ending.status is Status.SUCCESS:
             return self._decoded(ending)
-        raise _without_result(self.id, ending)
+        raise _without_result(f"{self._noun} {self.id}", self.id, ending)
 
     def _check_job(self, app: str, job: str) -> None:
         if self._job is not None and self._job != (app, job):
-            raise UnknownExecution(f"execution {self.id} is an execution of {app}.{job}, not of {'.'.join(self._job)}")
+            raise UnknownExecution(f"{self.id} is an execution of {app}.{job}, not of {'.'.join(self._job)}")
 
     def _decoded(self, ending: Ending) -> T:
         kind, text = self._result_type, ending.result or "null"
@@ -147,12 +148,13 @@ def _after(timeout_s: float | None) -> str:
     return f" after {timeout_s:g} s" if timeout_s < 60 else f" after {duration.words(timeout_s)}"
 
 
-def _without_result(id: str, ending: Ending) -> ExecutionError:
+def _without_result(named: str, id: str, ending: Ending) -> ExecutionError:
     kind, verb = _ENDED[ending.status]
     error = decoded(ending.error)
     message = error_text(error)
+    why = "" if ending.reason == ending.status else f" ({ending.reason})"
     return kind(
-        f"execution {id} {verb} ({ending.reason})" + (f": {message}" if message else ""),
+        f"{named} {verb}{why}" + (f": {message}" if message else ""),
         id=id,
         job=ending.job,
         reason=ending.reason,

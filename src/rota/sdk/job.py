@@ -88,6 +88,10 @@ class Job(Stepped[P, T], Generic[P, T, R]):
     def options(self, **given: Unpack[Options]) -> Job[P, T, R]:
         """The same job, enqueued with these options instead of its defaults."""
         changed = {name: value for name, value in given.items() if value is not None}
+        if "retry" in given:
+            changed["retry"] = (
+                False if given["retry"] is None else given["retry"]
+            )  # As in @app.job(…), None is no retry.
         if given.get("tags") is not None:
             changed["tags"] = checked_tags(given["tags"] or ())  # A generator of tags can be read only once.
         return self._with(cast("Options", {**self._options, **changed}), self._caller, self._parent)

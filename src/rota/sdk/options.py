@@ -20,7 +20,7 @@ MOST_TAGS = 50
 
 
 class Options(TypedDict, total=False):
-    """The options of `job.options(…)`. None means the same as leaving an option out."""
+    """The options of `job.options(…)`. None is the same as leaving an option out, but for `retry`: None is no retry."""
 
     delay: Duration | None
     at: datetime | None
@@ -32,7 +32,7 @@ class Options(TypedDict, total=False):
     start_within: Duration | None
     tags: Iterable[str] | None
     timeout: Duration | None
-    retry: Policy | int | None
+    retry: Policy | int | bool | None
     headers: Mapping[str, str] | None
     name: str | None
     at_once: int | None

@@ -21,6 +21,7 @@ class Run(Handle[T]):
     """A run, by its id. A run is an execution: it has a status, a result, and can be cancelled like any other."""
 
     __slots__ = ()
+    _noun = "run"
 
     def __repr__(self) -> str:
         return f"Run({self.id!r})"

@@ -211,8 +211,7 @@ class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones.
 
-    Steps of runs are left out, unless `steps` is set or a job is named: a map alone may have 100,000. With `run` only
-    the steps of this run are listed, with `step` only those with this number.
+    With `run` only the steps of this run are listed, with `step` only those with this number.
     """
 
     status: Status | None = None
@@ -221,7 +220,6 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None = None
     since: int | None = None
     error: str | None = None
-    steps: bool = False
     run: str | None = None
     step: int | None = None
     before: str = LAST_ID
@@ -314,7 +312,6 @@ def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
         "app": wanted.app,
         "queue": wanted.queue,
         "since": wanted.since,
-        "steps": int(wanted.steps or wanted.job is not None),
         "before": position(wanted.before),
         "most": wanted.limit,
     }

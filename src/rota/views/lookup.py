@@ -70,12 +70,15 @@ def execution_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]
     return list(dict.fromkeys([execution_id(view, namespace, part) for part in parts]))
 
 
-def job(view: View, namespace: str, name: str, app: str | None) -> tuple[str, str]:
-    """The app and the name of the one job that is called so. `app.job`, as lists show it, works too."""
-    found = _jobs_called(view, namespace, name, app)
+def job(view: View, namespace: str, name: str, app: str | None, *, what: str = "job") -> tuple[str, str]:
+    """The app and the name of the one job that is called so. `app.job`, as lists show it, works too.
+
+    `what` is the word for it in messages: a workflow is a job, too.
+    """
+    found = _jobs_called(view, namespace, name, app, what)
     if len(found) > 1:
         raise UsageError(
-            f"the apps {', '.join(app for app, _ in found)} have a job {name!r}: say which with --app {found[0][0]}"
+            f"the apps {', '.join(app for app, _ in found)} have a {what} {name!r}: say which with --app {found[0][0]}"
         )
     return found[0]
 
@@ -140,7 +143,7 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
     return row, row.app, row.name, [f"{name} is a job; this is its schedule {row.name}"] if is_job else []
 
 
-def _jobs_called(view: View, namespace: str, name: str, app: str | None) -> list[tuple[str, str]]:
+def _jobs_called(view: View, namespace: str, name: str, app: str | None, what: str = "job") -> list[tuple[str, str]]:
     """The jobs of that name, by app; else the one that `app.job` names."""
     known = sorted((row.app, row.name) for row in reader.jobs(view, namespace) if app in (None, row.app))
     found = [one for one in known if one[1] == name] or [one for one in known if ".".join(one) == name]
@@ -148,8 +151,8 @@ def _jobs_called(view: View, namespace: str, name: str, app: str | None) -> list
         return found
     near = get_close_matches(name, [job for _, job in known] + [".".join(one) for one in known], 1)
     hint = f", did you mean {near[0]!r}?" if near else ";"
-    whose = "there is no job" if app is None else f"app {app!r} has no job"
-    raise UnknownJob(f"{whose} {name!r}{hint} `rota jobs` lists those of apps that have used this database")
+    whose = f"there is no {what}" if app is None else f"app {app!r} has no {what}"
+    raise UnknownJob(f"{whose} {name!r}{hint} `rota {what}s` lists those of apps that have used this database")
 
 
 def _the_only(rows: Sequence[ScheduleRow], name: str, otherwise: str) -> ScheduleRow:

@@ -34,7 +34,9 @@ def runs_of_steps(claiming: Claiming, taken: list[Claim]) -> dict[str, Run]:
 
     def read() -> dict[str, Run]:
         ids = sorted({claim.run for claim in taken if claim.run is not None})
-        return {run.id: run for run in claiming.tx.records("runs_open", Run, ids=ids)}
+        found = {run.id: run for run in claiming.tx.records("runs_open", Run, ids=ids)}
+        assert len(found) == len(ids), "a run is open while one of its steps is"
+        return found
 
     return claiming.once("runs of steps", read)
 

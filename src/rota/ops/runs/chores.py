@@ -1,4 +1,4 @@
-"""The chores of runs, which any node does: one step of work at a time."""
+"""The chores of runs, which any supervisor does: one step of work at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The chore behind wide maps: placing their items chunk by chunk, and telling items to stop.
 
 The transaction that starts a map places its first items. The others follow in chunks, each when the first item of the
-last one has been claimed, so that other work waits for two chunks at most. One process at a time works on a map: it
+last one has been claimed, so that other work waits for two chunks at most. One supervisor at a time works on a map: it
 holds the row in `map_open`. No finish waits for that row.
 """
 
@@ -124,7 +124,10 @@ def _stop(tx: Tx, run: Run, one: _Open) -> bool:
         return True
     found = tx.rows("items_from", run=run.id, number=one.number, item=one.told_item, most=TOLD)
     if not found:
-        # The row stays until the run ends: it says that all items have been told.
+        # The row stays until the run ends: it says that all items have been told. The end of the run deletes rows that
+        # are parked, so the run is locked, and may have ended already.
+        if not tx.records("lock_runs", Run, ids=[run.id]):
+            return _close(tx, one)
         tx.run("park_map", run=one.run, number=one.number, look_at=NEVER)
         return True
     end_from_outside.end_all(tx, run.namespace, [id for _, id in found], Status.CANCELLED, Reason.CANCELLED)

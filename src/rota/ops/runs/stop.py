@@ -1,9 +1,9 @@
 """Stopping a run: by a cancel, by its timeout, or because a step failed.
 
 A run stops in two transactions. The first one, `stop`, locks the run and records why it stops: from then on no step
-starts except those with the rule `always`. The others follow at once, as a chore of any node: `tell_steps` cancels the
-steps that have not started and asks the running ones to stop. It cannot be one transaction, because a finish locks the
-row of a step before its run, and a stop would lock them the other way round.
+starts except those with the rule `always`. The others follow at once, as a chore of any supervisor: `tell_steps`
+cancels the steps that have not started and asks the running ones to stop. It cannot be one transaction, because a
+finish locks the row of a step before its run, and a stop would lock them the other way round.
 """
 
 from __future__ import annotations

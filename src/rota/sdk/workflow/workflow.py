@@ -21,7 +21,7 @@ from rota.domain.workflow.graph import Graph
 from rota.sdk.job import Job, registered
 from rota.sdk.options import Options
 from rota.sdk.run import Run, run_of
-from rota.sdk.workflow.stepped import P, Stepped, Stepping, T
+from rota.sdk.workflow.stepped import P, Stepped, Stepping, T, check_enqueue
 
 
 class Plan(Protocol):
@@ -184,6 +184,7 @@ class Workflow(Stepped[P, T]):
 
     def _to_start(self) -> Job[P, T, Any]:
         """What a start enqueues. Reads the graph of another version from the database."""
+        check_enqueue(self.name, self._job._options, "start")
         self.check()
         for name in ("retry", "timeout"):
             if name in self._job._options:

@@ -47,14 +47,12 @@ WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace
 SELECT x.id FROM execution x
 WHERE x.id < :before AND x.namespace = :namespace
   AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_of_job
 SELECT x.id FROM execution x
 WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
   AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY x.id DESC LIMIT :most
 
 -- name: page_ended
@@ -62,7 +60,6 @@ SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.final = 1 AND f.status <> 'success' AND f.status = :status AND f.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
   AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
-  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_succeeded
@@ -70,7 +67,6 @@ SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.final = 1 AND f.status = 'success' AND f.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app)
   AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY f.id DESC LIMIT :most
 
 -- name: page_live
@@ -84,7 +80,6 @@ SELECT x.id FROM (
 WHERE t.id < :before AND x.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
   AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-  AND (:steps = 1 OR x.run IS NULL)
 ORDER BY t.id DESC LIMIT :most
 
 -- name: dead_letters
@@ -102,9 +97,12 @@ SELECT q.name, q.policy, q.max_depth, q.paused_at, q.paused_by, q.paused_note,
        (SELECT count(*) FROM scheduled s JOIN lane l ON l.id = s.lane
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS scheduled,
        (SELECT count(*) FROM running r JOIN lane l ON l.id = r.lane
-        WHERE l.namespace = q.namespace AND l.queue = q.name) AS running,
+        WHERE l.namespace = q.namespace AND l.queue = q.name)
+       + (SELECT count(*) FROM run n CROSS JOIN waiting w ON w.id = n.id CROSS JOIN lane l ON l.id = w.lane
+          WHERE l.namespace = q.namespace AND l.queue = q.name) AS running,
        (SELECT count(*) FROM waiting w JOIN lane l ON l.id = w.lane
-        WHERE l.namespace = q.namespace AND l.queue = q.name) AS waiting,
+        WHERE l.namespace = q.namespace AND l.queue = q.name
+          AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)) AS waiting,
        (SELECT min(x.run_at) FROM lane l
         CROSS JOIN execution x ON x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS oldest_at,
