@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.domain.errors import Conflict, UnknownExecution, UsageError
+from rota.domain.errors import ArgumentsError, Conflict, UnknownExecution, UsageError
 from tests.support.tables import table
 from tests.workflow.stage import Fail, Stage
 
@@ -85,9 +85,13 @@ def test_a_retry_from_a_step_keeps_failures_elsewhere(stage: Stage, broken: Brok
 
 
 def test_a_retry_from_the_start_takes_new_arguments(stage: Stage, broken: Broken) -> None:
-    stage.workflow("main", {"id": "a", "job": "echo", "with": {"x": ref("input.x")}}, result=ref("a"))
+    step = {"id": "a", "job": "echo", "with": {"x": ref("input.x")}}
+    stage.workflow("main", step, parameters={"x": {"type": "integer"}}, required=["x"], result=ref("a"))
     first = stage.start("main", {"x": 1})
     stage.work()
+    for wrong in ('{"x":"2"}', '{"y":2}', "{}"):
+        with pytest.raises(ArgumentsError):
+            stage.retry(first, "start", arguments=wrong)
     second = stage.retry(first, "start", arguments='{"x":2}')
     stage.work()
     assert (stage.result(first), stage.result(second)) == (1, 2)

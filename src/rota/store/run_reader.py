@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rota import ids
-from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow.maps import Tally
 from rota.ids import LAST_ID
@@ -19,8 +17,6 @@ from rota.store.port import View
 
 MOST_BAD_ITEMS = 5
 PAUSED, STOPPING = "paused", "stopping"
-CLOCKS_DIFFER = 3600 * MICROSECONDS
-"""How far the clocks may differ by which a run was opened and its items got their ids."""
 
 
 class RunRow(msgspec.Struct, frozen=True, array_like=True):
@@ -211,20 +207,13 @@ def ended_items(view: View, run: str, numbers: Sequence[int]) -> dict[int, ItemE
     return found
 
 
-def bad_items(
-    view: View, run: str, number: int, opened_at: int, ended_at: int | None = None, most: int = MOST_BAD_ITEMS
-) -> list[BadItem]:
-    """The first executions of a step that failed, then those that were cancelled; more than one if it is a map."""
+def bad_items(view: View, run: str, number: int, statuses: Iterable[Status], most: int) -> list[BadItem]:
+    """The first executions of a step that ended so; more than one if the step is a map."""
     found: list[BadItem] = []
-    where = {
-        "run": run,
-        "number": number,
-        "lowest": ids.first_at(opened_at - CLOCKS_DIFFER),
-        "highest": LAST_ID if ended_at is None else ids.first_at(ended_at + CLOCKS_DIFFER),
-    }
-    for status in (Status.FAILED, Status.CANCELLED):
+    for status in statuses:
         if len(found) < most:
-            found += view.records("bad_items", BadItem, status=status, most=most - len(found), **where)
+            where = {"run": run, "number": number, "status": status, "most": most - len(found)}
+            found += view.records("bad_items", BadItem, **where)
     return found
 
 

@@ -339,8 +339,8 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
     for number in placed:
         ends = ended.get(number)
         tally = tallies.get(number) or (ends.tally if ends else Tally())
-        is_bad = bool(tally.failed + tally.cancelled)
-        bad = run_reader.bad_items(view, row.id, number, row.started_at or 0, row.finished_at) if is_bad else []
+        statuses = [status for status in (Status.FAILED, Status.CANCELLED) if getattr(tally, status)]
+        bad = run_reader.bad_items(view, row.id, number, statuses, run_reader.MOST_BAD_ITEMS)
         info = _timed_map(view, row, number, infos[number], ends)
         if bad and letters[number].lower() in BAD:
             info = msgspec.structs.replace(info, reason=bad[0].reason, because=_bad_map(graph.steps[number], tally))

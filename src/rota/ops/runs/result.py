@@ -48,7 +48,7 @@ def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
         letter = letters[number].lower()
         if letter in (alphabet.FAILED, alphabet.CANCELLED) and not step.may_fail:
             status = "failed" if letter == alphabet.FAILED else "was cancelled"
-            first = next(iter(bad_items(tx, run.id, number, run.opened_at, most=1)), None)
+            first = next(iter(bad_items(tx, run.id, number, (Status.FAILED, Status.CANCELLED), most=1)), None)
             if first is None or first.error is None:
                 return Error("StepFailed", f"step {step.id} {status}")
             error, item = _decode_error(first.error), f"item {first.item}: " if step.is_map else ""

@@ -75,12 +75,11 @@ WHERE s.run = :run AND s.number AMONG(:numbers, int)
 GROUP BY s.number, f.status
 
 -- name: bad_items
--- From the index over bad ends, between bounds. A map may have 100,000 items of which few are bad.
-SELECT coalesce(x.map_index, 0), x.id, f.status, f.reason, f.attempts, f.error
-FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.status = :status AND f.status <> 'success' AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest
-  AND x.run = :run AND x.step = :number
-ORDER BY f.id LIMIT :most
+-- In the order of the items, up to the last one that is wanted. The text is added to the status to keep PostgreSQL from
+-- starting at the index over bad ends: it would read all steps for each of them.
+SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error
+FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number AND f.status || '' = :status ORDER BY s.item LIMIT :most
 
 -- name: running_items
 -- How many executions of each step have a worker; of a sub-workflow, how many are open.
