@@ -126,8 +126,9 @@ class Signature:
                 "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
             }
+            | ({"first": True} if place == 0 and p.kind in _PLAIN else {})
             | ({"others": True} if self.takes_others and p.kind is p.VAR_KEYWORD else {})
-            for name, p in self._signature.parameters.items()
+            for place, (name, p) in enumerate(self._signature.parameters.items())
         }
 
     def _decode(self, text: str) -> Any:

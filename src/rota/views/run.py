@@ -93,7 +93,7 @@ class RunDetail(RunSummary, frozen=True):
 def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
     """Newest first."""
     one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
-    if wanted.parent is not None and wanted.status not in (Status.RUNNING, run_reader.PAUSED, run_reader.STOPPING):
+    if wanted.parent is not None and wanted.status not in run_reader.OPEN:
         rows = _sub_runs(view, namespace, one_more, wanted.parent)
     else:
         known = [row.name for row in run_reader.workflows(view, namespace)]

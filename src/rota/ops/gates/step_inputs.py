@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from rota.domain.claim import Claim
@@ -11,9 +13,9 @@ from rota.domain.workflow import template
 from rota.domain.workflow.template import TemplateError
 from rota.ops import finish
 from rota.ops.gates.claim_state import Claiming
-from rota.ops.runs.inputs import TROUBLE
+from rota.ops.runs.inputs import TROUBLE, UNDO
 from rota.ops.runs.run import Run, graph_of
-from rota.ops.runs.values import Values
+from rota.ops.runs.values import Values, results_to_undo
 
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
@@ -23,7 +25,7 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     steps = [claim for claim in taken if claim.inputs is not None]
     if not steps:
         return taken
-    reader = _Reader(claiming)
+    reader = _Reader(claiming, [claim.id for claim in steps if _is_undo(claim)])
     complete: dict[str, Claim] = {}
     broken: list[tuple[Claim, Failed]] = []
     for claim in steps:
@@ -40,6 +42,10 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     return [complete.get(claim.id, claim) for claim in taken if claim.id not in failed]
 
 
+def _is_undo(claim: Claim) -> bool:
+    return claim.inputs is not None and f'"{UNDO}"' in claim.inputs
+
+
 class _Broken(Exception):
     def __init__(self, message: str, *, is_too_large: bool = False) -> None:
         super().__init__(message)
@@ -49,19 +55,21 @@ class _Broken(Exception):
 class _Reader:
     """Reads each value once for a whole batch."""
 
-    def __init__(self, claiming: Claiming) -> None:
+    def __init__(self, claiming: Claiming, undos: list[str]) -> None:
         self._tx = claiming.tx
         self._values: dict[str, Values] = {}
+        self._undone = results_to_undo(claiming.tx, undos) if undos else {}
 
     def completed(self, claim: Claim) -> Claim:
         templates = msgspec.json.decode(claim.inputs or "{}")
         if trouble := templates.get(TROUBLE):
             raise _Broken(trouble)
-        value = self._value(claim.run or "")
-        try:
-            found = {name: template.resolve(one, value, value.outcomes) for name, one in templates.items()}
-        except TemplateError as error:
-            raise _Broken(str(error)) from None
+        if (parameter := templates.get(UNDO)) is not None:
+            if claim.id not in self._undone:
+                raise _Broken("the result of the step to undo is deleted by now")
+            found = {parameter: self._undone[claim.id]}
+        else:
+            found = self._resolved(claim.run or "", templates)
         text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found})
         if len(text) > MOST_BYTES:
             raise _Broken(
@@ -70,6 +78,13 @@ class _Reader:
                 is_too_large=True,
             )
         return msgspec.structs.replace(claim, arguments=text.decode(), inputs=None)
+
+    def _resolved(self, run: str, templates: dict[str, Any]) -> dict[str, Any]:
+        value = self._value(run)
+        try:
+            return {name: template.resolve(one, value, value.outcomes) for name, one in templates.items()}
+        except TemplateError as error:
+            raise _Broken(str(error)) from None
 
     def _value(self, run: str) -> Values:
         if run not in self._values:

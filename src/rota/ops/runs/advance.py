@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.domain.outcome import Error
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import advance as decisions
 from rota.domain.workflow import letters as alphabet
 from rota.ops.end import End
 from rota.ops.runs import maps
 from rota.ops.runs.maps import Item
-from rota.ops.runs.result import run_result
-from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.result import RunEnd, run_result, undone_result
+from rota.ops.runs.run import Run, graph_of, pinned_graph
 from rota.ops.runs.start import Started, start
+from rota.ops.runs.undo import begin_undo, is_undoable
 from rota.ops.runs.values import Values
 from rota.store.hints import Due
 from rota.store.port import Tx
@@ -27,7 +27,7 @@ Changes = dict[str, dict[int, str]]
 class _Place(msgspec.Struct, frozen=True, array_like=True):
     id: str
     run: str
-    number: int
+    number: int | None
     item: int | None
     depth: int
     namespace: str
@@ -43,7 +43,9 @@ class Level(msgspec.Struct):
     steps: Changes = {}
     items: list[tuple[Item, Status]] = []
     stops: dict[str, Reason] = {}
-    """Runs to stop, and why. A run that is stopping already keeps its reason."""
+    """Runs to stop, and why. A run that is stopping already keeps its reason, and an undo does not stop."""
+    undone: dict[str, Status] = {}
+    """How the undos of runs have ended."""
 
 
 def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
@@ -59,7 +61,7 @@ def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None
         places = {place.id: place for place in rows}
         for end in ends:
             if (place := places.get(end.id)) is not None:
-                at_once = None if place.item is None else graph_of(tx, place).steps[place.number].at_once
+                at_once = None if place.item is None else pinned_graph(tx, place).steps[place.number or 0].at_once
                 _add(levels, place.depth, place.run, place.number, place.item, end.status, at_once)
     if stops:
         for id, depth in tx.rows("depths_of", ids=sorted(stops)):
@@ -81,13 +83,12 @@ def advance_levels(tx: Tx, levels: dict[int, Level]) -> list[End]:
     while levels:
         depth = max(levels)
         level = levels.pop(depth)
-        for run_id in (*maps.count(tx, level.items), *level.stops):
+        for run_id in (*maps.count(tx, level.items), *level.stops, *level.undone):
             level.steps.setdefault(run_id, {})
-        for run, status, reason in _advance_level(tx, level.steps, level.stops):
+        for run, status, reason in _advance_level(tx, level):
             ends.append(End(run.id, status, reason, run=run.parent))
             if run.parent is not None:
-                assert run.parent_step is not None
-                at_once = None if run.parent_item is None else _at_once(tx, run.parent, run.parent_step)
+                at_once = None if run.parent_item is None else _at_once(tx, run.parent, run.parent_step or 0)
                 _add(levels, depth - 1, run.parent, run.parent_step, run.parent_item, status, at_once)
     return ends
 
@@ -102,13 +103,15 @@ def _add(
     levels: dict[int, Level],
     depth: int,
     run: str,
-    number: int,
+    number: int | None,
     item: int | None,
     status: Status,
     at_once: int | None,
 ) -> None:
     level = levels.setdefault(depth, Level())
-    if item is None:
+    if number is None:
+        level.undone[run] = status
+    elif item is None:
         level.steps.setdefault(run, {})[number] = alphabet.letter_of(status)
     else:
         level.items.append((Item(run, number, item, at_once), status))
@@ -117,15 +120,20 @@ def _add(
 Ended = tuple[Run, Status, Reason]
 
 
-def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> list[Ended]:
+def _advance_level(tx: Tx, level: Level) -> list[Ended]:
+    changes = level.steps
     runs = tx.records("lock_runs", Run, ids=sorted(changes))
     tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
-    updates: list[tuple[str, str, str | None, int | None]] = []
+    updates: list[tuple[str, str, str | None, int | None, str | None]] = []
     started = Started()
-    ended: list[tuple[Run, Status, Reason, str | None, Error | None]] = []
+    ended: list[tuple[Run, RunEnd, bool]] = []
     for run in runs:
         graph, values = graph_of(tx, run), Values(tx, run.id, graph_of(tx, run))
-        letters, stopping = run.letters, run.stopping or stops.get(run.id)
+        if run.undo is not None:
+            if (undone := level.undone.get(run.id)) is not None:
+                ended.append((run, undone_result(tx, run, graph, values, undone), False))
+            continue
+        letters, stopping = run.letters, run.stopping or (level.stops.get(run.id) if run.undo_of is None else None)
         ended_steps = changes[run.id] | maps.decided(started, run, graph, tallies, is_stopping=stopping is not None)
         looked_at = None if run.letters.strip(alphabet.UNDECIDED) == "" or not ended_steps else ended_steps.keys()
         while True:
@@ -140,28 +148,35 @@ def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> lis
             if not ended_steps:
                 break
             looked_at = ended_steps.keys()
+        undo = None
         if alphabet.is_over(letters):
-            ended.append((run, *run_result(tx, run, graph, letters, stopping, values)))
+            end = run_result(tx, run, graph, letters, stopping, values)
+            undo = begin_undo(tx, started, run, graph, letters, end[0])
+            if undo is None:
+                ended.append((run, end, is_undoable(tx, run, graph, letters, end[0])))
         tells = stopping is not None and run.stopping is None
         if tells:
             tx.tell(Due(tx.now))
-        updates.append((run.id, letters, stopping, 0 if tells else None))
+        updates.append((run.id, letters, stopping, 0 if tells else None, undo))
     tx.run("update_runs", rows=updates)
     started.write(tx)
     return _end(tx, ended)
 
 
-def _end(tx: Tx, ended: Sequence[tuple[Run, Status, Reason, str | None, Error | None]]) -> list[Ended]:
+def _end(tx: Tx, ended: Sequence[tuple[Run, RunEnd, bool]]) -> list[Ended]:
+    """Ends runs, each with whether an undo of a run above has something to undo in it."""
     if ended:
-        rows = [
-            (run.id, status.value, reason.value, result, None if error is None else msgspec.json.encode(error).decode())
-            for run, status, reason, result, error in ended
-        ]
-        tx.run("end_runs", ended=rows, ids=[run.id for run, *_ in ended])
+        tx.run("end_runs", ended=[_row(*one) for one in ended], ids=[run.id for run, *_ in ended])
         if dead := [
             (run.id, reason.value, None)
-            for run, status, reason, _, _ in ended
+            for run, (status, reason, _, _), _ in ended
             if status is Status.FAILED and run.parent is None
         ]:
             tx.run("bury", rows=dead)
-    return [(run, status, reason) for run, status, reason, _, _ in ended]
+    return [(run, status, reason) for run, (status, reason, _, _), _ in ended]
+
+
+def _row(run: Run, end: RunEnd, undoable: bool) -> tuple[str, str, str, str | None, str | None, int]:
+    status, reason, result, error = end
+    text = None if error is None else msgspec.json.encode(error).decode()
+    return run.id, status.value, reason.value, result, text, int(undoable)

@@ -75,6 +75,12 @@ def results(view: View, executions: list[str]) -> dict[str, Any]:
     return {id: _json(result or "null") for id, result in rows}
 
 
+def results_to_undo(view: View, undos: list[str]) -> dict[str, Any]:
+    """By execution that undoes a step: the result of the step. Those whose result is deleted are missing."""
+    rows = view.rows("results_to_undo", ids=undos, lowest=min(undos), highest=max(undos))
+    return {id: _json(result or "null") for id, result in rows}
+
+
 def successes(view: View, run: str, number: int) -> list[Any]:
     """The results of the items of a map that succeeded, in order."""
     rows = view.rows("items_of", run=run, number=number)
