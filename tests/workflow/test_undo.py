@@ -221,8 +221,15 @@ def test_each_item_of_a_map_is_undone(
         "main",
         step("a"),
         {
-            **{"id": "m", "job": "odd", "map": list(range(45)), "as": "x", "after": ["a"], "tolerate": 30},
-            **{"undo": "undo", "undo_failed": undo_failed, "at_once": at_once},
+            "id": "m",
+            "job": "odd",
+            "map": list(range(45)),
+            "as": "x",
+            "after": ["a"],
+            "tolerate": 30,
+            "undo": "undo",
+            "undo_failed": undo_failed,
+            "at_once": at_once,
         },
         step("z", "fail", "m"),
     )

@@ -150,3 +150,23 @@ def other_code() -> None:
     job: Job[..., Any, Any] = extract
     assert_type(job.map([1]), list[Any])
     assert_type(job.starmap([(1,), {"day": 2}]), list[Any])
+
+
+@app.job
+def unrender(link: str) -> None:
+    raise NotImplementedError
+
+
+@app.job
+async def release(order: Order | None, *, note: str = "") -> bool:
+    raise NotImplementedError
+
+
+# Undo.
+@app.workflow(undo_on=("cancelled",))
+def saga(order: Order) -> Order:
+    link = render.options(undo=unrender).step(order.id)
+    assert_type(link, str)
+    kept = reserve.options(undo=release, undo_failed=True, may_fail=True).step(order, order.price)
+    assert_type(render.options(undo=unrender).map([order.id]), list[str])
+    return default(kept, order)
