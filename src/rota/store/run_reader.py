@@ -219,8 +219,11 @@ def running_items(view: View, run: str) -> dict[int, int]:
     return dict(view.rows("running_items", run=run))
 
 
-def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int, int | None] | None:
-    """The run of which an execution is a step, the number of the step, and the item of a map."""
+def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int | None, int | None] | None:
+    """The run of which an execution is a step, the number of the step, and the item of a map.
+
+    The undo of a run has no number.
+    """
     found = view.one("place_in_run", namespace=namespace, id=reader.known(id))
     return None if found is None else (found[0], found[1], found[2])
 

@@ -109,7 +109,7 @@ def _sentence(facts: ClaimFacts, checks: list[WhyCheck]) -> str:
 
 def _of_run(view: View, row: RunRow) -> Why:
     """What an open run waits for."""
-    checks = [_run_paused(row, row.id), _run_stopping(row), _run_steps(view, row)]
+    checks = [_run_paused(row, row.id), _run_stopping(row), _run_undoing(row), _run_steps(view, row)]
     return Why(text="; ".join(check.sentence for check in checks if check.holds is False), checks=checks)
 
 
@@ -133,6 +133,12 @@ def _run_stopping(row: RunRow) -> WhyCheck:
     if row.stopping is None:
         return WhyCheck("run_stopping", True, "the run is not stopping", row.id)
     return WhyCheck("run_stopping", False, f"the run is stopping ({row.stopping})", row.id)
+
+
+def _run_undoing(row: RunRow) -> WhyCheck:
+    if row.undo is None:
+        return WhyCheck("run_undoing", True, "the run is not undoing", row.id)
+    return WhyCheck("run_undoing", False, f"the run is undoing: it waits for run {row.undo}", row.undo)
 
 
 def _run_steps(view: View, row: RunRow) -> WhyCheck:
