@@ -2,8 +2,8 @@
 
     rota dev examples.trip:app
 
-In a second terminal: `rota start trip name=Ada budget=500 --wait` succeeds, `rota start trip name=Ada budget=100 --wait`
-fails. `rota run show ID` shows what was undone.
+In a second terminal: `rota start trip name=Ada budget=500 --wait` succeeds, and with `budget=100` it fails. Then
+`rota run show ID` shows what was undone.
 """
 
 from __future__ import annotations
