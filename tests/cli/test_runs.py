@@ -474,3 +474,33 @@ def test_show_says_how_to_answer(shell: Shell, stage: Stage) -> None:
     assert re.search(r"^for: +an answer of ops: one\?$", shown, re.MULTILINE)
     assert re.search(r"^until: .*then reject$", shown, re.MULTILINE)
     assert re.search(rf"^to end it: +rota run approve {id} one$", shown, re.MULTILINE)
+
+
+def test_undos_are_shown_and_repeated(shell: Shell, stage: Stage) -> None:
+    def undo(x: Any) -> None:
+        if "broken" in stage.bodies:
+            raise Fail(f"cannot undo {x}")
+
+    stage.job("undo", undo, parameters={"x": {"first": True, "required": True, "type": "int"}})
+    steps = {"id": "a", "job": "echo", "with": {"x": 5}, "undo": "undo"}, {"id": "b", "job": "load", "after": ["a"]}
+    stage.world.register(workflow("saga", [steps[0], {**steps[1], "with": {"parts": []}}]))
+    id = shell.ok("start", "saga").out.strip()
+    while not stage.executions("undo"):
+        stage.finish(*stage.take(jobs=["saga", "echo", "load"]))
+    assert "running, undoing" in shell.ok("run", "show", id).out
+    assert id in shell.ok("runs", "--status", "undoing").out
+    refused = shell("run", "cancel", id)
+    assert refused.code != 0
+    assert f"run {id} is undoing, which cannot be cancelled" in refused.err
+    stage.work()
+    shown = shell.ok("run", "show", id).out
+    assert "failed: b, and an undo failed" in shown
+    assert re.search(r"undo\n +✗ a .*Fail: cannot undo 5", shown)
+    assert f"rota run retry {id}   repeats the undo of a" in shown
+    execution = str(stage.executions("undo")[0]["id"])
+    assert f"step a of run {id} (saga)" in shell.ok("show", execution).out
+    mended(stage)
+    answer = shell.ok("run", "retry", id)
+    assert answer.err.strip().endswith("repeats the undo of a; keeps 2 steps")
+    stage.work()
+    assert re.search(r"undo\n +✓ a", shell.ok("run", "show", answer.out.strip()).out)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import shop
+from examples import shop, trip
 from rota import Context, ExecutionFailed, QueueFull, Status
 from rota.domain.claim import Claim
 from rota.executors.attempt_state import AttemptState
@@ -170,3 +170,16 @@ def by_job() -> Counter[tuple[str, Status]]:
     wanted = reader.Filter(limit=10_000)
     rows = registry_of(shop.app).connection.store().read(reader.executions, "default", wanted)
     return Counter((row.job, row.status) for row in rows)
+
+
+@pytest.mark.parametrize(("budget", "status"), [(500, Status.SUCCESS), (100, Status.FAILED)])
+def test_a_trip_that_cannot_be_paid_is_undone(budget: int, status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trip, "booked", {})
+    with harness(trip.app) as running:
+        run = trip.trip.start("Ada", budget)
+        running.run_until_idle()
+        assert run.status() is status
+        assert trip.booked == ({"flight of Ada": 210, "hotel of Ada": 180} if status is Status.SUCCESS else {})
+        undone = [(undo.step, undo.job, undo.status) for undo in run.detail().undos]
+    both = [("book_flight", "cancel_flight", "success"), ("book_hotel", "cancel_hotel", "success")]
+    assert undone == ([] if status is Status.SUCCESS else both)

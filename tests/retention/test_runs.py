@@ -90,6 +90,63 @@ def test_a_retry_whose_kept_result_is_gone_is_refused(stage: Stage, flaky: Flaky
     assert stage.end(again) == ("cancelled", "cancelled")
 
 
+def test_what_an_undo_needs_stays_while_the_run_is_open(stage: Stage) -> None:
+    """Steps of a sub-run that ended long ago are undone with their results."""
+    undone: list[object] = []
+    stage.job("undo", lambda x: undone.append(x), parameters={"x": {"first": True}})
+    stage.workflow("leaf", {"id": "p", "job": "echo", "with": {"x": "kept"}, "undo": "undo"})
+    stage.workflow("middle", {"id": "l", "workflow": "leaf"})
+    stage.workflow(
+        "saga", {"id": "s", "workflow": "middle"}, {"id": "f", "job": "flaky", "delay": 40 * DAY_S, "after": ["s"]}
+    )
+    id = stage.start("saga")
+    stage.work()
+    stage.world.clock.advance(39 * DAY_S)
+    assert prune(stage.store) == 0
+    stage.advance(2 * DAY_S)
+    assert stage.end(id) == ("failed", "step_failed")
+    assert undone == ["kept"]
+    stage.check()
+
+
+def test_what_an_undo_needs_of_a_retried_run_stays(stage: Stage, flaky: Flaky) -> None:
+    """The retry keeps a sub-run, fails long after, and undoes the steps of the sub-run."""
+    undone: list[object] = []
+    stage.job("undo", lambda x: undone.append(x), parameters={"x": {"first": True}})
+    stage.workflow("leaf", {"id": "p", "job": "echo", "with": {"x": "kept"}, "undo": "undo"})
+    stage.workflow("middle", {"id": "l", "workflow": "leaf"})
+    steps = {"id": "s", "workflow": "middle"}, {"id": "f", "job": "flaky", "after": ["s"]}
+    stage.workflow("saga", *steps, undo_on=["cancelled"])
+    id = stage.start("saga")
+    stage.work()
+    assert undone == []
+    again = stage.retry(id)
+    stage.pause(again)
+    stage.world.clock.advance(100 * DAY_S)
+    prune(stage.store)
+    stage.cancel(again)
+    stage.work()
+    stage.resume(again)
+    stage.work()
+    assert stage.end(again) == ("cancelled", "cancelled")
+    assert undone == ["kept"]
+
+
+def test_a_retry_of_an_undo_whose_result_is_gone_is_refused(stage: Stage) -> None:
+    def refuse(x: object) -> None:
+        raise Fail("no")
+
+    stage.job("undo", refuse, parameters={"x": {"first": True}})
+    stage.workflow("saga", {"id": "p", "job": "echo", "undo": "undo"}, {"id": "f", "job": "flaky", "after": ["p"]})
+    id = stage.start("saga")
+    stage.work()
+    assert stage.end(id) == ("failed", "undo_failed")
+    stage.world.clock.advance(100 * DAY_S)
+    assert prune(stage.store) > 0
+    with pytest.raises(Conflict, match="result of step p is deleted"):
+        stage.retry(id)
+
+
 class TestDays:
     """Partitions of PostgreSQL."""
 

@@ -217,6 +217,11 @@ def test_first_and_default_can_be_combined(tmp_path: Path) -> None:
 
 
 ACCEPTED = {
+    "undo": """
+        x = extract.options(undo=anything).step(day)
+        a = transform.options(undo=anything, undo_failed=True, tolerate=1).map(x.files)
+        return load.options(undo=unload, undo_failed=True).step(a)
+        """,
     "a fallback": """
         a = send.options(may_fail=True).step("a")
         with when(failed(a)):

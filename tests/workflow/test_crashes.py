@@ -15,6 +15,7 @@ from rota.domain.status import Status
 from rota.ops.runs import expand, start
 from rota.store.port import Store
 from tests.support.proving import proof
+from tests.support.tables import table
 from tests.workflow.stage import Fail, Stage
 
 WIDTH = 45
@@ -111,6 +112,15 @@ def declare(stage: Stage) -> None:
         {"id": "f", "job": "unlucky", "with": {"x": 3}, "after": ["m"]},
         result=ref("m"),
     )
+    stage.job("undo", unlucky, parameters={"x": {"first": True}})
+    stage.workflow("part", {"id": "p", "job": "echo", "with": {"x": ref("input.x")}, "undo": "undo"})
+    stage.workflow(
+        "saga",
+        {"id": "a", "job": "echo", "with": {"x": 1}, "undo": "undo"},
+        {"id": "m", "job": "echo", "map": list(range(15)), "as": "x", "after": ["a"], "undo": "undo", "at_once": 4},
+        {"id": "s", "workflow": "part", "map": [2, 3], "as": "x", "after": ["a"]},
+        {"id": "f", "job": "unlucky", "with": {"x": 3}, "after": ["m", "s"], "undo": "undo", "undo_failed": True},
+    )
 
     stage.workflow(
         "sleeper",
@@ -174,6 +184,22 @@ def retried(ordeal: Ordeal, random: Random) -> None:
     assert len(executions) == WIDTH, "the retry keeps the map"
 
 
+def undone(ordeal: Ordeal, random: Random) -> None:
+    """Two undos fail for good: that of an item, and one in a sub-run. A retry repeats these, and fails again."""
+    stage = ordeal.stage
+    id = stage.start("saga")
+    ordeal.work(random)
+    assert stage.end(id) == ("failed", "undo_failed")
+    stage.started.clear()
+    again = ordeal.insist(lambda: stage.retry(id))
+    yield_to(ordeal, random)
+    assert stage.end(again) == ("failed", "undo_failed")
+    runs = {str(row["id"]): str(row["root"]) for row in table(stage.store, "run_ended")}
+    undos = [row["arguments"] for row in stage.executions("undo") if runs[str(row["run"])] == id]
+    assert len(undos) == 1 + 15 + 2 + 1
+    assert len([row for row in stage.executions("undo") if runs[str(row["run"])] == again]) == 2
+
+
 def yield_to(ordeal: Ordeal, random: Random) -> None:
     ordeal.work(random)
     assert ordeal.stage.held == []
@@ -188,7 +214,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("step", [61, proof(3)])
-@pytest.mark.parametrize("scene", [plain, cancelled, retried, waited], ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", [plain, cancelled, retried, waited, undone], ids=lambda scene: scene.__name__)
 def test_case_3_a_crash_before_every_statement(
     stage: Stage, scene: Callable[[Ordeal, Random], None], step: int
 ) -> None:

@@ -10,7 +10,7 @@ from tests.workflow.written import app_of, flow
 BODY = """
     x = extract.step(day)
     parts = transform.after(check.step(x)).options(at_once=50, tolerate="1%").map(x.files)
-    done = load.options(may_fail=True).step(parts)
+    done = load.options(may_fail=True, undo=unload, undo_failed=True).step(parts)
     with when(all_of(failed(done), x.note != 'a"b<c')):
         send.options(name="tell").after(parts, rule="all_done").step(text("empty {day}", day=day))
     with otherwise():
@@ -31,7 +31,7 @@ def test_text(tmp_path: Path) -> None:
         "  extract",
         "  check        ← extract",
         "  transform ×  ← extract   after check   50 at once   tolerates 1%",
-        "  load         ← transform   may fail",
+        "  load         ← transform   may fail   undo unload, also if it fails",
         f"  tell (send)  after all_done transform   when {condition}",
         f"  inner        when not ({condition})",
         "  result: default(load, {})",

@@ -173,6 +173,37 @@ CASES = {
         "another options(name=…)",
     ),
     "bad name": ("send.options(name='a.b').step('a')  #!", "send.options(name='a.b').step('a')", "letters, digits"),
+    # Undo.
+    "undo of another type": (
+        "send.options(undo=unload).step('a')  #!",
+        "send.options(undo=unload).step('a')",
+        "takes object or null, but its result is string",
+    ),
+    "undo without None": (
+        "send.options(undo=unsend, undo_failed=True).step('a')  #!",
+        "send.options(undo=unsend, undo_failed=True).step('a')",
+        "with null for a step that did not succeed, but its argument 'receipt' takes string",
+    ),
+    "undo with a second argument": (
+        "send.options(undo=needy).step('a')  #!",
+        "send.options(undo=needy).step('a')",
+        "the parameter 'count' needs a default",
+    ),
+    "undo is no job": (
+        "send.options(undo='unsend').step('a')  #!",
+        "send.options(undo='unsend').step('a')",
+        "undo= takes a job of the app",
+    ),
+    "undo with options": (
+        "send.options(undo=unsend.options(queue='b')).step('a')  #!",
+        "send.options(undo=unsend.options(queue='b')).step('a')",
+        "queue= cannot be set for an undo",
+    ),
+    "undo_failed alone": (
+        "send.options(undo_failed=True).step('a')  #!",
+        "send.options(undo_failed=True).step('a')",
+        "needs undo=",
+    ),
     # Options.
     "key": ("send.options(key='a').step('a')  #!", "send.options(key='a').step('a')", "when the workflow is started"),
     "unique": ("send.options(unique=True).step('a')  #!", "send.options(unique=True).step('a')", "when the workflow"),
@@ -272,7 +303,7 @@ def test_steps_outside_of_a_workflow_are_refused(tmp_path: Path) -> None:
         assert caught.value.file == __file__
 
 
-@pytest.mark.parametrize("option", ["name", "at_once", "tolerate", "may_fail"])
+@pytest.mark.parametrize("option", ["name", "at_once", "tolerate", "may_fail", "undo", "undo_failed"])
 def test_enqueue_refuses_the_options_of_steps(option: str, tmp_path: Path) -> None:
     send = module(tmp_path, "").send.options(**{option: 1})
     enqueues: list[Callable[[], object]] = [lambda: send.enqueue("a"), lambda: send.enqueue_many(["a"])]

@@ -429,3 +429,76 @@ def test_running_items_of_a_map(etl: Stage) -> None:
     taken = [one for one in etl.take(10) if one.job == "transform"]
     assert etl.store.read(run_reader.running_items, id)[2] == len(taken) == 4
     etl.work()
+
+
+# --- Undos ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saga(stage: Stage) -> Stage:
+    """flight → hotel ×3 → charge, which fails; the undo of the second hotel fails too."""
+
+    def refuse(x: Any = None) -> None:
+        if x in (None, 2):
+            raise Fail(f"cannot undo {x}")
+
+    stage.job("charge", refuse)
+    stage.job("undo", refuse, parameters={"x": {"first": True}})
+    stage.workflow(
+        "saga",
+        {"id": "flight", "job": "echo", "with": {"x": 7}, "undo": "undo"},
+        {"id": "hotel", "job": "echo", "map": [1, 2, 3], "as": "x", "after": ["flight"], "undo": "undo"},
+        {"id": "plain", "job": "echo", "after": ["hotel"]},
+        {"id": "charge", "job": "charge", "after": ["plain"]},
+    )
+    return stage
+
+
+def test_a_run_that_is_undoing_says_so(saga: Stage) -> None:
+    id = saga.start("saga")
+    while not [one for one in saga.take() if one.job == "undo"]:
+        saga.finish(*saga.held)
+    found = read(saga, run.run, id)
+    assert (found.status, found.is_undoing) == ("running", True)
+    assert found.why is not None
+    assert found.why.text == f"the run is undoing: it waits for run {found.undo_run_id}"
+    assert [(one.step, one.status) for one in found.undos] == [("flight", "pending"), ("hotel", "running")]
+    assert found.undos[0].waits_for == ["hotel"]
+    listed = read(saga, run.runs, RunFilter(status="undoing")).items
+    assert [one.run_id for one in listed] == [id]
+
+
+def test_a_run_that_was_undone_shows_the_undos_and_what_a_retry_does(saga: Stage) -> None:
+    id = saga.start("saga")
+    saga.work()
+    found = read(saga, run.run, id)
+    assert (found.status, found.reason, found.is_undoing) == ("failed", "undo_failed", False)
+    assert [(one.step, one.status, one.error_message) for one in found.undos] == [
+        ("flight", "success", None),
+        ("hotel", "failed", "Fail: cannot undo 2"),
+    ]
+    counts = found.undos[1].map
+    assert counts is not None
+    assert (counts.success, counts.failed, [bad.index for bad in counts.bad_items]) == (2, 1, [1])
+    assert found.retry is not None
+    assert (found.retry.again, found.retry.undos) == ([], ["hotel"])
+    undo = read(saga, run.run, found.undo_run_id or "")
+    assert (undo.undo_of, undo.parent_run_id, undo.parent_step) == (id, id, None)
+    assert [(one.step, one.status, one.because) for one in undo.steps if one.status == "skipped"] == [
+        ("plain", "skipped", "nothing to undo"),
+        ("charge", "skipped", "nothing to undo"),
+    ]
+
+
+def test_an_undo_names_the_step_that_it_undoes(saga: Stage) -> None:
+    id = saga.start("saga")
+    saga.work()
+    detail = read(saga, run.run, id)
+    hotel, whole = detail.undos[1], detail.undo_run_id or ""
+    assert hotel.map is not None
+    place = read(saga, execution.execution, hotel.map.bad_items[0].execution_id).step_of
+    assert place is not None
+    assert (place.undoes, place.step, place.index) == (id, "hotel", 1)
+    above = read(saga, execution.execution, whole).step_of
+    assert above is not None
+    assert (above.undoes, above.step) == (id, None)

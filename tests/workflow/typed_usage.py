@@ -200,3 +200,23 @@ def named(build: str) -> str:
     )
     assert_type(late.emitted_at, datetime)
     return first(late.name, build)
+
+
+@app.job
+def unrender(link: str) -> None:
+    raise NotImplementedError
+
+
+@app.job
+async def unreserve(order: Order | None, *, note: str = "") -> bool:
+    raise NotImplementedError
+
+
+# Undo.
+@app.workflow(undo_on=("cancelled",))
+def saga(order: Order) -> Order:
+    link = render.options(undo=unrender).step(order.id)
+    assert_type(link, str)
+    kept = reserve.options(undo=unreserve, undo_failed=True, may_fail=True).step(order, order.price)
+    assert_type(render.options(undo=unrender).map([order.id]), list[str])
+    return default(kept, order)

@@ -59,11 +59,12 @@ def run() -> None:
 
 
 class Retried(Shape, frozen=True):
-    """A new run that repeats some steps of an ended one."""
+    """A new run that repeats some steps of an ended one, or only the undos of some steps."""
 
     run_id: str
     replay_of: str
     again: list[str]
+    undos: list[str]
 
 
 @run.command()
@@ -118,8 +119,9 @@ def watch(database: Database, id: str, as_json: bool) -> None:
 def retry(database: Database, id: str, from_: str | None, args: str | None, latest: bool, as_json: bool) -> None:
     """Repeat the failed steps of an ended run; a new run keeps the others.
 
-    By default every step that failed, was cancelled or was blocked runs again, and everything after it. Of a map only
-    the items without success run again. Prints the id of the new run.
+    By default every step that failed, was cancelled, was blocked or was undone runs again, and everything after it. Of
+    a map only the items without success run again. If undos of the run failed, these are repeated, and no step runs.
+    Prints the id of the new run.
 
     \b
     rota run retry 1a2b3c4d
@@ -133,11 +135,13 @@ def retry(database: Database, id: str, from_: str | None, args: str | None, late
     database.transact(retrying.retry, database.namespace, full, new_id, database.actor, request)
     kept = {step.step for step in database.read(views.run, database.namespace, new_id).steps if step.is_kept}
     again = [step.step for step in before.steps if step.step not in kept]
+    undos = before.retry.undos if before.retry and from_ is None else []
     if as_json:
-        print(output.to_json(Retried(run_id=new_id, replay_of=full, again=again)))
+        print(output.to_json(Retried(run_id=new_id, replay_of=full, again=again, undos=undos)))
         return
     print(new_id)
-    output.message(f"runs {', '.join(again)} again; keeps {text.count(len(kept), 'step')}")
+    what = f"repeats the undo of {', '.join(undos)}" if undos else f"runs {', '.join(again)} again"
+    output.message(f"{what}; keeps {text.count(len(kept), 'step')}")
 
 
 @run.command()

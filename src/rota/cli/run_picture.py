@@ -16,7 +16,7 @@ import msgspec
 
 from rota.cli import layout, text
 from rota.domain import duration
-from rota.domain.status import TERMINAL, Status
+from rota.domain.status import TERMINAL, Reason, Status
 from rota.views.run import RunDetail
 from rota.views.step import PENDING, MapInfo, StepInfo
 
@@ -67,11 +67,17 @@ def lines(run: RunDetail, columns: int | None, most_steps: int | None = None) ->
     shown, left_out = _chosen(run.steps, most_steps)
     wide = columns or UNBOUNDED
     bar = 20 if columns is None else max(10, columns // 6 if columns >= WIDE else columns // 8)
-    rows = [_row(run, step, bar) for step in shown]
+    undos, undos_left_out = _chosen(run.undos, most_steps)
+    rows = [_row(run, step, bar) for step in shown] + [_row(run, step, bar) for step in undos]
     widths = _widths(rows, columns, bar)
-    drawn = [line for row in rows for line in _step_lines(row, widths, wide)]
+    drawn = [line for row in rows[: len(shown)] for line in _step_lines(row, widths, wide)]
     if left_out:
         drawn.append(_styled(f"{INDENT}… and {text.count(left_out, 'step')} more", "bright_black"))
+    if undos:
+        drawn.append("undo")
+        drawn += [line for row in rows[len(shown) :] for line in _step_lines(row, widths, wide)]
+    if undos_left_out:
+        drawn.append(_styled(f"{INDENT}… and {text.count(undos_left_out, 'undo')} more", "bright_black"))
     return [*_heading(run, wide), *drawn, *_footer(run, wide)]
 
 
@@ -102,6 +108,9 @@ def status_words(run: RunDetail) -> str:
     words = run.status.value
     if run.status is Status.FAILED:
         words += f": {run.failed_step or run.reason}" if run.failed_step or run.reason else ""
+        words += ", and an undo failed" if run.reason == Reason.UNDO_FAILED and run.failed_step else ""
+    if run.is_undoing:
+        return f"{words}, undoing" + (f", {text.pause(run.paused)}" if run.paused else "")
     if run.stopping is not None and run.status not in TERMINAL:
         words += f", stopping ({run.stopping})"
     return words + (f", {text.pause(run.paused)}" if run.paused else "")
@@ -123,9 +132,11 @@ def _flowed(parts: Iterable[tuple[str, str]], wide: int) -> list[str]:
 
 def _footer(run: RunDetail, wide: int) -> list[str]:
     found: list[tuple[str, str]] = []
-    if run.parent_run_id is not None:
+    if run.parent_run_id is not None and run.parent_step is not None:
         item = "" if run.parent_index is None else f"[{run.parent_index}]"
         found.append(("step of", f"run {run.parent_run_id}, {run.parent_step}{item}"))
+    if run.undo_of is not None:
+        found.append(("undo of", f"run {run.undo_of}"))
     if run.replay_of is not None:
         found.append(("retry of", f"run {run.replay_of}"))
     if run.why is not None and not any(step.is_open for step in run.steps):
@@ -161,6 +172,8 @@ def _next(run: RunDetail, wide: int) -> str | None:
         return f"rota run resume {id}"
     if commands := [command for step in run.steps if step.wait for command in step.wait.commands]:
         return "   ".join(commands[:2])
+    if run.retry is not None and run.retry.undos:
+        return f"rota run retry {id}   repeats the undo of {_some(run.retry.undos)}"
     if run.retry is not None:
         return f"rota run retry {id}   runs {_some(run.retry.again)} again"
     return None if run.status in TERMINAL else f"rota run watch {id}"

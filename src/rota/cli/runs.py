@@ -11,12 +11,12 @@ from rota.cli.database import Database, with_database
 from rota.cli.options import json_option, page_options, past
 from rota.domain import duration
 from rota.domain.status import Status
-from rota.store.run_reader import PAUSED, STOPPING, RunFilter
+from rota.store.run_reader import PAUSED, STOPPING, UNDOING, RunFilter
 from rota.views import lookup
 from rota.views import run as views
 from rota.views.run import RunSummary
 
-STATUSES = [*(status.value for status in Status if status is not Status.RETRYING), PAUSED, STOPPING]
+STATUSES = [*(status.value for status in Status if status is not Status.RETRYING), PAUSED, STOPPING, UNDOING]
 
 
 @click.command()
@@ -49,13 +49,18 @@ def runs(database: Database, as_json: bool, parent: str | None, **wanted: Any) -
 
 
 def _status(one: RunSummary) -> str:
+    if one.is_undoing:
+        return UNDOING
     if one.completed_at is None and one.stopping is not None:
         return STOPPING
     return PAUSED if one.paused is not None else one.status.value
 
 
 def _about(one: RunSummary) -> str:
-    """The failed step and the error; of a paused run who paused it, and why; of an open run the steps that wait."""
+    """The failed step and the error; of a paused run who paused it, and why; of an open run the steps that wait; of an
+    undo the run that it undoes."""
+    if one.undo_of is not None:
+        return f"undo of run {text.short_id(one.undo_of)}"
     if one.paused is not None:
         return text.pause(one.paused)
     if one.status is Status.SUCCESS:

@@ -99,6 +99,10 @@ def _run(one: ExecutionDetail) -> None:
         return
     place = one.step_of
     item = "" if place.index is None else f"[{place.index}]"
+    if place.undoes is not None:
+        what = f"run {place.undoes}" if place.step is None else f"step {place.step}{item} of run {place.undoes}"
+        _field("undoes", f"{what} ({place.workflow})")
+        return
     _field("step", f"{place.step}{item} of run {place.run_id} ({place.workflow})")
     _field("waits for", _neighbours(place.upstream))
     _field("needed by", _neighbours(place.downstream))

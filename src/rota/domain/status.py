@@ -67,6 +67,7 @@ class Reason(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     SUSPECTED = "suspected"
     STEP_FAILED = "step_failed"
+    UNDO_FAILED = "undo_failed"
     RUN_TIMEOUT = "run_timeout"
     TOO_DEEP = "too_deep"
     INPUTS_TOO_LARGE = "inputs_too_large"

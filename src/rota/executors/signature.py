@@ -43,6 +43,8 @@ class Signature:
         parameters = self._signature.parameters.values()
         self._is_plain = all(p.kind in _PLAIN for p in parameters)
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+        self.first = next((p.name for p in list(parameters)[:1] if p.kind in _PLAIN), None)
+        """The first parameter; None if there is none, or if it takes several arguments."""
         self.required = {p.name for p in parameters if p.default is p.empty}
         self._known = {p.name: None for p in parameters}
         by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -126,6 +128,7 @@ class Signature:
                 "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
             }
+            | ({"first": True} if name == self.first else {})
             | ({"others": True} if self.takes_others and p.kind is p.VAR_KEYWORD else {})
             for name, p in self._signature.parameters.items()
         }

@@ -13,7 +13,7 @@ from rota.ids import is_id
 from rota.ops import end_from_outside, enqueue, upkeep
 from rota.ops.audit import audit
 from rota.ops.runs.retry import Request, retry
-from rota.ops.runs.run import graph_of
+from rota.ops.runs.run import Run, pinned_graph
 from rota.ops.submission import Header, Item
 from rota.store import reader
 from rota.store.port import Tx
@@ -34,7 +34,15 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
 
 
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
-    """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to."""
+    """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to.
+
+    A run that is undoing cannot be cancelled, nor can its undo. One undo of a step can: it counts as failed.
+    """
+    tx.records("lock_runs", Run, ids=[reader.known(id)])
+    if found := tx.one("is_undo", id=id):
+        raise Conflict(
+            f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds its undos"
+        )
     status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
     return status
@@ -94,7 +102,8 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
 
 def _to_retry(tx: Tx, ids: Sequence[str]) -> set[str]:
     """The runs with a step that a retry would run again. The others are repeated as a whole."""
-    return {id for id, letters in tx.rows("ended_among", ids=list(ids)) if any(one in BAD for one in letters.lower())}
+    rows = tx.rows("ended_among", ids=list(ids))
+    return {id for id, letters, undo in rows if undo is not None or any(one in BAD for one in letters.lower())}
 
 
 class _Step(msgspec.Struct, frozen=True, array_like=True):
@@ -103,16 +112,19 @@ class _Step(msgspec.Struct, frozen=True, array_like=True):
     id: str
     run: str
     root: str
-    number: int
+    number: int | None
     namespace: str
     app: str
     job: str
     version: int
     graph: str
+    undo_of: str | None
 
 
 def _instead(tx: Tx, step: _Step) -> str:
-    name = graph_of(tx, step).steps[step.number].id
+    if step.number is None or step.undo_of is not None:
+        return f"{step.id} belongs to the undo of a run and is not replayed alone: `rota run retry {step.root}`"
+    name = pinned_graph(tx, step).steps[step.number].id
     command = f"rota run retry {step.root}" + (f" --from {name}" if step.run == step.root else "")
     return f"{step.id} is step {name} of run {step.run} and is not replayed alone: `{command}`"
 

@@ -57,12 +57,13 @@ class StepOf(msgspec.Struct, frozen=True):
     """The columns of an execution that is a step of a run."""
 
     run: str
-    number: int
+    number: int | None
+    """None for the undo of the run."""
     inputs: str | None = None
     first_item: int | None = None
     """For items of a map: the number of the first one. The others follow it in order."""
 
-    def columns(self, position: int) -> tuple[str, int, int | None, str | None]:
+    def columns(self, position: int) -> tuple[str, int | None, int | None, str | None]:
         return self.run, self.number, None if self.first_item is None else self.first_item + position, self.inputs
 
 

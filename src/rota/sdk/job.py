@@ -8,7 +8,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, cast
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -33,7 +33,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 Encode = Callable[[tuple[Any, ...], dict[str, Any], int], str]
 """Makes JSON text of the arguments of a call, of at most so many bytes."""
+A_contra = TypeVar("A_contra", contravariant=True)
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
+
+
+class UndoJob(Protocol[A_contra]):
+    """A job that can be called with one argument: the result of the step that it undoes."""
+
+    def enqueue(self, result: A_contra, /) -> object: ...
 
 
 class Job(Stepped[P, T], Generic[P, T, R]):
@@ -85,13 +92,14 @@ class Job(Stepped[P, T], Generic[P, T, R]):
             kwargs[context] = imaginary
         return function(*args, **kwargs)  # type: ignore[no-any-return]
 
-    def options(self, **given: Unpack[Options]) -> Job[P, T, R]:
-        """The same job, enqueued with these options instead of its defaults."""
-        changed = {name: value for name, value in given.items() if value is not None}
-        if "retry" in given:
-            changed["retry"] = (
-                False if given["retry"] is None else given["retry"]
-            )  # As in @app.job(…), None is no retry.
+    def options(self, *, undo: UndoJob[T] | None = None, **given: Unpack[Options]) -> Job[P, T, R]:
+        """The same job, enqueued with these options instead of its defaults.
+
+        `undo` is for a step of a workflow: the job that undoes it, whose first parameter takes the result of the step.
+        """
+        changed = {name: value for name, value in {**given, "undo": undo}.items() if value is not None}
+        if "retry" in given and given["retry"] is None:
+            changed["retry"] = False  # As in @app.job(…), None is no retry.
         if given.get("tags") is not None:
             changed["tags"] = checked_tags(given["tags"] or ())  # A generator of tags can be read only once.
         return self._with(cast("Options", {**self._options, **changed}), self._caller, self._parent)

@@ -38,16 +38,17 @@ class Options(TypedDict, total=False):
     at_once: int | None
     tolerate: int | str | None
     may_fail: bool | None
+    undo_failed: bool | None
 
 
-STEP_ONLY = ("name", "at_once", "tolerate", "may_fail")
+STEP_ONLY = ("name", "at_once", "tolerate", "may_fail", "undo", "undo_failed")
 """The options that only a step of a workflow has."""
 
 
 def applied(options: Options, header: Header) -> Header:
     """The header of an enqueue with these options; refuses those that contradict each other or cannot be meant."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if unknown := sorted(given.keys() - Options.__annotations__.keys()):
+    if unknown := sorted(given.keys() - Options.__annotations__.keys() - set(STEP_ONLY)):
         raise TypeError(f"there is no option {unknown[0]!r}")
     for name in STEP_ONLY:
         given.pop(name, None)

@@ -16,7 +16,9 @@ from rota.store import reader
 from rota.store.port import View
 
 MOST_BAD_ITEMS = 5
-PAUSED, STOPPING = "paused", "stopping"
+PAUSED, STOPPING, UNDOING = "paused", "stopping", "undoing"
+OPEN = (Status.RUNNING, PAUSED, STOPPING, UNDOING)
+"""What a list of open runs can be limited to."""
 
 
 class RunRow(msgspec.Struct, frozen=True, array_like=True):
@@ -47,6 +49,10 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
     paused_by: str | None
     paused_note: str | None
     error: str | None
+    undo: str | None
+    """The execution of its undo, if it is undoing or was undone."""
+    undo_of: str | None
+    """The run that this one undoes."""
 
 
 class StepRow(msgspec.Struct, frozen=True, array_like=True):
@@ -125,7 +131,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     workflow: str | None = None
     app: str | None = None
     status: str | None = None
-    """A status, or `paused` or `stopping`."""
+    """A status, or `paused`, `stopping` or `undoing`."""
     since: int | None = None
     parent: str | None = None
     before: str = LAST_ID
@@ -155,7 +161,7 @@ def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Itera
         "most": wanted.limit,
     }
     names = sorted(set(workflows))
-    if wanted.status in (Status.RUNNING, PAUSED, STOPPING):
+    if wanted.status in OPEN:
         rows = view.rows("page_of_open_runs", **common, job=wanted.workflow, parent=wanted.parent)
     elif wanted.status is not None and wanted.status not in TERMINAL:
         rows = view.rows("page_of_pending_runs", **common, jobs=names)
@@ -222,8 +228,11 @@ def running_items(view: View, run: str) -> dict[int, int]:
     return dict(view.rows("running_items", run=run))
 
 
-def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int, int | None] | None:
-    """The run of which an execution is a step, the number of the step, and the item of a map."""
+def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int | None, int | None] | None:
+    """The run of which an execution is a step, the number of the step, and the item of a map.
+
+    The undo of a run has no number.
+    """
     found = view.one("place_in_run", namespace=namespace, id=reader.known(id))
     return None if found is None else (found[0], found[1], found[2])
 

@@ -49,7 +49,11 @@ _LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
 _NEEDLESS = re.compile(r"NEEDLESS\((\w+)\)")
 _BY_NO_RUN = (
     r"(NOT EXISTS (SELECT 1 FROM run n WHERE n.id = \1.run) AND \1.id NOT IN"
-    r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL))"
+    r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL)"
+    # An undo refers to steps of ended runs below its own, and below runs that it keeps steps of.
+    r" AND NOT EXISTS (SELECT 1 FROM run_ended o WHERE o.id = \1.run AND o.root IN (SELECT n.id FROM run n UNION ALL"
+    r" SELECT k.run FROM run n JOIN step s ON s.run = n.id JOIN execution k ON k.id = s.execution"
+    r" WHERE n.retry_of IS NOT NULL)))"
 )
 _RUNS = re.compile(r"RUNS\((\w+), ([\w.]+), ([\w.]+)\)")
 _LIVE = re.compile(r"LIVE\((\w+)\)")

@@ -157,7 +157,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         timeout=own.timeout_s,
         retry=own.retry,
         step_of=place,
-        wait=wait_info(row, end.result if end else None, place.run_id, place.step) if place else None,
+        wait=wait_info(row, end.result if end else None, place.run_id, place.step) if place and place.step else None,
         replayed_as=reader.replayed_as(view, id) if row.status in TERMINAL else None,
         attempts=ended,
     )

@@ -12,7 +12,7 @@ from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UsageError
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import critical_path as paths
-from rota.domain.workflow import retry
+from rota.domain.workflow import retry, undo
 from rota.domain.workflow.critical_path import Span
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import CANCELLED, FAILED, OPEN
@@ -30,9 +30,10 @@ from rota.views.why import Why, why
 class RunSummary(Shape, frozen=True):
     """A run as a list has it.
 
-    `paused` says since when and why an open run is paused, `stopping` why it is stopping. `ended_count` of its
-    `step_count` steps have ended; a map is one step. `waiting_steps` are those that wait for a time, an answer or an
-    event. `failed_step` is the first one that failed the run.
+    `paused` says since when and why an open run is paused, `stopping` why it is stopping. `is_undoing` says that the
+    steps of an open run are being undone; `undo_run_id` is the run that does or did so, and such a run names the other
+    one as `undo_of`. `ended_count` of its `step_count` steps have ended; a map is one step. `waiting_steps` are those
+    that wait for a time, an answer or an event. `failed_step` is the first one that failed the run.
     """
 
     run_id: str
@@ -43,6 +44,7 @@ class RunSummary(Shape, frozen=True):
     reason: str | None
     paused: Paused | None
     stopping: str | None
+    is_undoing: bool
     scheduled_for: datetime
     created_at: datetime
     started_at: datetime | None
@@ -57,6 +59,8 @@ class RunSummary(Shape, frozen=True):
     parent_step: str | None
     parent_index: int | None
     replay_of: str | None
+    undo_run_id: str | None
+    undo_of: str | None
 
 
 class CriticalPath(Shape, frozen=True):
@@ -68,15 +72,23 @@ class CriticalPath(Shape, frozen=True):
 
 
 class RetryPlan(Shape, frozen=True):
-    """What `retry` would run again. The counts are of executions: each item of a map is one."""
+    """What `retry` would run again. The counts are of executions: each item of a map is one.
+
+    After a failed undo it runs no step: it repeats the undos of the steps in `undos`.
+    """
 
     again: list[str]
+    undos: list[str]
     kept_count: int
     total_count: int
 
 
 class RunDetail(RunSummary, frozen=True):
-    """A run in full. `timeout_at` is when an open run stops by itself; `retry` is None if nothing is to be retried."""
+    """A run in full.
+
+    `timeout_at` is when an open run stops by itself. `undos` are the undos of its steps, each under the name of its
+    step. `retry` is None if nothing is to be retried.
+    """
 
     arguments: Any
     result: Any
@@ -88,6 +100,7 @@ class RunDetail(RunSummary, frozen=True):
     timeout_at: datetime | None
     why: Why | None
     steps: list[StepInfo]
+    undos: list[StepInfo]
     critical_path: CriticalPath | None
     retry: RetryPlan | None
 
@@ -95,7 +108,7 @@ class RunDetail(RunSummary, frozen=True):
 def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
     """Newest first."""
     one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
-    if wanted.parent is not None and wanted.status not in (Status.RUNNING, run_reader.PAUSED, run_reader.STOPPING):
+    if wanted.parent is not None and wanted.status not in run_reader.OPEN:
         rows = _sub_runs(view, namespace, one_more, wanted.parent)
     else:
         known = [row.name for row in run_reader.workflows(view, namespace)]
@@ -109,6 +122,7 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
     row = run_row(view, namespace, id)
     graph = run_graph(view, row)
     infos = steps(view, row, graph) if graph else []
+    undo_row = None if row.undo is None else run_reader.run(view, namespace, row.undo)
     about = reader.execution(view, namespace, id)
     end = reader.ending(view, namespace, id) if row.status in TERMINAL else None
     return shaped(
@@ -125,8 +139,9 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
         timeout_at=row.deadline,
         why=why(view, namespace, id),
         steps=infos,
+        undos=_undos(view, undo_row),
         critical_path=_critical_path(graph, infos) if graph and row.status in TERMINAL else None,
-        retry=_retry(row, graph, infos) if graph and row.parent is None else None,
+        retry=_retry(row, undo_row, graph, infos) if graph and row.parent is None else None,
     )
 
 
@@ -187,6 +202,8 @@ def _members(view: View, row: RunRow) -> dict[str, Any]:
         "parent_run_id": row.parent,
         "parent_step": _parent_step(view, row),
         "parent_index": row.parent_item,
+        "is_undoing": row.undo is not None and row.finished_at is None,
+        "undo_run_id": row.undo,
     }
 
 
@@ -232,14 +249,28 @@ def _with_item(info: StepInfo) -> str:
     return info.step if info.map.last_index is None else f"{info.step}[{info.map.last_index}]"
 
 
-def _retry(row: RunRow, graph: Graph, infos: list[StepInfo]) -> RetryPlan | None:
+def _undos(view: View, row: RunRow | None) -> list[StepInfo]:
+    """The steps of the run that undoes another one, without those that are not undone."""
+    graph = run_graph(view, row) if row is not None and row.letters else None
+    if row is None or graph is None:
+        return []
+    done = undo.undone(row.letters)
+    return [info for number, info in enumerate(steps(view, row, graph)) if number in done]
+
+
+def _retry(row: RunRow, undo_row: RunRow | None, graph: Graph, infos: list[StepInfo]) -> RetryPlan | None:
     if row.status not in TERMINAL or not row.letters:
         return None
+    undone = undo_row.letters if undo_row else ""
+    counts = [info.map.width if info.map else 1 for info in infos]
+    if undo.is_incomplete(undone):
+        names = [graph.steps[number].id for number in undo.failures(undone)]
+        return RetryPlan(again=[], undos=names, kept_count=sum(counts), total_count=sum(counts))
     try:
-        plan = retry.plan(graph, row.letters)
+        plan = retry.plan(graph, row.letters, undone=undo.undone(undone))
     except (UsageError, Conflict):
         return None
-    counts = [info.map.width if info.map else 1 for info in infos]
     kept = sum(count for number, count in enumerate(counts) if number not in plan.again)
     kept += sum(about.success for number in plan.partial if (about := infos[number].map))
-    return RetryPlan(again=[graph.steps[number].id for number in plan.again], kept_count=kept, total_count=sum(counts))
+    again = [graph.steps[number].id for number in plan.again]
+    return RetryPlan(again=again, undos=[], kept_count=kept, total_count=sum(counts))

@@ -117,11 +117,16 @@ class Neighbour(Shape, frozen=True):
 
 
 class StepPlace(Shape, frozen=True):
-    """Which step of which run an execution is, the steps that it waited for, and those that wait for it."""
+    """Which step of which run an execution is, the steps that it waited for, and those that wait for it.
+
+    `undoes` is the run that the execution undoes, or the run whose step it undoes. The undo of a whole run has no
+    `step`; that of a step has the name of the step.
+    """
 
     run_id: str
     workflow: str
-    step: str
+    undoes: str | None
+    step: str | None
     index: int | None
     upstream: list[Neighbour]
     downstream: list[Neighbour]
@@ -144,6 +149,10 @@ def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
     if place is None or row is None or not row.graph:
         return None
     _, number, index = place
+    if number is None:
+        return StepPlace(
+            run_id=row.id, workflow=row.job, undoes=row.id, step=None, index=None, upstream=[], downstream=[]
+        )
     graph, index_of = graph_of(view, row), edges.of(graph_of(view, row))
     letters = row.letters or UNDECIDED * len(graph.steps)
 
@@ -153,6 +162,7 @@ def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
     return StepPlace(
         run_id=row.id,
         workflow=row.job,
+        undoes=row.undo_of,
         step=graph.steps[number].id,
         index=index,
         upstream=neighbours(index_of.steps[number].upstream),
@@ -282,6 +292,8 @@ def _why_not(graph: Graph, letters: str, number: int) -> tuple[str | None, str |
     step = graph.steps[number]
     if letter in (UNDECIDED, OPEN, alphabet.SUCCESS) or (step.is_map and letter not in (SKIPPED, BLOCKED)):
         return None, None
+    if step.is_undo:
+        return "nothing_to_undo", "nothing to undo"
     code = advance.why(graph, letters, number)
     return code, _because(graph, letters, number, code)
 

@@ -113,7 +113,7 @@ def _sentence(facts: ClaimFacts, checks: list[WhyCheck]) -> str:
 
 def _of_run(view: View, row: RunRow) -> Why:
     """What an open run waits for."""
-    checks = [_run_paused(row, row.id), _run_stopping(row), _run_steps(view, row)]
+    checks = [_run_paused(row, row.id), _run_stopping(row), _run_undoing(row), _run_steps(view, row)]
     return Why(text="; ".join(check.sentence for check in checks if check.holds is False), checks=checks)
 
 
@@ -121,7 +121,7 @@ def _of_wait(view: View, namespace: str, id: str) -> Why | None:
     """What a step that waits waits for. A pause of its run does not hold it back, but the steps after it."""
     row, place = reader.execution(view, namespace, id), run_reader.place_in_run(view, namespace, id)
     above = None if place is None else run_reader.run(view, namespace, place[0])
-    if place is None or above is None or not above.graph:
+    if place is None or place[1] is None or above is None or not above.graph:
         return None
     info = wait_info(row, None, above.id, graph_of(view, above).steps[place[1]].id)
     paused = _of_step(view, namespace, id)
@@ -153,6 +153,12 @@ def _run_stopping(row: RunRow) -> WhyCheck:
     if row.stopping is None:
         return WhyCheck("run_stopping", True, "the run is not stopping", row.id)
     return WhyCheck("run_stopping", False, f"the run is stopping ({row.stopping})", row.id)
+
+
+def _run_undoing(row: RunRow) -> WhyCheck:
+    if row.undo is None:
+        return WhyCheck("run_undoing", True, "the run is not undoing", row.id)
+    return WhyCheck("run_undoing", False, f"the run is undoing: it waits for run {row.undo}", row.undo)
 
 
 def _run_steps(view: View, row: RunRow) -> WhyCheck:

@@ -48,6 +48,8 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
     takes_others: bool = False
     """Whether arguments of any other name are accepted."""
     result: Schema = {}
+    first: str | None = None
+    """The first parameter, which takes the result of a step that it undoes."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -98,6 +100,8 @@ def _about_graph(graph: Graph) -> Iterator[Problem]:
         )
     if not graph.steps:
         yield Problem("/steps", "the workflow has no steps")
+    if len(set(graph.undo_on)) < len(graph.undo_on):
+        yield Problem("/undo_on", "undo_on has an entry twice")
     if graph.timeout is not None and not graph.timeout > 0:
         yield Problem("/timeout", f"timeout must be longer than zero, not {graph.timeout}")
     for name, value, most in (("max_nesting", graph.max_nesting, DEEPEST), ("max_width", graph.max_width, WIDEST)):
@@ -141,6 +145,10 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
         yield from _about_wait(step, step.wait, problem)
     if step.rule not in RULES:
         yield problem("/rule", f"there is no rule {step.rule!r}{_near(step.rule, RULES) or ': ' + ', '.join(RULES)}")
+    if step.undo is not None and step.workflow is not None:
+        yield problem("/undo", "a sub-workflow is undone by the undo of its own steps")
+    if step.undo_failed and step.undo is None:
+        yield problem("/undo_failed", "undo_failed needs undo, the job that undoes the step")
     yield from _about_map(step, problem)
     yield from _about_options(step, problem)
     for place, name in enumerate(step.after):
@@ -313,6 +321,9 @@ def _about_callees(
             found[step.id] = known[step.runs]
             for place, message in _about_arguments(step, known[step.runs]):
                 yield Problem(f"/steps/{number}{place}", f"step {step.id!r}: {message}", number)
+        if step.undo is not None and jobs is not None and step.job in jobs:
+            for message in _about_undo(step, step.undo, jobs):
+                yield Problem(f"/steps/{number}/undo", f"step {step.id!r}: {message}", number)
     results = {step.id: RESULTS[type(step.wait)] for step in graph.steps if step.wait is not None}
     types = Types(graph, results | {name: callee.result for name, callee in found.items()})
     for number, step in enumerate(graph.steps):
@@ -321,6 +332,25 @@ def _about_callees(
             yield Problem(f"/steps/{number}{place}", f"step {step.id!r}: {message}", number)
     for message in types.missing(graph.result):
         yield Problem("/result", f"the result: {message}")
+
+
+def _about_undo(step: Step, name: str, jobs: Mapping[str, Callee]) -> Iterator[str]:
+    if name not in jobs:
+        yield f"the app has no job {name!r} for its undo{_near(name, jobs)}"
+        return
+    callee, result = jobs[name], jobs[step.runs].result
+    if callee.first is None:
+        yield f"{name}() undoes it and needs a parameter that takes its result"
+    elif missing := sorted(callee.required - {callee.first}):
+        yield f"{name}() undoes it and gets only its result: the parameter {missing[0]!r} needs a default"
+    elif not schema.fits(result, wanted := callee.parameters.get(callee.first, {})):
+        taken, given = schema.words(wanted), schema.words(result)
+        yield f"argument {callee.first!r} of {name}(), which undoes it, takes {taken}, but its result is {given}"
+    elif step.undo_failed and not schema.fits(schema.of_literal(None), wanted):
+        yield (
+            f"undo_failed calls {name}() with null for a step that did not succeed, but its argument "
+            f"{callee.first!r} takes {schema.words(wanted)}"
+        )
 
 
 def _about_arguments(step: Step, callee: Callee) -> Iterator[tuple[str, str]]:

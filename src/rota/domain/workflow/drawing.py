@@ -141,6 +141,8 @@ def _notes(step: Step) -> Iterator[str]:
         yield f"tolerates {step.tolerate}"
     if step.may_fail:
         yield "may fail"
+    if step.undo is not None:
+        yield f"undo {step.undo}{', also if it fails' if step.undo_failed else ''}"
 
 
 def _used(step: Step) -> list[str]:

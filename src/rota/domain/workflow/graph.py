@@ -28,6 +28,7 @@ MOST_NESTING = 20
 Template = Any
 Condition = dict[str, Any]
 OnFailure = Literal["finish", "stop"]
+UndoOn = Literal["failed", "cancelled"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -55,6 +56,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     when: tuple[Condition, ...] = ()
     """The conditions of the blocks around the step, outermost first."""
     may_fail: bool = False
+    undo: str | None = None
+    """The job that undoes the step, from the step's result."""
+    undo_failed: bool = False
+    """Whether it also undoes a step that started and did not succeed; the result is null then."""
     queue: str | None = None
     priority: int | None = None
     delay: float | None = None
@@ -86,6 +91,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     def is_map(self) -> bool:
         return self.map is not None
 
+    @property
+    def is_undo(self) -> bool:
+        """Whether it undoes another step (`undo.py`)."""
+        return False
+
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, dict=True):
     """A workflow. Durations are seconds; those of waits may be texts such as `3d`."""
@@ -101,6 +111,8 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     result: Template = None
     timeout: float | None = None
     on_failure: OnFailure = "finish"
+    undo_on: tuple[UndoOn, ...] = ("failed", "cancelled")
+    """The ends of a run after which its steps are undone."""
     max_nesting: int = MOST_NESTING
     max_width: int = MOST_WIDTH
 
@@ -110,9 +122,9 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         return {step.id: number for number, step in enumerate(self.steps)}
 
     @property
-    def callees(self) -> list[str]:
-        """The names of the jobs and workflows that its steps run."""
-        return [step.runs for step in self.steps if step.wait is None]
+    def callees(self) -> set[str]:
+        """The names of the jobs and workflows that its steps and their undos run."""
+        return {name for step in self.steps if step.wait is None for name in (step.runs, step.undo) if name}
 
 
 _STEP_DEFAULTS, _GRAPH_DEFAULTS, _APPROVE_DEFAULTS, _EVENT_DEFAULTS = (

@@ -37,11 +37,14 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         return self.open + self.success + self.failed + self.cancelled + self.skipped
 
 
-def outcome(tally: Tally, tolerate: int | str | None, *, is_stopping: bool = False) -> str:
+def outcome(tally: Tally, tolerate: int | str | None, *, is_stopping: bool = False, runs_all: bool = False) -> str:
     """The letter of a map: failed as soon as too many items are bad, otherwise open until its last item has ended.
 
-    With `is_stopping` its run stops or the map itself was cancelled: too many cancelled items then cancel the map.
+    With `is_stopping` its run stops or the map itself was cancelled: too many cancelled items then cancel the map. With
+    `runs_all` the map fails when its last item has ended, not before.
     """
+    if runs_all and tally.open:
+        return OPEN
     tolerated = allowed(tolerate, tally.width)
     if tally.failed > tolerated:
         return FAILED

@@ -35,12 +35,14 @@ def plan(
     has_arguments: bool = False,
     step_arguments: Collection[str] = (),
     latest: Graph | None = None,
+    undone: Collection[int] = (),
 ) -> Retry:
     """What a retry of the ended run keeps.
 
     By default every step that failed, was cancelled or was blocked runs again, and everything downstream; with a
     step's name that step and everything downstream; from the start every step. `step_arguments` names the steps that
-    get other arguments. With `latest` the new run has that graph, and the steps that are new in it run too.
+    get other arguments. With `latest` the new run has that graph, and the steps that are new in it run too. `undone`
+    are the numbers of steps that were undone: none of them is kept.
     """
     if not is_over(letters):
         raise Conflict("the run has not ended: wait for it, or cancel it first")
@@ -48,21 +50,22 @@ def plan(
         raise UsageError(f"new arguments of the run change every step: retry it from {START!r}")
     new = latest or graph
     old = dict(zip(graph.numbers, letters.lower(), strict=True))
-    again = edges.of(new).below(_causes(new, old, from_))
+    gone = {graph.steps[number].id for number in undone}
+    again = edges.of(new).below(_causes(new, old, from_, gone))
     begin = "".join([UNDECIDED if number in again else old[name].upper() for name, number in new.numbers.items()])
     _refuse_kept(graph, new, again, step_arguments)
     if from_ is not None and from_ != START:
         _refuse_hopeless(new, begin, from_)
-    partial = () if from_ == START else _partial(graph, new, old, again, step_arguments)
+    partial = () if from_ == START else _partial(graph, new, old, again, {*step_arguments, *gone})
     return Retry(begin, tuple(sorted(again)), partial)
 
 
-def _causes(graph: Graph, old: dict[str, str], from_: str | None) -> set[int]:
+def _causes(graph: Graph, old: dict[str, str], from_: str | None, undone: Collection[str]) -> set[int]:
     """The steps from which the run is repeated."""
     numbers = graph.numbers
     if from_ == START:
         return set(numbers.values())
-    causes = {number for name, number in numbers.items() if name not in old}
+    causes = {number for name, number in numbers.items() if name not in old or name in undone}
     if from_ is None:
         causes |= {number for name, number in numbers.items() if name in old and old[name] in BAD}
     elif from_ in numbers:
@@ -97,14 +100,14 @@ def _refuse_hopeless(graph: Graph, letters: str, name: str) -> None:
 
 
 def _partial(
-    graph: Graph, new: Graph, old: dict[str, str], again: set[int], step_arguments: Collection[str]
+    graph: Graph, new: Graph, old: dict[str, str], again: set[int], changed: Collection[str]
 ) -> tuple[int, ...]:
     return tuple(
         number
         for number in sorted(again)
         if (step := new.steps[number]).is_map
         and old.get(step.id, UNDECIDED) in (FAILED, CANCELLED)
-        and step.id not in step_arguments
+        and step.id not in changed
         and again.isdisjoint(edges.of(new).steps[number].upstream)
         and not _changes(graph, new, step.id)
     )

@@ -11,7 +11,8 @@ from rota.ops.after_end import follow
 from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.advance import look_at
 from rota.ops.runs.opening import Opening, add_runs, prepared
-from rota.ops.runs.run import PinnedJob, Run
+from rota.ops.runs.run import PinnedJob, Run, pinned
+from rota.ops.runs.undo import keep_undos
 
 
 def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -35,6 +36,9 @@ def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
         finish.settle(tx, reports)
     if runs:
         blockers.block(tx, [(run.id, Kind.RUN, run.id) for run in runs])
-        add_runs(tx, runs)
+        earlier = {run.id: earlier for run in runs if (earlier := pinned(run.pinned).earlier_undo) is not None}
+        add_runs(tx, runs, earlier)
+        for run in runs:
+            keep_undos(tx, run)
         follow(tx, look_at(tx, runs))
     return [claim for claim in taken if claim.id not in claims]

@@ -18,9 +18,9 @@ from rota.domain.workflow.template import TemplateError
 from rota.ops import finish
 from rota.ops.gates.claim_state import Claiming
 from rota.ops.gates.run_info import runs_of_steps
-from rota.ops.runs.inputs import TROUBLE
+from rota.ops.runs.inputs import TROUBLE, UNDO
 from rota.ops.runs.run import Run, graph_of
-from rota.ops.runs.values import Values
+from rota.ops.runs.values import Values, results_to_undo
 from rota.store.hints import Ready
 from rota.store.port import Tx
 
@@ -36,6 +36,8 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
         return taken
     templates = {claim.id: msgspec.json.decode(claim.inputs or "{}") for claim in steps}
     values = _values(claiming.tx, runs_of_steps(claiming, taken), steps, templates)
+    undos = [id for id, found in templates.items() if UNDO in found]
+    undone = results_to_undo(claiming.tx, undos) if undos else {}
     complete: dict[str, Claim] = {}
     broken: list[tuple[Claim, Failed]] = []
     returned: list[Claim] = []
@@ -45,7 +47,7 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
             returned.append(claim)
             continue
         try:
-            complete[claim.id] = _completed(claim, templates[claim.id], values[claim.run or ""])
+            complete[claim.id] = _completed(claim, templates[claim.id], values[claim.run or ""], undone)
             total += len(complete[claim.id].arguments)
         except _Broken as error:
             reason = Reason.INPUTS_TOO_LARGE if error.is_too_large else Reason.BAD_ARGUMENTS
@@ -72,20 +74,27 @@ def _values(
     tx: Tx, runs: Mapping[str, Run], steps: list[Claim], templates: Mapping[str, dict[str, Any]]
 ) -> dict[str, Values]:
     """By run: the values that its steps need, read for the whole batch at once."""
+    values = {id: Values(tx, id, graph_of(tx, run)) for id, run in runs.items()}
     roots: dict[str, set[str]] = {}
     for claim in steps:
-        found = templates[claim.id]
-        roots.setdefault(claim.run or "", set()).update(set() if TROUBLE in found else template.roots(found))
-    return Values.read(tx, {run: (graph_of(tx, runs[run]), wanted) for run, wanted in roots.items()})
+        if not {TROUBLE, UNDO} & templates[claim.id].keys():
+            roots.setdefault(claim.run or "", set()).update(template.roots(templates[claim.id]))
+    Values.read(tx, [(values[id], wanted) for id, wanted in roots.items()])
+    return values
 
 
-def _completed(claim: Claim, templates: dict[str, Any], values: Values) -> Claim:
+def _completed(claim: Claim, templates: dict[str, Any], values: Values, undone: Mapping[str, Any]) -> Claim:
     if trouble := templates.get(TROUBLE):
         raise _Broken(trouble)
-    try:
-        found = {name: template.resolve(one, values, values.outcomes) for name, one in templates.items()}
-    except TemplateError as error:
-        raise _Broken(str(error)) from None
+    if (parameter := templates.get(UNDO)) is not None:
+        if claim.id not in undone:
+            raise _Broken("the result of the step to undo is deleted by now")
+        found = {parameter: undone[claim.id]}
+    else:
+        try:
+            found = {name: template.resolve(one, values, values.outcomes) for name, one in templates.items()}
+        except TemplateError as error:
+            raise _Broken(str(error)) from None
     text = msgspec.json.encode({**msgspec.json.decode(claim.arguments), **found})
     if len(text) > MOST_BYTES:
         raise _Broken(

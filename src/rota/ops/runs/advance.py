@@ -14,9 +14,10 @@ from rota.domain.workflow.graph import Graph
 from rota.ops.end import End
 from rota.ops.runs import maps
 from rota.ops.runs.maps import Item
-from rota.ops.runs.result import run_result
-from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.result import RunEnd, run_result, undone_result
+from rota.ops.runs.run import Run, graph_of, pinned_graph
 from rota.ops.runs.start import Started, start
+from rota.ops.runs.undo import begin_undo, is_undoable
 from rota.ops.runs.values import Values
 from rota.store.hints import Due
 from rota.store.port import Tx
@@ -28,7 +29,7 @@ Changes = dict[str, dict[int, str]]
 class _Place(msgspec.Struct, frozen=True, array_like=True):
     id: str
     run: str
-    number: int
+    number: int | None
     item: int | None
     depth: int
     namespace: str
@@ -44,7 +45,9 @@ class Level(msgspec.Struct):
     steps: Changes = {}
     items: list[tuple[Item, Status]] = []
     stops: dict[str, Reason] = {}
-    """Runs to stop, and why. A run that is stopping already keeps its reason."""
+    """Runs to stop, and why. A run that is stopping already keeps its reason, and an undo does not stop."""
+    undone: dict[str, Status] = {}
+    """How the undos of runs have ended."""
 
 
 def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
@@ -60,7 +63,7 @@ def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None
         places = {place.id: place for place in rows}
         for end in ends:
             if (place := places.get(end.id)) is not None:
-                at_once = None if place.item is None else graph_of(tx, place).steps[place.number].at_once
+                at_once = None if place.item is None else pinned_graph(tx, place).steps[place.number or 0].at_once
                 _add(levels, place.depth, place.run, place.number, place.item, end.status, at_once)
     if stops:
         for id, depth in tx.rows("depths_of", ids=sorted(stops)):
@@ -82,13 +85,12 @@ def advance_levels(tx: Tx, levels: dict[int, Level]) -> list[End]:
     while levels:
         depth = max(levels)
         level = levels.pop(depth)
-        for run_id in (*maps.count(tx, level.items), *level.stops):
+        for run_id in (*maps.count(tx, level.items), *level.stops, *level.undone):
             level.steps.setdefault(run_id, {})
-        for run, status, reason in _advance_level(tx, level.steps, level.stops):
+        for run, status, reason in _advance_level(tx, level):
             ends.append(End(run.id, status, reason, run=run.parent))
             if run.parent is not None:
-                assert run.parent_step is not None
-                at_once = None if run.parent_item is None else _at_once(tx, run.parent, run.parent_step)
+                at_once = None if run.parent_item is None else _at_once(tx, run.parent, run.parent_step or 0)
                 _add(levels, depth - 1, run.parent, run.parent_step, run.parent_item, status, at_once)
     return ends
 
@@ -103,13 +105,15 @@ def _add(
     levels: dict[int, Level],
     depth: int,
     run: str,
-    number: int,
+    number: int | None,
     item: int | None,
     status: Status,
     at_once: int | None,
 ) -> None:
     level = levels.setdefault(depth, Level())
-    if item is None:
+    if number is None:
+        level.undone[run] = status
+    elif item is None:
         level.steps.setdefault(run, {})[number] = alphabet.letter_of(status)
     else:
         level.items.append((Item(run, number, item, at_once), status))
@@ -118,58 +122,97 @@ def _add(
 Ended = tuple[Run, Status, Reason]
 
 
-def _advance_level(tx: Tx, changes: Changes, stops: Mapping[str, Reason]) -> list[Ended]:
+def _advance_level(tx: Tx, level: Level) -> list[Ended]:
+    changes = level.steps
     if not changes:
         return []
     runs = tx.records("lock_runs", Run, ids=sorted(changes))
     tallies = maps.tallies(tx, [run.id for run in runs if maps.has_open(graph_of(tx, run), run.letters)])
-    updates: list[tuple[str, str, str | None, int | None]] = []
     started = Started()
-    over: list[tuple[Run, Graph, str, str | None]] = []
+    advanced: list[_Advanced] = []
     for run in runs:
         graph, values = graph_of(tx, run), Values(tx, run.id, graph_of(tx, run))
-        letters, stopping = run.letters, run.stopping or stops.get(run.id)
+        if run.undo is not None:
+            if run.id in level.undone:
+                advanced.append(_Advanced(run, graph, run.letters, run.stopping, values))
+            continue
+        letters, stopping = run.letters, run.stopping or (level.stops.get(run.id) if run.undo_of is None else None)
         ended_steps = changes[run.id] | maps.decided(started, run, graph, tallies, is_stopping=stopping is not None)
         looked_at = None if run.letters.strip(alphabet.UNDECIDED) == "" or not ended_steps else ended_steps.keys()
         while True:
             letters = alphabet.with_ends(letters, ended_steps)
             if stopping is None and decisions.must_stop(graph, letters):
                 stopping = Reason.STEP_FAILED
-            advanced = decisions.advance(graph, letters, values, is_stopping=stopping is not None, changed=looked_at)
-            letters = advanced.letters
+            decided = decisions.advance(graph, letters, values, is_stopping=stopping is not None, changed=looked_at)
+            letters = decided.letters
             if stopping is None and decisions.must_stop(graph, letters):
                 stopping = Reason.STEP_FAILED
-            ended_steps = start(tx, started, run, graph, letters, advanced.start, values)
+            ended_steps = start(tx, started, run, graph, letters, decided.start, values)
             if not ended_steps:
                 break
             looked_at = ended_steps.keys()
-        if alphabet.is_over(letters):
-            over.append((run, graph, letters, stopping))
-        tells = stopping is not None and run.stopping is None
-        if tells:
-            tx.tell(Due(tx.now))
-        updates.append((run.id, letters, stopping, 0 if tells else None))
-    tx.run("update_runs", rows=updates)
+        advanced.append(_Advanced(run, graph, letters, stopping, values))
+    ended, undos = _results(tx, started, advanced, level.undone)
+    tx.run("update_runs", rows=[one.row(undos.get(one.run.id)) for one in advanced if one.run.undo is None])
+    if any(one.begins_to_stop for one in advanced):
+        tx.tell(Due(tx.now))
     started.write(tx)
-    return _end(tx, over)
+    return _end(tx, ended)
 
 
-def _end(tx: Tx, over: Sequence[tuple[Run, Graph, str, str | None]]) -> list[Ended]:
-    if not over:
-        return []
-    values = Values.read(tx, {run.id: (graph, template.roots(graph.result)) for run, graph, _, _ in over})
-    ended = [
-        (run, *run_result(tx, run, graph, letters, stopping, values[run.id])) for run, graph, letters, stopping in over
-    ]
-    rows = [
-        (run.id, status.value, reason.value, result, None if error is None else msgspec.json.encode(error).decode())
-        for run, status, reason, result, error in ended
-    ]
-    tx.run("end_runs", ended=rows, ids=[run.id for run, *_ in ended])
-    if dead := [
-        (run.id, reason.value, None)
-        for run, status, reason, _, _ in ended
-        if status is Status.FAILED and run.parent is None
-    ]:
-        tx.run("bury", rows=dead)
-    return [(run, status, reason) for run, status, reason, _, _ in ended]
+class _Advanced(msgspec.Struct, frozen=True):
+    """A run as it is now."""
+
+    run: Run
+    graph: Graph
+    letters: str
+    stopping: str | None
+    values: Values
+
+    @property
+    def begins_to_stop(self) -> bool:
+        return self.stopping is not None and self.run.stopping is None
+
+    def row(self, undo: str | None) -> tuple[str, str, str | None, int | None, str | None]:
+        return self.run.id, self.letters, self.stopping, 0 if self.begins_to_stop else None, undo
+
+
+def _results(
+    tx: Tx, started: Started, advanced: Sequence[_Advanced], undone: Mapping[str, Status]
+) -> tuple[list[tuple[Run, RunEnd, bool]], dict[str, str]]:
+    """The ends of the runs that are over, and the undos of those that must be undone first."""
+    over = [one for one in advanced if alphabet.is_over(one.letters)]
+    Values.read(tx, [(one.values, template.roots(one.graph.result)) for one in over])
+    ended: list[tuple[Run, RunEnd, bool]] = []
+    undos: dict[str, str] = {}
+    for one in over:
+        run, graph, letters = one.run, one.graph, one.letters
+        if run.undo is not None:
+            ended.append((run, undone_result(tx, run, graph, one.values, undone[run.id]), False))
+            continue
+        end = run_result(tx, run, graph, letters, one.stopping, one.values)
+        undo = begin_undo(tx, started, run, graph, letters, end[0])
+        if undo is None:
+            ended.append((run, end, is_undoable(tx, run, graph, letters, end[0])))
+        else:
+            undos[run.id] = undo
+    return ended, undos
+
+
+def _end(tx: Tx, ended: Sequence[tuple[Run, RunEnd, bool]]) -> list[Ended]:
+    """Ends runs, each with whether an undo of a run above has something to undo in it."""
+    if ended:
+        tx.run("end_runs", ended=[_row(*one) for one in ended], ids=[run.id for run, *_ in ended])
+        if dead := [
+            (run.id, reason.value, None)
+            for run, (status, reason, _, _), _ in ended
+            if status is Status.FAILED and run.parent is None
+        ]:
+            tx.run("bury", rows=dead)
+    return [(run, status, reason) for run, (status, reason, _, _), _ in ended]
+
+
+def _row(run: Run, end: RunEnd, undoable: bool) -> tuple[str, str, str, str | None, str | None, int]:
+    status, reason, result, error = end
+    text = None if error is None else msgspec.json.encode(error).decode()
+    return run.id, status.value, reason.value, result, text, int(undoable)

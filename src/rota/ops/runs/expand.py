@@ -16,16 +16,15 @@ import msgspec
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import maps as map_rules
-from rota.domain.workflow import template
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.letters import FAILED
 from rota.ops import end_from_outside
 from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
-from rota.ops.runs.inputs import Inputs
-from rota.ops.runs.run import Run, graph_of, pinned
-from rota.ops.runs.start import Started, lowered_arguments, start_items
+from rota.ops.runs.items import map_items, settled_items
+from rota.ops.runs.run import Run, graph_of
+from rota.ops.runs.start import Started, inputs_of, start_items
 from rota.ops.runs.values import Values
 from rota.store.port import Tx
 
@@ -77,18 +76,17 @@ def _work_on(tx: Tx, one: _Open, look_s: float) -> bool:
 
 def _must_stop(tx: Tx, run: Run, step: Step, one: _Open) -> bool:
     counts = maps.tallies(tx, [run.id]).get((run.id, one.number))
-    too_many = counts is not None and map_rules.outcome(counts, step.tolerate) == FAILED
+    too_many = counts is not None and map_rules.outcome(counts, step.tolerate, runs_all=step.is_undo) == FAILED
     return too_many or (run.stopping is not None and step.rule != "always")
 
 
 def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
     outcomes = {other.id: letter for other, letter in zip(graph.steps, run.letters, strict=True)}
     items = _items(tx, run, graph, one.number, outcomes)
-    inputs = Inputs.of(lowered_arguments(run, step, outcomes))
+    inputs = inputs_of(run, step, outcomes)
     next_item = min(one.next_item + CHUNK, one.width)
-    where = {"run": run.id, "number": one.number, "low": one.next_item, "high": next_item}
-    kept = {row[0] for row in tx.rows("kept_items", **where)} if pinned(run.pinned).partial else set()
-    chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in kept]
+    settled = settled_items(tx, run, one.number, one.next_item, next_item)
+    chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in settled]
     started = Started()
     free = None
     if step.at_once is not None:
@@ -107,8 +105,7 @@ _last: WeakKeyDictionary[Tx, tuple[tuple[str, int], Sequence[Any]]] = WeakKeyDic
 def _items(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str]) -> Sequence[Any]:
     known = _last.get(tx)
     if known is None or known[0] != (run.id, number):
-        values = Values(tx, run.id, graph)
-        items = template.resolve(template.lowered(graph.steps[number].map, letters), values, values.outcomes)
+        items = map_items(tx, run, graph, number, letters, Values(tx, run.id, graph))
         known = _last[tx] = (run.id, number), items
     return known[1]
 

@@ -1,7 +1,8 @@
 """The inputs of a step: the arguments that are results of other steps, by reference.
 
 A step is placed with the literal part of its arguments, and with its references as JSON. Nothing is copied. When the
-step is claimed, the row gate `step_inputs` reads the values and completes the arguments.
+step is claimed, the row gate `step_inputs` reads the values and completes the arguments. The input of an undo is the
+result of the step that it undoes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from rota.domain.workflow import template
 
 TROUBLE = "$trouble"
 """The member that says why the arguments of a step cannot be made."""
+UNDO = "$undo"
+"""The member that names the parameter of an undo."""
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -22,6 +25,7 @@ class Inputs(msgspec.Struct, frozen=True):
     known: dict[str, Any]
     open: dict[str, Any]
     trouble: str = ""
+    undo: str = ""
 
     @classmethod
     def of(cls, arguments: dict[str, Any]) -> Inputs:
@@ -35,6 +39,11 @@ class Inputs(msgspec.Struct, frozen=True):
         """Of a step that fails because its arguments cannot be made."""
         return cls({}, {}, trouble)
 
+    @classmethod
+    def undoing(cls, parameter: str) -> Inputs:
+        """Of an undo: the parameter takes the result of the step that it undoes."""
+        return cls({}, {}, undo=parameter)
+
     def literals(self, more: dict[str, Any] | None = None) -> str:
         """The known arguments as JSON text, with `more` of them."""
         return msgspec.json.encode({**self.known, **(more or {})}).decode()
@@ -43,6 +52,8 @@ class Inputs(msgspec.Struct, frozen=True):
         """The others as JSON text; None if there are none."""
         if self.trouble:
             return msgspec.json.encode({TROUBLE: self.trouble}).decode()
+        if self.undo:
+            return msgspec.json.encode({UNDO: self.undo}).decode()
         return msgspec.json.encode(self.open).decode() if self.open else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,8 @@ from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow.graph import Graph
-from rota.ops.runs.run import Pinned, PinnedJob, Run, encode_pinned, graph_of, pinned_jobs
+from rota.ops.runs.run import Pinned, PinnedJob, Run, encode_pinned, pinned, pinned_graph, pinned_jobs
+from rota.ops.runs.undo import opened_undo
 from rota.store.hints import Due
 from rota.store.port import Tx
 
@@ -38,6 +39,10 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     run_at: int
     tick: int | None
     overrides: str | None
+    is_undo: int
+    """1 if it undoes its parent."""
+    parent_undo_of: str | None
+    """The run that its parent undoes."""
 
     def run(self, deadline: int | None = None, pinned: str = "", letters: str = "") -> Run:
         depth = 0 if self.parent_depth is None else self.parent_depth + 1
@@ -62,16 +67,17 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def add_runs(tx: Tx, runs: Sequence[Run], retry_of: str | None = None) -> None:
-    """Writes the rows of runs that open now."""
+def add_runs(tx: Tx, runs: Sequence[Run], retries: Mapping[str, str] | None = None) -> None:
+    """Writes the rows of runs that open now. `retries` are the runs that some of them retry."""
     rows = [
         (
             *(run.id, run.root, run.parent, run.parent_step, run.parent_item, run.depth, run.version, run.deadline),
-            *(run.namespace, run.app, run.job, run.graph, run.pinned, run.letters),
+            *(run.namespace, run.app, run.job, run.graph, run.pinned, run.letters, run.stopping, run.undo_of),
+            (retries or {}).get(run.id),
         )
         for run in runs
     ]
-    tx.run("add_runs", rows=rows, retry_of=retry_of)
+    tx.run("add_runs", rows=rows)
     if expiring := [(run.id, run.deadline) for run in runs if run.deadline is not None]:
         tx.run("place_expiries", rows=expiring)
         tx.tell(Due(min(deadline for _, deadline in expiring)))
@@ -85,7 +91,9 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
         ((digest,),) = tx.rows("digest_of_version", **where)
         opening = msgspec.structs.replace(opening, version=wanted, digest=digest)
     bare = opening.run()
-    graph = graph_of(tx, bare)
+    if opening.is_undo or opening.parent_undo_of is not None:
+        return _prepared_undo(tx, opening, bare)
+    graph = pinned_graph(tx, bare)
     if bare.depth > graph.max_nesting:
         text = f"workflow {opening.job} is nested deeper than max_nesting={graph.max_nesting}"
         return Failed(Error("TooDeep", text), Reason.TOO_DEEP, permanent=True)
@@ -93,12 +101,27 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
     if workflow not in known:
         known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, graph.callees)
     jobs = known[workflow]
-    if missing := sorted(set(graph.callees) - jobs.keys()):
+    if missing := sorted(graph.callees - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
+    if useless := sorted({step.undo for step in graph.steps if step.undo and jobs[step.undo].first is None}):
+        text = f"job {useless[0]} undoes a step of workflow {opening.job}, but has no parameter that takes its result"
+        return Failed(Error("BadUndo", text), Reason.BAD_ARGUMENTS, permanent=True)
     asked_for = opening.run_at if opening.tick is None else opening.tick
-    pinned = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace, asked_for)
-    return opening.run(_deadline(tx, graph), encode_pinned(pinned), alphabet.UNDECIDED * len(graph.steps))
+    about = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace, asked_for)
+    return opening.run(_deadline(tx, graph), encode_pinned(about), alphabet.UNDECIDED * len(graph.steps))
+
+
+def _prepared_undo(tx: Tx, opening: Opening, bare: Run) -> Run | Failed:
+    """The undo of its parent run; or, as a step of an undo, the undo of the sub-run that its parent's step undoes."""
+    (parent,) = tx.records("runs_open", Run, ids=[opening.parent])
+    earlier = pinned(parent.pinned).earlier_undo
+    if opening.is_undo:
+        return opened_undo(tx, bare, parent.id, earlier)
+    place = {"number": opening.parent_step, "item": opening.parent_item or 0}
+    ((undone,),) = tx.rows("execution_of_step", run=opening.parent_undo_of, **place)
+    found = tx.one("execution_of_step", run=earlier, **place) if earlier is not None else None
+    return opened_undo(tx, bare, undone, found[0] if found else None)
 
 
 def _deadline(tx: Tx, graph: Graph) -> int | None:

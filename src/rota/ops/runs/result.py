@@ -18,10 +18,11 @@ from rota.store.run_reader import bad_items
 
 MOST_RESULT_BYTES = 16 * 1024 * 1024
 _decode_error = msgspec.json.Decoder(Error).decode
-End = tuple[Status, Reason, str | None, Error | None]
+RunEnd = tuple[Status, Reason, str | None, Error | None]
+"""The status of a run, its reason, and its result as JSON or its error."""
 
 
-def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | None, values: Values) -> End:
+def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | None, values: Values) -> RunEnd:
     """How a run ends whose steps have all ended."""
     if stopping in (Reason.CANCELLED, Reason.REPLACED):
         return Status.CANCELLED, Reason(stopping), None, None
@@ -40,6 +41,18 @@ def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | Non
         words = f"the result of the run is {len(encoded):,} bytes of JSON; at most {MOST_RESULT_BYTES:,} are stored"
         return Status.FAILED, Reason.BAD_RESULT, None, Error("RunResult", words)
     return Status.SUCCESS, Reason.COMPLETED, encoded.decode(), None
+
+
+def undone_result(tx: Tx, run: Run, graph: Graph, values: Values, undone: Status) -> RunEnd:
+    """How a run ends whose undo has ended: as it would have without an undo, unless that failed."""
+    end = run_result(tx, run, graph, run.letters, run.stopping, values)
+    if undone is Status.SUCCESS:
+        return end
+    status, _, _, error = end
+    before = f"the run was {status}" if error is None else error.message
+    found = tx.one("error_of", id=run.undo)
+    about = "" if found is None or found[0] is None else f": {_decode_error(found[0]).message}"
+    return Status.FAILED, Reason.UNDO_FAILED, None, Error("UndoFailed", f"{before}; and its undo {undone}{about}")
 
 
 def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:

@@ -11,7 +11,7 @@ from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL
-from rota.domain.workflow import arguments
+from rota.domain.workflow import arguments, undo
 from rota.domain.workflow import retry as plans
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import is_kept
@@ -21,9 +21,9 @@ from rota.ops.audit import audit
 from rota.ops.place import Batch, Origin, find_route, place
 from rota.ops.runs.advance import look_at
 from rota.ops.runs.opening import add_runs
-from rota.ops.runs.run import Pinned, Run, encode_pinned, graph_of, pinned, pinned_jobs
+from rota.ops.runs.run import Pinned, Run, encode_pinned, pinned, pinned_graph, pinned_jobs
 from rota.store import reader
-from rota.store.port import Tx
+from rota.store.port import Tx, View
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -45,6 +45,8 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
     latest_graph: str
     pinned: str
     letters: str
+    stopping: str | None
+    undo: str | None
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -59,8 +61,11 @@ class Request(msgspec.Struct, frozen=True):
 def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Request) -> str:
     """Opens the new run and returns its id. Results of kept steps are referred to, not copied."""
     ended = _ended(tx, namespace, id)
-    old = graph_of(tx, _version(ended, ended.version, ended.graph))
-    new = graph_of(tx, _version(ended, ended.latest, ended.latest_graph)) if request.latest else old
+    old = pinned_graph(tx, _version(ended, ended.version, ended.graph))
+    undone = undo_letters(tx, ended.undo)
+    if request.from_ is None and undo.is_incomplete(undone):
+        return _retry_undos(tx, ended, old, undone, new_id, actor, request)
+    new = pinned_graph(tx, _version(ended, ended.latest, ended.latest_graph)) if request.latest else old
     plan = plans.plan(
         old,
         ended.letters,
@@ -68,20 +73,47 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
         has_arguments=request.arguments is not None,
         step_arguments=request.step_arguments,
         latest=new if request.latest else None,
+        undone=undo.undone(undone),
     )
     if request.arguments is not None:
         arguments.check(new, request.arguments)
     kept = {new.steps[number].id: number for number, letter in enumerate(plan.letters) if is_kept(letter)}
     _check_results(tx, ended, old, kept, [old.numbers[new.steps[number].id] for number in plan.partial])
     run = _new_run(tx, ended, old, new, plan, new_id, actor, request)
-    _place(tx, ended, new_id, actor, request)
-    add_runs(tx, [run], retry_of=id)
-    tx.run("keep_steps", run=new_id, old=id, rows=[(old.numbers[name], number) for name, number in kept.items()])
-    tx.run("undead", namespace=namespace, ids=[id])
-    tx.run("mark_replayed", rows=[(id, new_id)])
-    audit(tx, namespace, actor, "run.retry", id, after=new_id)
+    return _begin(tx, ended, run, [(old.numbers[name], number) for name, number in kept.items()], actor, request)
+
+
+def undo_letters(view: View, undo: str | None) -> str:
+    """The letters of an undo that has ended; empty if there is none."""
+    found = None if undo is None else view.one("letters_of_ended", id=undo)
+    return "" if found is None else str(found[0])
+
+
+def _retry_undos(tx: Tx, ended: Ended, graph: Graph, undone: str, id: str, actor: str, request: Request) -> str:
+    """The new run keeps every step, so it is undone at once; its undo keeps the undos that succeeded."""
+    if request.latest or request.step_arguments or request.arguments is not None:
+        raise UsageError(
+            "the failed undos of the run are repeated as they were: to run its steps again, retry it from one"
+        )
+    failed = undo.failures(undone)
+    _check_results(tx, ended, graph, {graph.steps[number].id: number for number in failed}, ())
+    plan = plans.Retry(ended.letters.upper(), (), ())
+    run = _new_run(tx, ended, graph, graph, plan, id, actor, request)
+    about = msgspec.structs.replace(pinned(run.pinned), earlier_undo=ended.undo)
+    run = msgspec.structs.replace(run, pinned=encode_pinned(about), stopping=ended.stopping, deadline=None)
+    return _begin(tx, ended, run, [(number, number) for number in range(len(graph.steps))], actor, request)
+
+
+def _begin(tx: Tx, ended: Ended, run: Run, kept: Sequence[tuple[int, int]], actor: str, request: Request) -> str:
+    """Opens the new run. `kept` are the numbers of the kept steps, in the old graph and in the new one."""
+    _place(tx, ended, run.id, actor, request)
+    add_runs(tx, [run], {run.id: ended.id})
+    tx.run("keep_steps", run=run.id, old=ended.id, rows=list(kept))
+    tx.run("undead", namespace=ended.namespace, ids=[ended.id])
+    tx.run("mark_replayed", rows=[(ended.id, run.id)])
+    audit(tx, ended.namespace, actor, "run.retry", ended.id, after=run.id)
     follow(tx, look_at(tx, [run]))
-    return new_id
+    return run.id
 
 
 def _ended(tx: Tx, namespace: str, id: str) -> Ended:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import msgspec
 
 from rota.domain import job
 from rota.domain.workflow import graph as graphs
+from rota.domain.workflow import undo
 from rota.domain.workflow.graph import Graph
 from rota.store.port import View
 
@@ -35,6 +36,10 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     letters: str
     stopping: str | None
     """Why the run is stopping; None if it is not."""
+    undo: str | None = None
+    """The execution of its undo, if the run is undoing."""
+    undo_of: str | None = None
+    """The run that this one undoes."""
 
 
 class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +49,8 @@ class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
     queue: str
     priority: int = 0
     start_within_s: float | None = None
+    first: str | None = None
+    """The first parameter, which takes the result of the step that the job undoes."""
 
 
 class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,6 +67,8 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     """By the number of a map: the earlier run whose successful items a retry keeps, and the map's number there."""
     arguments: dict[str, dict[str, Any]] = {}
     """By the name of a step: the arguments that a retry gave it."""
+    earlier_undo: str | None = None
+    """The undo whose failures a retry repeats: that of the run which the new one retries, or of a run below it."""
 
 
 _decode_pinned = msgspec.json.Decoder(Pinned).decode
@@ -91,8 +100,23 @@ class OfVersion(Protocol):
     def graph(self) -> str: ...
 
 
-def graph_of(view: View, run: OfVersion) -> Graph:
-    """The pinned graph, decoded once per process: its digest names its content."""
+class OfRun(OfVersion, Protocol):
+    """A run, open or not."""
+
+    @property
+    def letters(self) -> str: ...
+    @property
+    def undo_of(self) -> str | None: ...
+
+
+def graph_of(view: View, run: OfRun) -> Graph:
+    """The graph of a run. That of an undo is derived from the graph of the run that it undoes."""
+    graph = pinned_graph(view, run)
+    return graph if run.undo_of is None else undo.undo_graph(graph, run.letters)
+
+
+def pinned_graph(view: View, run: OfVersion) -> Graph:
+    """The graph of a version, decoded once per process: its digest names its content."""
     known = _graphs.get(run.graph)
     if known is None:
         where = {"namespace": run.namespace, "app": run.app, "job": run.job, "version": run.version}
@@ -110,7 +134,7 @@ def decoded_graph(definition: str) -> Graph:
     return graphs.decode(msgspec.json.encode(job.decode(definition).target["graph"]))
 
 
-def pinned_jobs(view: View, namespace: str, app: str, names: Sequence[str]) -> dict[str, PinnedJob]:
+def pinned_jobs(view: View, namespace: str, app: str, names: Collection[str]) -> dict[str, PinnedJob]:
     """The definitions in force of the jobs that have one."""
     found = view.rows("definitions_in_force", namespace=namespace, app=app, jobs=sorted(set(names)))
     return {name: _pinned_job(version, definition) for name, version, definition in found}
@@ -118,4 +142,5 @@ def pinned_jobs(view: View, namespace: str, app: str, names: Sequence[str]) -> d
 
 def _pinned_job(version: int, definition: str) -> PinnedJob:
     about = job.decode(definition)
-    return PinnedJob(version, about.queue, about.priority, about.start_within_s)
+    first = next((name for name, one in about.parameters.items() if one.get("first")), None)
+    return PinnedJob(version, about.queue, about.priority, about.start_within_s, first)

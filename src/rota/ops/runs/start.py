@@ -22,6 +22,7 @@ from rota.domain.workflow.wait import Ending
 from rota.ops.place import Batch, Origin, Route, StepOf, find_route, place
 from rota.ops.runs.begin_wait import begin
 from rota.ops.runs.inputs import Inputs
+from rota.ops.runs.items import map_items, settled_items
 from rota.ops.runs.run import Pinned, Run, pinned
 from rota.ops.runs.values import Values
 from rota.ops.runs.wait_end import move_waits
@@ -83,26 +84,27 @@ def start(
                 ended[number] = alphabet.letter_of(begun.ending.status)
                 values.add(step.id, begun.ending.result)
             continue
-        arguments = lowered_arguments(run, step, outcomes)
+        inputs = inputs_of(run, step, outcomes)
         if not step.is_map:
-            _start_one(tx, started, run, number, step, Inputs.of(arguments))
+            _start_one(tx, started, run, number, step, inputs)
             continue
         try:
-            value = template.resolve(template.lowered(step.map, outcomes), values, values.outcomes)
-            items = map_rules.items(step, graph.max_width, value)
+            items = map_items(tx, run, graph, number, outcomes, values)
         except TemplateError as error:
             # An ordinary execution says what is wrong with the list, and fails when it is claimed.
             _start_one(tx, started, run, number, step, Inputs.broken(str(error)))
             continue
-        if not items or not _start_map(tx, started, run, number, step, Inputs.of(arguments), items):
+        if not items or not _start_map(tx, started, run, number, step, inputs, items):
             ended[number] = alphabet.SUCCESS
     return ended
 
 
-def lowered_arguments(run: Run, step: Step, letters: Mapping[str, str]) -> dict[str, Any]:
+def inputs_of(run: Run, step: Step, letters: Mapping[str, str]) -> Inputs:
     """The arguments of a step whose upstreams have ended, with those that a retry gave it."""
+    if step.is_undo:
+        return Inputs.of({}) if step.job is None else Inputs.undoing(pinned(run.pinned).jobs[step.job].first or "")
     given = {name: {"$literal": value} for name, value in pinned(run.pinned).arguments.get(step.id, {}).items()}
-    return {name: template.lowered(value, letters) for name, value in {**step.arguments, **given}.items()}
+    return Inputs.of({name: template.lowered(value, letters) for name, value in {**step.arguments, **given}.items()})
 
 
 def _start_one(tx: Tx, started: Started, run: Run, number: int, step: Step, inputs: Inputs) -> None:
@@ -115,29 +117,28 @@ def _start_one(tx: Tx, started: Started, run: Run, number: int, step: Step, inpu
 def _start_map(
     tx: Tx, started: Started, run: Run, number: int, step: Step, inputs: Inputs, items: Sequence[Any]
 ) -> bool:
-    """Places the first items, and leaves the others to the expander. False if a retry keeps every item."""
+    """Places the first items, and leaves the others to the expander. False if there is no item to place."""
     width = len(items)
-    kept = _keep_items(tx, run, number)
-    widths, done = map_rules.shard_widths(width), Counter(map(map_rules.shard, kept))
+    settled = _settle_items(tx, run, number, width)
+    widths, done = map_rules.shard_widths(width), Counter(map(map_rules.shard, settled))
     started.tallies += [
         (run.id, number, shard, count - done[shard], done[shard]) for shard, count in enumerate(widths) if count
     ]
-    if len(kept) == width:
+    if len(settled) == width:
         return False
-    first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in kept]
+    first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in settled]
     placed = start_items(tx, started, run, number, step, inputs, first, step.at_once)
     if width > AT_FIRST:
         started.maps.append((run.id, number, width, AT_FIRST, min(placed, default=None)))
     return True
 
 
-def _keep_items(tx: Tx, run: Run, number: int) -> set[int]:
+def _settle_items(tx: Tx, run: Run, number: int, width: int) -> set[int]:
+    """Keeps the items that a retry keeps. Returns those that are not placed."""
     kept = pinned(run.pinned).partial.get(number)
-    if kept is None:
-        return set()
-    old, old_number = kept
-    tx.run("keep_items", run=run.id, number=number, old=old, old_number=old_number)
-    return {row[0] for row in tx.rows("kept_items", run=run.id, number=number, low=0, high=2**31 - 1)}
+    if kept is not None:
+        tx.run("keep_items", run=run.id, number=number, old=kept[0], old_number=kept[1])
+    return settled_items(tx, run, number, 0, width) if kept is not None or run.undo_of is not None else set()
 
 
 def start_items(
@@ -180,7 +181,8 @@ def _batch(tx: Tx, started: Started, run: Run, step: Step, calls: Mapping[str, s
     job = about.jobs[step.runs]
     route = started.route(tx, run, step.runs, step.queue or job.queue, job.version)
     run_at = tx.now + round((step.delay or 0) * MICROSECONDS)
-    deadline = None if job.start_within_s is None else run_at + round(job.start_within_s * MICROSECONDS)
+    has_deadline = job.start_within_s is not None and not step.is_undo
+    deadline = run_at + round((job.start_within_s or 0) * MICROSECONDS) if has_deadline else None
     priority = next(one for one in (step.priority, about.priority, job.priority) if one is not None)
     return Batch(dict(calls), route, _origin(run, step, about), priority, run_at, deadline=deadline, step=of)
 

@@ -35,6 +35,19 @@ def sweep(tx: Tx, quiet_s: float = QUIET_S) -> list[str]:
 def _repair(tx: Tx, run: Run) -> bool:
     pause = min(tx.now - run.opened_at, round(LONGEST_S * MICROSECONDS))
     tx.run("note_swept", id=run.id, changed_at=tx.now + pause)
+    if run.undo is not None:
+        ended = tx.one("end_of", id=run.undo)
+        level = None if ended is None else Level(undone={run.id: Status(ended[0])})
+    else:
+        level = _unnoticed(tx, run)
+    if level is None:
+        return False
+    follow(tx, advance_levels(tx, {run.depth: level}))
+    return True
+
+
+def _unnoticed(tx: Tx, run: Run) -> Level | None:
+    """What has ended and is not in the letters of the run."""
     open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
     counts = maps.tallies(tx, [run.id])
     single = [number for number in open_steps if (run.id, number) not in counts]
@@ -42,7 +55,4 @@ def _repair(tx: Tx, run: Run) -> bool:
     ends = {number: alphabet.letter_of(Status(status)) for number, status in rows}
     is_decided = any(not counts[run.id, number].open for number in open_steps if (run.id, number) in counts)
     is_over = alphabet.is_over(run.letters)
-    if not (ends or is_decided or is_over):
-        return False
-    follow(tx, advance_levels(tx, {run.depth: Level(steps={run.id: ends})}))
-    return True
+    return Level(steps={run.id: ends}) if ends or is_decided or is_over else None

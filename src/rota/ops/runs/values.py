@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,23 +26,22 @@ class Values:
         self._view, self._run, self._graph = view, run, graph
         self._known: dict[str, Any] = {}
 
-    @classmethod
-    def read(cls, view: View, wanted: Mapping[str, tuple[Graph, Collection[str]]]) -> dict[str, Values]:
-        """By run: its values, of which those of the wanted roots are read now, for all runs at once."""
-        values = {run: cls(view, run, graph) for run, (graph, _) in wanted.items()}
+    @staticmethod
+    def read(view: View, wanted: Iterable[tuple[Values, Collection[str]]]) -> None:
+        """Reads the values of these roots for many runs at once, where they are not known yet."""
+        unknown = [(one, root) for one, roots in wanted for root in roots if root not in one._known]
         steps = {
-            (run, graph.numbers[root]): root
-            for run, (graph, roots) in wanted.items()
-            for root in roots
-            if root not in (INPUT, RUN) and not graph.steps[graph.numbers[root]].is_map
+            (one._run, number): (one, root)
+            for one, root in unknown
+            if root not in (INPUT, RUN) and not one._graph.steps[number := one._graph.numbers[root]].is_map
         }
         if steps:
             for run, number, result in view.rows("results_of_steps", steps=sorted(steps)):
-                values[run]._known[steps[run, number]] = _json(result or "null")
-        if runs := sorted(run for run, (_, roots) in wanted.items() if {INPUT, RUN} & {*roots}):
-            for run, (arguments, about) in run_values(view, runs).items():
-                values[run]._know(arguments, about)
-        return values
+                one, root = steps[run, number]
+                one._known[root] = _json(result or "null")
+        if runs := {one._run: one for one, root in unknown if root in (INPUT, RUN)}:
+            for run, (arguments, about) in run_values(view, sorted(runs)).items():
+                runs[run]._know(arguments, about)
 
     def __call__(self, root: str) -> Any:
         if root not in self._known:
@@ -102,6 +101,12 @@ def _values_of(view: View, parent: str) -> Values:
     """The values of the run above, which is open: arguments of a sub-workflow may be results of its steps."""
     (above,) = view.records("runs_open", Run, ids=[parent])
     return Values(view, parent, graph_of(view, above))
+
+
+def results_to_undo(view: View, undos: list[str]) -> dict[str, Any]:
+    """By execution that undoes a step: the result of the step. Those whose result is deleted are missing."""
+    rows = view.rows("results_to_undo", ids=undos, lowest=min(undos), highest=max(undos))
+    return {id: _json(result or "null") for id, result in rows}
 
 
 def successes(view: View, run: str, number: int) -> list[Any]:

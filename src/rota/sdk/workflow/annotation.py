@@ -21,6 +21,7 @@ def callee_of(signature: Signature, result: Any) -> Callee:
         required=frozenset(signature.required),
         takes_others=signature.takes_others,
         result=schema_of(result),
+        first=signature.first,
     )
 
 

@@ -39,4 +39,5 @@ def _callee(definition: Definition) -> Callee:
         parameters={name: {} for name in about},
         required=frozenset(name for name, one in about.items() if one.get("required")),
         takes_others=any(one.get("others") for one in about.values()),
+        first=next((name for name, one in about.items() if one.get("first")), None),
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, get_args, overload
 
 from rota.domain import names
 from rota.domain.duration import Duration, positive_seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition
-from rota.domain.workflow.graph import OnFailure
+from rota.domain.workflow.graph import OnFailure, UndoOn
 from rota.executors import kinds
 from rota.executors.signature import Signature
 from rota.sdk import declaration
@@ -23,6 +23,7 @@ from rota.sdk.workflow.workflow import Plan, Workflow
 
 P = ParamSpec("P")
 T = TypeVar("T")
+UNDO_ON = get_args(UndoOn)
 
 
 class WorkflowOptions(When, total=False):
@@ -31,6 +32,7 @@ class WorkflowOptions(When, total=False):
     name: str | None
     timeout: Duration | None
     on_failure: OnFailure
+    undo_on: Iterable[UndoOn]
     priority: int | str
     max_nesting: int
     max_width: int
@@ -108,4 +110,12 @@ def _settings(workflow: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int):
             raise DefinitionError(f"workflow {workflow!r}: {name} must be a number, not {value!r}")
     timeout_s = None if timeout is None else positive_seconds(timeout, "timeout")
-    return {"timeout": timeout_s, "on_failure": on_failure, **numbers}
+    undo_on = {"undo_on": _undo_on(workflow, options["undo_on"])} if "undo_on" in options else {}
+    return {"timeout": timeout_s, "on_failure": on_failure, **undo_on, **numbers}
+
+
+def _undo_on(workflow: str, given: Any) -> tuple[str, ...]:
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    if wrong := [one for one in found if one not in UNDO_ON]:
+        raise DefinitionError(f"workflow {workflow!r}: undo_on takes 'failed' and 'cancelled', not {wrong[0]!r}")
+    return tuple(one for one in UNDO_ON if one in found)

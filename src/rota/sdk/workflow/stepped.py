@@ -39,6 +39,8 @@ _NOT_FOR_WORKFLOWS = {
     "queue": "a workflow has no queue: set it for the jobs of its steps",
     "retry": "a workflow is not retried as a whole: set it for the jobs of its steps",
     "timeout": "set it with @app.workflow(timeout=…)",
+    "undo": "a sub-workflow is undone by the undo= of its own steps",
+    "undo_failed": "a sub-workflow that does not succeed undoes its own steps",
 }
 
 
@@ -174,14 +176,32 @@ def _step_options(build: Build, about: Stepping, *, is_map: bool) -> dict[str, A
             build.refuse(f"{name}= cannot be set for a step: {refused[name]}")
         if name in ("at_once", "tolerate") and not is_map:
             build.refuse(f"{name}= is for the items of a map: use {about.name}.options(…).map(…)")
+    if "undo_failed" in given and "undo" not in given:
+        build.refuse("undo_failed= needs undo=, the job that undoes the step")
+    if "undo" in given:
+        given["undo"] = _undo(build, given["undo"])
     try:
         return {name: _field(name, value) for name, value in given.items() if name != "name"}
     except DefinitionError as error:
         build.refuse(str(error))
 
 
+def _undo(build: Build, job: object) -> str:
+    """The name of the job that undoes a step."""
+    about = job._stepping() if isinstance(job, Stepped) else None
+    if about is None or about.is_workflow:
+        build.refuse(f"undo= takes a job of the app, not {job!r}")
+    if about.app != build.app:
+        build.refuse(f"{about.name} belongs to app {about.app!r}: undo= takes a job of the workflow's own app")
+    if given := sorted(name for name, value in about.options.items() if value is not None):
+        build.refuse(f"undo= takes the job as it is declared: {given[0]}= cannot be set for an undo")
+    return about.name
+
+
 def _field(option: str, value: Any) -> Any:
     match option:
+        case "undo":
+            return value
         case "delay":
             return seconds(value, option)
         case "timeout":
@@ -202,8 +222,8 @@ def _field(option: str, value: Any) -> Any:
 
 def _own_option(option: str, value: Any) -> Any:
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    fits = {"at_once": is_number, "tolerate": is_number or isinstance(value, str), "may_fail": isinstance(value, bool)}
-    if not fits[option]:
-        wanted = {"at_once": "a number", "tolerate": "a number or a share such as '1%'", "may_fail": "True or False"}
-        raise DefinitionError(f"{option} must be {wanted[option]}, not {value!r}")
+    fits = {"at_once": is_number, "tolerate": is_number or isinstance(value, str)}
+    if not fits.get(option, isinstance(value, bool)):
+        wanted = {"at_once": "a number", "tolerate": "a number or a share such as '1%'"}.get(option, "True or False")
+        raise DefinitionError(f"{option} must be {wanted}, not {value!r}")
     return value

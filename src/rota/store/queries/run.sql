@@ -7,7 +7,7 @@ WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
 -- name: lock_runs
 -- The deepest first, and in the order of their ids, to avoid a deadlock.
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
-       graph, pinned, letters, stopping
+       graph, pinned, letters, stopping, undo, undo_of
 FROM run WHERE id AMONG(:ids, uuid) ORDER BY depth DESC, id FOR UPDATE
 
 -- name: depths_of
@@ -15,7 +15,7 @@ SELECT id, depth FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: runs_open
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
-       graph, pinned, letters, stopping
+       graph, pinned, letters, stopping, undo, undo_of
 FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: definition_of_version
@@ -27,7 +27,8 @@ SELECT digest FROM job_version WHERE namespace = :namespace AND app = :app AND j
 -- name: openings
 -- The runs that are about to open, each with the version in force and its parent run.
 SELECT x.id, x.namespace, x.app, x.job, j.version, v.digest, x.priority, x.actor, x.headers, x.trace, x.run, x.step,
-       x.map_index, p.depth, p.root, x.run_at, x.tick, x.overrides
+       x.map_index, p.depth, p.root, x.run_at, x.tick, x.overrides,
+       CASE WHEN p.undo = x.id THEN 1 ELSE 0 END AS is_undo, p.undo_of
 FROM execution x
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
 CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
@@ -41,18 +42,19 @@ WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text) OR
 
 -- name: add_runs
 INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, changed_at, deadline, namespace,
-                 app, job, graph, pinned, letters, retry_of)
+                 app, job, graph, pinned, letters, stopping, undo_of, retry_of)
 SELECT id, root, parent, parent_step, parent_item, depth, version, :now, :now, deadline, namespace, app, job, graph,
-       pinned, letters, :retry_of
-FROM EACH(:rows, id uuid, root uuid, parent uuid, parent_step int, parent_item int, depth int, version bigint, deadline bigint, namespace text, app text, job text, graph text, pinned text, letters text) e
+       pinned, letters, stopping, undo_of, retry_of
+FROM EACH(:rows, id uuid, root uuid, parent uuid, parent_step int, parent_item int, depth int, version bigint, deadline bigint, namespace text, app text, job text, graph text, pinned text, letters text, stopping text, undo_of uuid, retry_of uuid) e
 
 -- name: add_steps
 INSERT INTO step (run, number, item, execution)
 SELECT run, number, item, execution FROM EACH(:rows, run uuid, number int, item int, execution uuid) e
 
 -- name: update_runs
-UPDATE run SET letters = e.letters, stopping = e.stopping, told = coalesce(e.told, run.told), changed_at = :now
-FROM EACH(:rows, id uuid, letters text, stopping text, told int) e WHERE run.id = e.id
+UPDATE run SET letters = e.letters, stopping = e.stopping, told = coalesce(e.told, run.told), undo = e.undo,
+    changed_at = :now
+FROM EACH(:rows, id uuid, letters text, stopping text, told int, undo uuid) e WHERE run.id = e.id
 
 -- name: end_runs
 -- The caller holds the rows of `run`. Only such a caller touches the waiting row of an open run. Rows of `map_open` that
@@ -60,11 +62,14 @@ FROM EACH(:rows, id uuid, letters text, stopping text, told int) e WHERE run.id 
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, started_at, result, error, finished_at)
 SELECT e.id, w.fence + 1, 1, e.status, e.reason, 1, w.crashes, n.opened_at, e.result, e.error, :now
-FROM EACH(:ended, id uuid, status text, reason text, result text, error text) e
+FROM EACH(:ended, id uuid, status text, reason text, result text, error text, undoable int) e
 CROSS JOIN waiting w ON w.id = e.id CROSS JOIN run n ON n.id = e.id;
-INSERT INTO run_ended (id, root, parent, parent_step, parent_item, depth, version, opened_at, pinned, letters)
-SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, pinned, letters
-FROM run WHERE id AMONG(:ids, uuid);
+INSERT INTO run_ended (id, root, parent, parent_step, parent_item, depth, version, opened_at, pinned, letters, stopping,
+                       undo, undo_of, undoable)
+SELECT n.id, n.root, n.parent, n.parent_step, n.parent_item, n.depth, n.version, n.opened_at, n.pinned, n.letters,
+       n.stopping, n.undo, n.undo_of, e.undoable
+FROM EACH(:ended, id uuid, status text, reason text, result text, error text, undoable int) e
+CROSS JOIN run n ON n.id = e.id;
 DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid);
 DELETE FROM map_tally WHERE run AMONG(:ids, uuid);
@@ -207,11 +212,11 @@ WITH RECURSIVE below (id) AS (
 SELECT id FROM below
 
 -- name: past_run_deadline
-SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND stopping IS NULL
+SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND stopping IS NULL AND undo IS NULL
 
 -- name: untouched_runs
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
-       graph, pinned, letters, stopping
+       graph, pinned, letters, stopping, undo, undo_of
 FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: paused_among
@@ -228,7 +233,7 @@ WHERE s.run = :run AND s.number AMONG(:numbers, int)
 
 -- name: ended_run
 SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,
-       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters
+       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters, o.stopping, o.undo
 FROM run_ended o
 CROSS JOIN execution x ON x.id = o.id
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
@@ -264,12 +269,64 @@ SELECT item FROM step WHERE run = :run AND number = :number AND item >= :low AND
 
 -- name: ended_among
 -- Those of the executions that are runs which have ended.
-SELECT id, letters FROM run_ended WHERE id AMONG(:ids, uuid)
+SELECT id, letters, undo FROM run_ended WHERE id AMONG(:ids, uuid)
 
 -- name: run_of_step
 -- The run of a step, open or not, with the version of its workflow.
-SELECT x.id, x.run, n.root, x.step, w.namespace, w.app, w.job, n.version, v.digest FROM execution x
-CROSS JOIN (SELECT id, root, version FROM run UNION ALL SELECT id, root, version FROM run_ended) n ON n.id = x.run
+SELECT x.id, x.run, n.root, x.step, w.namespace, w.app, w.job, n.version, v.digest, n.undo_of FROM execution x
+CROSS JOIN (SELECT id, root, version, undo_of FROM run
+            UNION ALL SELECT id, root, version, undo_of FROM run_ended) n ON n.id = x.run
 CROSS JOIN execution w ON w.id = x.run
 CROSS JOIN job_version v ON v.namespace = w.namespace AND v.app = w.app AND v.job = w.job AND v.number = n.version
 WHERE x.id = :id
+
+-- name: is_undo
+-- Whether an execution is a run that is undoing, or the undo of a run.
+SELECT n.id FROM run n WHERE n.id = :id AND (n.undo IS NOT NULL OR n.undo_of IS NOT NULL)
+UNION ALL SELECT n.id FROM execution x CROSS JOIN run n ON n.id = x.run AND n.undo = x.id WHERE x.id = :id
+
+-- name: queue_of
+SELECT queue, priority FROM execution WHERE id = :id
+
+-- name: end_of
+SELECT status FROM finished WHERE id = :id AND final = 1
+
+-- name: run_to_undo
+-- An open run, or one that has ended, with the digest of its version.
+SELECT n.id, n.version, v.digest, n.pinned, n.letters FROM (
+    SELECT id, version, pinned, letters FROM run UNION ALL SELECT id, version, pinned, letters FROM run_ended) n
+CROSS JOIN execution x ON x.id = n.id
+CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = n.version
+WHERE n.id = :id
+
+-- name: letters_of_ended
+SELECT letters FROM run_ended WHERE id = :id
+
+-- name: items_to_undo
+-- The items of a step (0 of one that is no map) that succeeded; with `failed` also those that started and did not
+-- succeed. An attempt without its arguments has not started. Of a sub-workflow only the runs that have something to undo.
+SELECT s.item FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number AND s.item >= :low AND s.item < :high
+  AND (f.status = 'success'
+       OR :failed = 1 AND (f.crashes > 0 OR EXISTS (
+           SELECT 1 FROM finished a WHERE a.id = s.execution AND a.started_at IS NOT NULL
+              AND a.reason NOT IN ('bad_arguments', 'inputs_too_large', 'not_begun'))))
+  AND (:workflow = 0 OR EXISTS (SELECT 1 FROM run_ended o WHERE o.id = s.execution AND o.undoable = 1))
+ORDER BY s.item LIMIT :most
+
+-- name: width_of_map
+-- One more than the highest item that was placed.
+SELECT coalesce(max(item), -1) + 1 FROM step WHERE run = :run AND number = :number
+
+-- name: results_to_undo
+-- For each of these undos the result of the execution that it undoes; null if that did not succeed.
+SELECT x.id, f.result FROM execution x CROSS JOIN run n ON n.id = x.run
+CROSS JOIN step s ON s.run = n.undo_of AND s.number = x.step AND s.item = coalesce(x.map_index, 0)
+CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
+
+-- name: execution_of_step
+SELECT execution FROM step WHERE run = :run AND number = :number AND item = :item
+
+-- name: error_of
+SELECT error FROM finished WHERE id = :id AND final = 1

@@ -3,7 +3,8 @@ SELECT t.id, t.namespace, t.app, t.job, coalesce(n.version, o.version, t.job_ver
        coalesce(v.digest, '') AS graph, t.status, t.reason, t.created_at, t.run_at, t.tick, t.started_at, t.finished_at,
        t.run AS parent, t.step AS parent_step, t.map_index AS parent_item, t.replay_of,
        coalesce(n.letters, o.letters, '') AS letters, n.stopping, n.deadline, n.paused_at, n.paused_by, n.paused_note,
-       (SELECT f.error FROM finished f WHERE f.id = t.id AND f.final = 1) AS error
+       (SELECT f.error FROM finished f WHERE f.id = t.id AND f.final = 1) AS error,
+       coalesce(n.undo, o.undo) AS undo, coalesce(n.undo_of, o.undo_of) AS undo_of
 FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
 LEFT JOIN job_version v ON v.namespace = t.namespace AND v.app = t.app AND v.job = t.job
     AND v.number = coalesce(n.version, o.version, t.job_version)
@@ -27,7 +28,7 @@ WHERE n.id < :before AND n.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR n.job = :job) AND (CAST(:parent AS uuid) IS NULL OR n.parent = :parent)
   AND (:nested = 1 OR n.parent IS NULL)
   AND (:status = 'running' OR :status = 'paused' AND n.paused_at IS NOT NULL
-       OR :status = 'stopping' AND n.stopping IS NOT NULL)
+       OR :status = 'stopping' AND n.stopping IS NOT NULL OR :status = 'undoing' AND n.undo IS NOT NULL)
 ORDER BY n.id DESC LIMIT :most
 
 -- name: page_of_pending_runs

@@ -492,6 +492,9 @@ CREATE TABLE run (
     told         integer,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     uuid,
+    -- The execution of the undo of this run: set when the run is undoing. The run that this one undoes.
+    undo         uuid,
+    undo_of      uuid,
     paused_by    text,
     paused_note  text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
@@ -512,7 +515,12 @@ CREATE TABLE run_ended (
     version      bigint NOT NULL,
     opened_at    bigint NOT NULL,
     pinned       text NOT NULL,
-    letters      text NOT NULL
+    letters      text NOT NULL,
+    stopping     text,
+    undo         uuid,
+    undo_of      uuid,
+    -- 1 if the undo of a run above this one has something to undo in it.
+    undoable     integer NOT NULL
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
 CREATE TABLE run_ended_default PARTITION OF run_ended DEFAULT;

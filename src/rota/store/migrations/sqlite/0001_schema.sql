@@ -478,6 +478,9 @@ CREATE TABLE run (
     told         INTEGER,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     TEXT,
+    -- The execution of the undo of this run: set when the run is undoing. The run that this one undoes.
+    undo         TEXT,
+    undo_of      TEXT,
     paused_by    TEXT,
     paused_note  TEXT
 ) WITHOUT ROWID;
@@ -498,7 +501,12 @@ CREATE TABLE run_ended (
     version      INTEGER NOT NULL,
     opened_at    INTEGER NOT NULL,
     pinned       TEXT NOT NULL,
-    letters      TEXT NOT NULL
+    letters      TEXT NOT NULL,
+    stopping     TEXT,
+    undo         TEXT,
+    undo_of      TEXT,
+    -- 1 if the undo of a run above this one has something to undo in it.
+    undoable     INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
 
