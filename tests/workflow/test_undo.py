@@ -38,7 +38,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The expander has work to do for a map of a few items."""
     monkeypatch.setattr(start, "AT_FIRST", 10)
     monkeypatch.setattr(expand, "CHUNK", 10)
-    monkeypatch.setattr(expand, "FEW", 5)
 
 
 def fail(**_: Any) -> None:

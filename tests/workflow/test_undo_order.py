@@ -171,7 +171,6 @@ def test_every_step_that_must_be_undone_is_undone_once_and_in_order(
 ) -> None:
     monkeypatch.setattr(start, "AT_FIRST", 4)
     monkeypatch.setattr(expand, "CHUNK", 4)
-    monkeypatch.setattr(expand, "FEW", 1_000)
     undo = Undo()
     stage.job("act", act)
     stage.job("undo", undo, parameters={"x": {"first": True}})
