@@ -108,7 +108,11 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 _STEP_DEFAULTS, _GRAPH_DEFAULTS = (
-    {field.encode_name: field.default for field in msgspec.structs.fields(kind)} for kind in (Step, Graph)
+    {
+        field.encode_name: list(field.default) if isinstance(field.default, tuple) else field.default
+        for field in msgspec.structs.fields(kind)
+    }
+    for kind in (Step, Graph)
 )
 decode = msgspec.json.Decoder(Graph).decode
 
