@@ -167,9 +167,8 @@ class App:
 
         Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
         has failed; by default they end. `undo_on` says which ends of a run undo its steps. `priority` is that of its
-        runs. Runs of workflows can be steps of others, down
-        to `max_nesting` levels; a map has at most `max_width` items. With `cron=`, `every=`, `after=` or `at=` a run
-        starts by itself, with `arguments`.
+        runs. Runs of workflows can be steps of others, down to `max_nesting` levels; a map has at most `max_width`
+        items. With `cron=`, `every=`, `after=` or `at=` a run starts by itself, with `arguments`.
         """
         return self._workflow
 
