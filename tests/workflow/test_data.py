@@ -187,6 +187,12 @@ def test_all_problems_are_found_at_once(app: App) -> None:
     assert [one.pointer for one in workflow.problems()] == ["/steps/0/job", "/steps/1/job"]
 
 
+def test_a_default_that_is_written_out_changes_nothing(app: App) -> None:
+    short = app.workflow_from(data(step()))
+    long = app.workflow_from(data(step(after=[], undo=None), name="long", undo_on=["failed", "cancelled"]))
+    assert {**long.to_data(), "name": "w"} == short.to_data()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -31,7 +31,8 @@ from tests.support.proving import proof
 from tests.support.tables import table
 from tests.support.waiting import PATIENCE_S
 from tests.support.world import NAMESPACE, World
-from tests.workflow.stage import Fail, Stage
+from tests.workflow.stage import Fail, Stage, one_success
+from tests.workflow.test_undo_order import Record
 
 FAILED = Failed(Error("Fail", "boom"))
 
@@ -185,7 +186,9 @@ def test_sub_runs_of_one_parent_end_at_once(arena: Arena, stage: Stage) -> None:
 
 @pytest.mark.parametrize("first", ["cancel", "success"])
 def test_case_14_a_cancel_races_with_the_last_success(arena: Arena, stage: Stage, first: str) -> None:
-    stage.workflow("main", {"id": "a", "job": "echo"})
+    """The run is undone only if the cancel committed first."""
+    stage.job("undo", one_success, parameters={"x": {"first": True}})
+    stage.workflow("main", {"id": "a", "job": "echo", "undo": "undo"})
     id = stage.start("main")
     (attempt,) = stage.take()
     stage.held.clear()
@@ -200,7 +203,43 @@ def test_case_14_a_cancel_races_with_the_last_success(arena: Arena, stage: Stage
     second.result(PATIENCE_S)
     stage.work()
     assert stage.end(id)[0] == ("cancelled" if first == "cancel" else "success")
+    assert stage.count("undo") == (1 if first == "cancel" else 0)
     stage.check()
+
+
+def test_two_last_steps_end_at_once_and_the_run_is_undone_once(arena: Arena, stage: Stage) -> None:
+    stage.job("undo", one_success, parameters={"x": {"first": True}})
+    stage.workflow("main", {"id": "a", "job": "echo", "undo": "undo"}, {"id": "b", "job": "echo"})
+    id = stage.start("main")
+    one, other = stage.take()
+    stage.held.clear()
+    failed = next(attempt.id for attempt in (one, other) if stage.world.execution(attempt.id).step == 1)
+    succeeded = next(attempt.id for attempt in (one, other) if attempt.id != failed)
+    with arena.held_open(report, failed, Failed(Error("Fail", "no"))):
+        second = arena.start(report, succeeded)
+        arena.wait_until_blocked(second)
+    second.result(PATIENCE_S)
+    stage.work()
+    assert stage.end(id) == ("failed", "step_failed")
+    assert stage.count("undo") == 1
+    stage.check()
+
+
+def test_a_cancel_that_waits_for_the_last_end_finds_the_run_undoing(arena: Arena, stage: Stage) -> None:
+    stage.job("undo", one_success, parameters={"x": {"first": True}})
+    stage.workflow("main", {"id": "a", "job": "echo", "undo": "undo"}, {"id": "b", "job": "echo", "after": ["a"]})
+    id = stage.start("main")
+    stage.finish(*stage.take())
+    (attempt,) = stage.take()
+    stage.held.clear()
+    with arena.held_open(report, attempt.id, Failed(Error("Fail", "no"))):
+        cancel = arena.start(control.cancel, NAMESPACE, id, "test")
+        arena.wait_until_blocked(cancel)
+    with pytest.raises(Conflict, match="is undoing"):
+        cancel.result(PATIENCE_S)
+    stage.work()
+    assert stage.end(id) == ("failed", "step_failed")
+    assert stage.count("undo") == 1
 
 
 def test_a_step_that_is_claimed_while_its_run_stops_is_cancelled(arena: Arena, stage: Stage) -> None:
@@ -392,10 +431,11 @@ def declare_nested(stage: Stage) -> None:
         return x
 
     stage.job("sometimes", sometimes)
+    stage.job("undo", one_success, parameters={"x": {"first": True}})
     stage.workflow(
         "leaf",
-        {"id": "a", "job": "echo", "with": {"x": ref("input.x")}},
-        {"id": "m", "job": "sometimes", "map": list(range(7)), "as": "x", "tolerate": 2, "at_once": 3},
+        {"id": "a", "job": "echo", "with": {"x": ref("input.x")}, "undo": "undo"},
+        {"id": "m", "job": "sometimes", "map": list(range(7)), "as": "x", "tolerate": 2, "at_once": 3, "undo": "undo"},
         {"id": "b", "job": "echo", "with": {"x": ref("a")}, "after": ["m"]},
         result=ref("b"),
     )
@@ -476,6 +516,7 @@ def test_case_15_workers_cancels_pauses_and_chores_at_once(arena: Arena, stage: 
             assert stage.result(id) == WHOLE
         else:
             assert stage.end(id)[0] in ("cancelled", "success")
+    assert all(len(undos) == 1 for undos in Record(stage).undos.values())
     assert arena.deadlocks() == 0
     stage.check()
 

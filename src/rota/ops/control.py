@@ -38,8 +38,9 @@ def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
 
     A run that is undoing cannot be cancelled, nor can its undo. One undo of a step can: it counts as failed.
     """
-    tx.records("lock_runs", Run, ids=[reader.known(id)])
-    if found := tx.one("is_undo", id=id):
+    known = reader.known(id)
+    tx.records("lock_runs", Run, ids=[known])
+    if found := tx.one("is_undo", id=known):
         raise Conflict(
             f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds its undos"
         )

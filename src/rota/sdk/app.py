@@ -166,9 +166,9 @@ class App:
         """Makes a workflow of a function, which says by `job.step(…)` which steps a run has; see docs/workflows.md.
 
         Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
-        has failed; by default they end. `priority` is that of its runs. Runs of workflows can be steps of others, down
-        to `max_nesting` levels; a map has at most `max_width` items. With `cron=`, `every=`, `after=` or `at=` a run
-        starts by itself, with `arguments`.
+        has failed; by default they end. `undo_on` says which ends of a run undo its steps. `priority` is that of its
+        runs. Runs of workflows can be steps of others, down to `max_nesting` levels; a map has at most `max_width`
+        items. With `cron=`, `every=`, `after=` or `at=` a run starts by itself, with `arguments`.
         """
         return self._workflow
 

@@ -128,7 +128,10 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 _STEP_DEFAULTS, _GRAPH_DEFAULTS, _APPROVE_DEFAULTS, _EVENT_DEFAULTS = (
-    {field.encode_name: field.default for field in msgspec.structs.fields(kind)}
+    {
+        field.encode_name: list(field.default) if isinstance(field.default, tuple) else field.default
+        for field in msgspec.structs.fields(kind)
+    }
     for kind in (Step, Graph, Approve, AwaitEvent)
 )
 decode = msgspec.json.Decoder(Graph).decode

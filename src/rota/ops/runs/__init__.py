@@ -13,4 +13,6 @@ deepest first, `map_tally` and `run`, in the order of their keys.
 
 Results are stored once. A step that needs the result of another has a reference in `inputs`, which a row gate resolves
 when the step is claimed (`gates/step_inputs.py`).
+
+A run that failed or was cancelled is undone by another run, whose graph is the reverse (`undo.py`).
 """

@@ -16,6 +16,7 @@ from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import undo
 from rota.domain.workflow.graph import Graph
+from rota.domain.workflow.letters import SUCCESS
 from rota.ops.place import Batch, Origin, StepOf
 from rota.ops.runs.items import items_to_undo
 from rota.ops.runs.run import Run, encode_pinned, pinned, pinned_graph
@@ -74,7 +75,7 @@ def opened_undo(tx: Tx, bare: Run, undone_id: str, earlier: str | None) -> Run |
 def keep_undos(tx: Tx, run: Run) -> None:
     """A retry of an undo refers to the undos that succeeded."""
     earlier = pinned(run.pinned).earlier_undo
-    kept = [(number, number) for number, letter in enumerate(run.letters) if letter == "S"]
+    kept = [(number, number) for number, letter in enumerate(run.letters) if letter == SUCCESS.upper()]
     if earlier is not None and kept:
         tx.run("keep_steps", run=run.id, old=earlier, rows=kept)
 
