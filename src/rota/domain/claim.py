@@ -40,6 +40,8 @@ class Claim(Taken, frozen=True, array_like=True):
     """The arguments of a step that are results of other steps, before they are resolved (`ops/runs/inputs.py`)."""
     upstream: str | None = None
     """A JSON object: the executions that it was started after, by job."""
+    event: str | None = None
+    """The event that started it, as `domain/event.py` reads it."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False

@@ -75,6 +75,10 @@ class UnknownExecution(UsageError):
     code = "unknown_execution"
 
 
+class UnknownEvent(UsageError):
+    code = "unknown_event"
+
+
 class UnknownSchedule(UsageError):
     code = "unknown_schedule"
 

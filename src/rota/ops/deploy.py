@@ -22,6 +22,7 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.ops import define, dependencies, schedule
 from rota.ops.audit import audit
+from rota.ops.events import subscriptions
 from rota.store.port import Tx, View
 
 
@@ -100,4 +101,5 @@ def _apply(tx: Tx, namespace: str, app: str, number: int, actor: str) -> None:
     define.set_queues(tx, namespace, declared.queues)
     schedule.declare(tx, namespace, app, list(declared.schedules.items()), actor)
     dependencies.declare(tx, namespace, app, pointed)
+    subscriptions.declare(tx, namespace, app, pointed)
     tx.run("set_applied_deploy", namespace=namespace, app=app, number=number)

@@ -86,6 +86,7 @@ PLACED = (
     "headers",
     "overrides",
     "upstream",
+    "event",
 )
 """The columns of `execution` that a new row may have. Every INSERT is made from this list."""
 

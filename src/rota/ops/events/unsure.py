@@ -1,0 +1,48 @@
+"""Settling waits that an emit may have missed; `waits.py` says why."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+
+from rota.ops.events.deliver import deliver
+from rota.ops.events.matching import Pair, Subscription
+from rota.ops.events.waits import look_back
+from rota.store.port import Tx
+
+MOST = 500
+
+
+class Unsure(Subscription, frozen=True, array_like=True):
+    """A subscription of a wait, its mark, and the bounds of the snapshot that has read it."""
+
+    namespace: str
+    subject: str
+    unsure: int
+    xmin: int
+    xmax: int
+
+    @property
+    def is_due(self) -> bool:
+        """Whether every emit that may have missed the wait has ended."""
+        return 0 < self.unsure <= self.xmin
+
+
+def settle_waits(tx: Tx) -> int:
+    """Notes new waits, and looks for events for those that were noted. Returns how many subscriptions changed.
+
+    It locks no subscription before it has ended the steps: whatever ends a step deletes its subscriptions after it has
+    locked the step.
+    """
+    rows = tx.records("unsure_waits", Unsure, most=MOST)
+    due = [row for row in rows if row.is_due]
+    pairs: list[Pair] = []
+    for _, group in groupby(due, key=attrgetter("subscriber")):
+        of_one = list(group)
+        event = look_back(tx, of_one[0].namespace, of_one[0].subject, of_one)
+        pairs += [] if event is None else [(event, of_one[0])]
+    deliver(tx, pairs)
+    marks = [(row.subscriber, row.name, row.unsure, None if row.is_due else row.xmax) for row in rows]
+    if marks:
+        tx.run("note_waits", rows=marks)
+    return len(marks)
