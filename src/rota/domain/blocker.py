@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Events, approvals and limits are not in use yet."""
+    """Limits are not in use yet."""
 
     JOB_PAUSED = "job_paused"
     RUN = "run"
@@ -18,6 +18,8 @@ class Kind(StrEnum):
     RUN_PAUSED = "run_paused"
     MAP = "map"
     DEPENDENCY = "dependency"
+    SLEEP = "sleep"
+    """The key of a sleep, of an event and of an approval is the run whose step waits."""
     EVENT = "event"
     APPROVAL = "approval"
     LIMIT = "limit"
@@ -30,8 +32,9 @@ _WORDS = {
     Kind.RUN_PAUSED: "run {key}, which is paused",
     Kind.MAP: "earlier items of its map",
     Kind.DEPENDENCY: "job {3}.{4}",
-    Kind.EVENT: "event {key}",
-    Kind.APPROVAL: "approval {key}",
+    Kind.SLEEP: "its time",
+    Kind.EVENT: "an event",
+    Kind.APPROVAL: "an answer",
     Kind.LIMIT: "a free place under limit {key}",
     Kind.RATE: "rate limit {key}",
 }

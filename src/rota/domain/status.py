@@ -28,7 +28,8 @@ ALLOWED: dict[Status | None, frozenset[Status]] = {
     None: frozenset({_S.SCHEDULED, _S.WAITING, _S.QUEUED}),
     _S.SCHEDULED: frozenset({_S.QUEUED, _S.CANCELLED, _S.SKIPPED, _S.SCHEDULED}),
     # A debounce moves a waiting or queued execution to scheduled, or to retrying if an attempt has been counted.
-    _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.CANCELLED, _S.SKIPPED}),
+    # A step that waits ends without a start: a sleep that is over, an approval that is answered.
+    _S.WAITING: frozenset({_S.QUEUED, _S.SCHEDULED, _S.RETRYING, _S.SUCCESS, _S.FAILED, _S.CANCELLED, _S.SKIPPED}),
     _S.QUEUED: frozenset({_S.RUNNING, _S.WAITING, _S.SCHEDULED, _S.RETRYING, _S.CANCELLED, _S.SKIPPED}),
     _S.RUNNING: frozenset(
         # Given back or rescued goes to queued; snoozed goes to scheduled, and so does a job without a process.
@@ -69,6 +70,8 @@ class Reason(StrEnum):
     RUN_TIMEOUT = "run_timeout"
     TOO_DEEP = "too_deep"
     INPUTS_TOO_LARGE = "inputs_too_large"
+    WAIT_TIMEOUT = "wait_timeout"
+    REJECTED = "rejected"
 
 
 def may_move(source: Status | None, target: Status) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -72,7 +72,7 @@ def end_all(
         pending = [row.id for row in found if row.status in PENDING]
         running = [row.id for row in found if row.status is Status.RUNNING and row.cancel_at is None and row.worker]
         runs = [row.id for row in found if row.status is Status.RUNNING and row.worker is None]
-        now = _end_pending(tx, pending, status, reason) if pending else []
+        now = move_pending(tx, pending, status, reason)
         ends += now
         ended = {end.id for end in now}
         stops.update(dict.fromkeys(runs, Reason.REPLACED if reason is Reason.REPLACED else Reason.CANCELLED))
@@ -84,19 +84,14 @@ def end_all(
     return led_to
 
 
-def end_pending(
-    tx: Tx, ids: list[str], status: Status, reason: Reason, stops: Mapping[str, Reason] | None = None
-) -> list[End]:
-    """Ends those of `ids` that are pending, and stops open runs. The end takes a fence of its own, above every start
-    there was."""
-    ends = _end_pending(tx, ids, status, reason)
-    after_end(tx, ends, stops)
-    return ends
+def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> None:
+    """Ends those of `ids` that are pending."""
+    after_end(tx, move_pending(tx, ids, status, reason))
 
 
-def _end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:
-    """`end_pending` without `after_end`."""
-    rows = tx.records("pending", Pending, ids=ids)
+def move_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:
+    """`end_pending` without `after_end`. The end takes a fence of its own, above every start there was."""
+    rows = tx.records("pending", Pending, ids=ids) if ids else []
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]
         tx.run("end_pending", rows=ends, status=status.value, reason=reason.value, **by_place(rows))

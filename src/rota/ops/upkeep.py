@@ -12,9 +12,14 @@ from rota.domain import rank, schedule
 from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
-from rota.ops import end_from_outside, fleet
+from rota.domain.workflow import wait as waits
+from rota.domain.workflow.wait import Ending
+from rota.ops import fleet
+from rota.ops.after_end import after_end
+from rota.ops.end_from_outside import Pending, move_pending
 from rota.ops.fleet import Death
 from rota.ops.runs.pause import not_paused
+from rota.ops.runs.wait_end import move_waits
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
 
@@ -98,15 +103,23 @@ def promote_early(tx: Tx, id: str) -> bool:
 
 
 def expire(tx: Tx) -> int:
-    """Ends executions as skipped that have not started by their start deadline, and stops runs at their timeout."""
+    """Ends what has reached its time.
+
+    An execution that has not started by its start deadline is skipped, a run stops at its timeout, and a step that
+    waits ends as its kind says, also in a run that is paused.
+    """
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
         return 0
     overdue = [row[0] for row in tx.rows("past_run_deadline", ids=ids)]
     stops = dict.fromkeys(not_paused(tx, overdue), Reason.RUN_TIMEOUT)
-    end_from_outside.end_pending(tx, _late(tx, ids), Status.SKIPPED, Reason.START_DEADLINE, stops)
+    late = _late(tx, ids)
+    over = _timed_out(tx, [id for id, job in late.items() if waits.is_wait(job)])
+    skipped = [id for id in late if id not in over]
+    ends = move_pending(tx, skipped, Status.SKIPPED, Reason.START_DEADLINE)
+    after_end(tx, [*ends, *move_waits(tx, over)], stops)
     # An execution that moved from one table to another during the read is still pending: its `expiry` row stays.
-    left = set(_late(tx, ids))
+    left = _late(tx, ids)
     tx.run("drop_expiries", ids=[id for id in ids if id not in left])
     return len(ids) - len(left)
 
@@ -119,10 +132,19 @@ def _promote(tx: Tx, due: list[_Due]) -> int:
     return len(due)
 
 
-def _late(tx: Tx, ids: list[str]) -> list[str]:
-    """Those that never started and whose deadline has passed. A debounce may have moved it behind the `expiry` row."""
-    pending = [row.id for row in tx.records("pending", end_from_outside.Pending, ids=ids) if row.first_start_at is None]
-    return [row[0] for row in tx.rows("past_deadline", ids=pending)] if pending else []
+def _late(tx: Tx, ids: list[str]) -> dict[str, str]:
+    """Those that never started and whose deadline has passed, with their jobs.
+
+    A debounce may have moved the deadline behind the `expiry` row.
+    """
+    pending = [row.id for row in tx.records("pending", Pending, ids=ids) if row.first_start_at is None]
+    return dict(tx.rows("past_deadline", ids=pending)) if pending else {}
+
+
+def _timed_out(tx: Tx, ids: list[str]) -> dict[str, Ending]:
+    """How these steps end, which have waited for their whole time."""
+    rows = tx.rows("waits_among", ids=ids) if ids else []
+    return {id: waits.timed_out(waits.of_execution(job, arguments)) for id, job, arguments in rows}
 
 
 def rescue(tx: Tx, lease_s: float, looked_at: int | None = None, spared: Sequence[int] = ()) -> Death:

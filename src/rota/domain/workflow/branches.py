@@ -100,7 +100,7 @@ class Branches:
         return found
 
     def _demands(self, step: Step) -> Iterator[tuple[str, Case | None]]:
-        for use in template.references([step.arguments, step.map]):
+        for use in template.references(step.values):
             yield from self._by_use(use)
         yield from self._by_rule(step)
         for condition in step.when:
@@ -141,9 +141,10 @@ class Branches:
 
     def _sufficient(self, step: Step) -> Case:
         itself: Case = {("step", step.id): frozenset("s")}
-        uses = [*template.references([step.arguments, step.map]), *self._condition_uses(step)]
+        uses = [*template.references(step.values), *self._condition_uses(step)]
         parts = [*map(self._enough, uses), self._rule_enough(step), itself if step.may_fail else {}]
         parts += [dict(_opaque(condition)) for condition in step.when]
+        parts += [None] if step.event is not None and step.event.on_timeout == "skip" else []
         found: Case = {}
         for part in parts:
             if part is None:
@@ -205,7 +206,7 @@ class Branches:
         return (use for condition in step.when for use in conditions.references(condition))
 
     def _all_upstreams(self, step: Step) -> Iterator[str]:
-        uses = [*template.references([step.arguments, step.map]), *self._condition_uses(step)]
+        uses = [*template.references(step.values), *self._condition_uses(step)]
         named = [one.root for use in uses if use.kind != "end" for one in use.references]
         ordered = step.after if step.rule not in ("all_done", "always") else ()
         return (name for name in (*named, *ordered) if name in self._steps)

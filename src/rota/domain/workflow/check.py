@@ -76,7 +76,7 @@ def topological(graph: Graph) -> list[int]:
 
 def upstreams(step: Step) -> set[str]:
     """The names of the steps that a step waits for."""
-    uses = [*template.references([step.arguments, step.map])]
+    uses = [*template.references(step.values)]
     uses += [use for condition in step.when for use in conditions.references(condition)]
     return {*step.after, *(one.root for use in uses for one in use.references if one.root not in RESERVED)}
 

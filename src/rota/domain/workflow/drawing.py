@@ -119,7 +119,7 @@ def _notes(step: Step) -> Iterator[str]:
 
 def _used(step: Step) -> list[str]:
     """The steps whose values are arguments of the step."""
-    uses = template.references([step.arguments, step.map])
+    uses = template.references(step.values)
     names = [one.root for use in uses for one in use.references if one.root not in RESERVED]
     return list(dict.fromkeys(names))
 

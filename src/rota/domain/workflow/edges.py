@@ -51,6 +51,16 @@ class Edges(msgspec.Struct, frozen=True):
     steps: tuple[StepEdges, ...]
     downstream: tuple[tuple[int, ...], ...]
 
+    def above(self, number: int) -> set[int]:
+        """Everything upstream of a step, without the step."""
+        found: set[int] = set()
+        rest = [number]
+        while rest:
+            more = self.steps[rest.pop()].upstream - found
+            found |= more
+            rest.extend(more)
+        return found
+
     def below(self, numbers: Iterable[int]) -> set[int]:
         """The steps and everything downstream of them."""
         found: set[int] = set()
@@ -82,7 +92,7 @@ def _found(graph: Graph) -> Edges:
 
 def _of_step(graph: Graph, step: Step) -> StepEdges:
     return StepEdges(
-        data=_needs(graph, template.references([step.arguments, step.map])),
+        data=_needs(graph, template.references(step.values)),
         order=tuple(graph.numbers[name] for name in step.after),
         rule=step.rule,
         conditions=tuple((_needs(graph, condition.references(one)), one) for one in step.when),

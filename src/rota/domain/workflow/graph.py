@@ -17,6 +17,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from rota.domain.workflow import wait as waits
+from rota.domain.workflow.wait import Approve, AwaitEvent, Length, Sleep, Wait
+
 FORM = "workflow/1"
 MOST_STEPS = 1_000
 MOST_WIDTH = 100_000
@@ -28,11 +31,14 @@ OnFailure = Literal["finish", "stop"]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One step. It runs a `job` or a `workflow` of the same app."""
+    """One step. It runs a `job` or a `workflow` of the same app, or it waits: `sleep`, `approve` or `event`."""
 
     id: str
     job: str | None = None
     workflow: str | None = None
+    sleep: Length | None = None
+    approve: Approve | None = None
+    event: AwaitEvent | None = None
     arguments: dict[str, Template] = msgspec.field(name="with", default={})
     """The arguments by parameter. For a map those that all items share."""
     map: Template | None = None
@@ -59,8 +65,22 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def runs(self) -> str:
-        """The name of the job or workflow that the step runs."""
-        return self.job or self.workflow or ""
+        """The name of the job or workflow that the step runs, or of the function that makes such a wait."""
+        return self.job or self.workflow or (waits.about(self.wait).function if self.wait is not None else "")
+
+    @property
+    def wait(self) -> Wait | None:
+        """What the step waits for; None if it runs a job or a workflow."""
+        return self.approve or self.event or (None if self.sleep is None else Sleep(self.sleep))
+
+    @property
+    def values(self) -> list[Template]:
+        """Every template of the step: what they refer to must have succeeded before it starts."""
+        if self.approve is not None:
+            return [self.approve.text]
+        if self.event is not None:
+            return [self.event.subject, self.event.where]
+        return [self.arguments, self.map]
 
     @property
     def is_map(self) -> bool:
@@ -89,9 +109,15 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         """The number of each step, by its name."""
         return {step.id: number for number, step in enumerate(self.steps)}
 
+    @property
+    def callees(self) -> list[str]:
+        """The names of the jobs and workflows that its steps run."""
+        return [step.runs for step in self.steps if step.wait is None]
 
-_STEP_DEFAULTS, _GRAPH_DEFAULTS = (
-    {field.encode_name: field.default for field in msgspec.structs.fields(kind)} for kind in (Step, Graph)
+
+_STEP_DEFAULTS, _GRAPH_DEFAULTS, _APPROVE_DEFAULTS, _EVENT_DEFAULTS = (
+    {field.encode_name: field.default for field in msgspec.structs.fields(kind)}
+    for kind in (Step, Graph, Approve, AwaitEvent)
 )
 decode = msgspec.json.Decoder(Graph).decode
 
@@ -99,9 +125,16 @@ decode = msgspec.json.Decoder(Graph).decode
 def to_data(graph: Graph) -> dict[str, Any]:
     """The graph as JSON values, in the order of the fields and without defaults. The form is always named."""
     data = msgspec.json.decode(msgspec.json.encode(graph))
-    steps = [_without(_STEP_DEFAULTS, step) for step in data.get("steps", ())]
+    steps = [_plain_step(step) for step in data.get("steps", ())]
     data = _without(_GRAPH_DEFAULTS, data)
     return {"rota": graph.rota, **data, **({"steps": steps} if steps else {})}
+
+
+def _plain_step(step: dict[str, Any]) -> dict[str, Any]:
+    for name, defaults in (("approve", _APPROVE_DEFAULTS), ("event", _EVENT_DEFAULTS)):
+        if step.get(name) is not None:
+            step[name] = _without(defaults, step[name])
+    return _without(_STEP_DEFAULTS, step)
 
 
 def _without(defaults: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

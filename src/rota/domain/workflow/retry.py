@@ -13,7 +13,7 @@ from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import BAD, CANCELLED, FAILED, OPEN, UNDECIDED, is_over, status_of
 
 START = "start"
-_COMPARED = ("job", "workflow", "arguments", "map", "item", "after", "rule", "when")
+_COMPARED = ("job", "workflow", "sleep", "approve", "event", "arguments", "map", "item", "after", "rule", "when")
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -80,6 +80,8 @@ def _refuse_kept(graph: Graph, new: Graph, again: set[int], step_arguments: Coll
     for name in step_arguments:
         if name not in new.numbers:
             raise UsageError(f"arguments for {name!r}: the workflow has no such step")
+        if new.steps[new.numbers[name]].wait is not None:
+            raise UsageError(f"arguments for {name!r}: the step waits, and takes no arguments")
         if name in kept:
             raise UsageError(f"arguments for {name!r}: the step is kept and does not run again; retry from it")
     for name in kept:

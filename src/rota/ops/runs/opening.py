@@ -80,8 +80,8 @@ def prepared(tx: Tx, opening: Opening) -> Run | Failed:
     if bare.depth > graph.max_nesting:
         text = f"workflow {opening.job} is nested deeper than max_nesting={graph.max_nesting}"
         return Failed(Error("TooDeep", text), Reason.TOO_DEEP, permanent=True)
-    jobs = pinned_jobs(tx, opening.namespace, opening.app, [step.runs for step in graph.steps])
-    if missing := sorted({step.runs for step in graph.steps} - jobs.keys()):
+    jobs = pinned_jobs(tx, opening.namespace, opening.app, graph.callees)
+    if missing := sorted(set(graph.callees) - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
     pinned = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace)

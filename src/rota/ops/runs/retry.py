@@ -121,7 +121,7 @@ def _new_run(
     before = pinned(ended.pinned)
     jobs = before.jobs
     if request.latest:
-        jobs = pinned_jobs(tx, ended.namespace, ended.app, [step.runs for step in graph.steps])
+        jobs = pinned_jobs(tx, ended.namespace, ended.app, graph.callees)
     about = Pinned(
         jobs,
         actor,

@@ -18,10 +18,13 @@ from rota.domain.workflow import maps as map_rules
 from rota.domain.workflow import template
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.template import TemplateError
+from rota.domain.workflow.wait import Ending
 from rota.ops.place import Batch, Origin, Route, StepOf, find_route, place
+from rota.ops.runs.begin_wait import begin
 from rota.ops.runs.inputs import Inputs
 from rota.ops.runs.run import Pinned, Run, pinned
 from rota.ops.runs.values import Values
+from rota.ops.runs.wait_end import move_waits
 from rota.store.hints import Due
 from rota.store.port import Tx
 
@@ -37,6 +40,8 @@ class Started:
         self.steps: list[tuple[str, int, int, str]] = []
         self.tallies: list[tuple[str, int, int, int, int]] = []
         self.maps: list[tuple[str, int, int, int, str | None, str | None]] = []
+        self.endings: dict[str, Ending] = {}
+        """Steps that wait, and end in the transaction that places them."""
         self._routes: dict[tuple[str, str, str, str], Route | None] = {}
 
     def route(self, tx: Tx, run: Run, job: str, queue: str, version: int) -> Route:
@@ -54,16 +59,27 @@ class Started:
                 tx.run(statement, rows=rows)
         if self.maps:
             tx.tell(Due(tx.now))
+        if self.endings:
+            # Without `after_end`: the run is advancing, and no other transaction knows these executions.
+            move_waits(tx, self.endings)
 
 
 def start(
     tx: Tx, started: Started, run: Run, graph: Graph, letters: str, numbers: Iterable[int], values: Values
 ) -> dict[int, str]:
-    """Places these steps. Returns the letters of those that have ended at once: maps without items."""
+    """Places these steps. Returns the letters of those that have ended at once: maps without items, and some waits."""
     outcomes = {step.id: letter for step, letter in zip(graph.steps, letters, strict=True)}
     ended: dict[int, str] = {}
     for number in numbers:
         step = graph.steps[number]
+        if step.wait is not None:
+            begun = begin(tx, run, graph, number, outcomes, values)
+            started.batches.append(begun.batch)
+            started.steps.append((run.id, number, 0, begun.id))
+            if begun.ending is not None:
+                started.endings[begun.id] = begun.ending
+                ended[number] = alphabet.letter_of(begun.ending.status)
+            continue
         arguments = lowered_arguments(run, step, outcomes)
         if not step.is_map:
             _start_one(tx, started, run, number, step, Inputs.of(arguments))

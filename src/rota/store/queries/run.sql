@@ -83,6 +83,24 @@ WHERE s.run = :run AND s.number = :number ORDER BY s.item
 SELECT x.id, x.arguments, x.inputs, x.run, x.tick, x.run_at, x.job, coalesce(n.opened_at, o.opened_at) AS opened_at
 FROM execution x LEFT JOIN run n ON n.id = x.id LEFT JOIN run_ended o ON o.id = x.id WHERE x.id = :id
 
+-- name: lane_of_run
+SELECT x.queue, w.lane FROM execution x CROSS JOIN waiting w ON w.id = x.id WHERE x.id = :id
+
+-- name: lock_waits
+-- In the order of the ids to avoid a deadlock.
+SELECT id, run FROM waiting WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE
+
+-- name: end_waits
+-- The caller holds the rows of `waiting`.
+INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, result, error, finished_at)
+SELECT e.id, w.fence + 1, 1, e.status, e.reason, w.attempts, w.crashes, e.result, e.error, :now
+FROM EACH(:ends, id uuid, status text, reason text, result text, error text) e CROSS JOIN waiting w ON w.id = e.id;
+DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
+DELETE FROM waiting WHERE id AMONG(:ids, uuid)
+
+-- name: waits_among
+SELECT id, job, arguments FROM execution WHERE id AMONG(:ids, uuid)
+
 -- name: add_tallies
 INSERT INTO map_tally (run, number, shard, open, success, failed, cancelled, skipped)
 SELECT run, number, shard, open, success, 0, 0, 0

@@ -50,7 +50,7 @@ DELETE FROM scheduled WHERE id AMONG(:ids, uuid)
 SELECT id FROM expiry WHERE deadline <= :now ORDER BY deadline, id LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: past_deadline
-SELECT id FROM execution WHERE id AMONG(:ids, uuid) AND deadline <= :now
+SELECT id, job FROM execution WHERE id AMONG(:ids, uuid) AND deadline <= :now
 
 -- name: drop_expiries
 DELETE FROM expiry WHERE deadline <= :now AND id AMONG(:ids, uuid)

@@ -1,0 +1,117 @@
+"""Beginning a step that waits: its execution is placed in `waiting`, behind a blocker that only its end removes.
+
+No worker claims it, so it begins in the transaction that decides it, whether or not a worker is free, and also in a
+run that is paused: a pause holds back work, and a wait does none. The row in `expiry` ends it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rota import ids
+from rota.domain.duration import seconds
+from rota.domain.instant import MICROSECONDS
+from rota.domain.outcome import Error
+from rota.domain.status import Reason, Status
+from rota.domain.workflow import edges, template
+from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow import wait as waits
+from rota.domain.workflow.graph import Graph, Step
+from rota.domain.workflow.template import TemplateError
+from rota.domain.workflow.wait import Approve, AwaitEvent, Ending, Wait
+from rota.ops.events.waits import EventWait, begin_wait
+from rota.ops.place import Batch, Origin, Route, StepOf
+from rota.ops.runs.run import Run, pinned
+from rota.ops.runs.values import Values
+from rota.store.port import Tx
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A wait to place. `ending` is how it ends in the same transaction; None if it really waits."""
+
+    id: str
+    batch: Batch
+    ending: Ending | None
+
+
+def begin(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str], values: Values) -> Begun:
+    step = graph.steps[number]
+    assert step.wait is not None
+    id = ids.named(tx.now, f"{run.id}/{number}")
+    ending: Ending | None = None
+    try:
+        wanted = _resolved(step, letters, values)
+    except TemplateError as error:
+        wanted = step.wait
+        ending = Ending(Status.FAILED, Reason.BAD_ARGUMENTS, None, Error("StepInputs", str(error)))
+    if isinstance(wanted, AwaitEvent) and ending is None:
+        event = begin_wait(tx, _event_wait(run, graph, number, id, wanted, letters, values))
+        ending = None if event is None else waits.happened(event)
+    return Begun(id, _batch(tx, run, step, number, id, wanted, is_over=ending is not None), ending)
+
+
+def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
+    """The wait with the values of earlier steps in place of templates."""
+
+    def value(one: Any) -> Any:
+        return template.resolve(template.lowered(one, letters), values, values.outcomes)
+
+    def text(one: Any, what: str) -> str:
+        found = value(one)
+        if not isinstance(found, str):
+            raise TemplateError(f"{what} is {template.kind(found)}, not a text")
+        return found
+
+    match step.wait:
+        case Approve() as approve:
+            return msgspec.structs.replace(approve, text=text(approve.text, "the text"))
+        case AwaitEvent() as event:
+            subject = None if event.subject is None else text(event.subject, "the subject")
+            return msgspec.structs.replace(event, subject=subject, where=value(event.where))
+        case sleep:
+            assert sleep is not None
+            return sleep
+
+
+def _event_wait(
+    run: Run, graph: Graph, number: int, id: str, wanted: AwaitEvent, letters: Mapping[str, str], values: Values
+) -> EventWait:
+    return EventWait(
+        execution=id,
+        run=run.id,
+        namespace=run.namespace,
+        names=wanted.names,
+        subject=wanted.subject,
+        where=wanted.where,
+        since=run.opened_at - round(seconds(wanted.lookback or 0) * MICROSECONDS),
+        taken=_taken(graph, number, letters, values),
+    )
+
+
+def _taken(graph: Graph, number: int, letters: Mapping[str, str], values: Values) -> tuple[str, ...]:
+    """The events that waits upstream of this one took: it waits for another one."""
+    upstream = [graph.steps[one] for one in sorted(edges.of(graph).above(number))]
+    waited = [step.id for step in upstream if step.event is not None]
+    return tuple(values(name)["id"] for name in waited if letters[name].lower() == alphabet.SUCCESS)
+
+
+def _batch(tx: Tx, run: Run, step: Step, number: int, id: str, wanted: Wait, *, is_over: bool) -> Batch:
+    kind, about = waits.about(wanted), pinned(run.pinned)
+    found = tx.one("lane_of_run", id=run.id)
+    assert found is not None, "an open run is in `waiting`"
+    queue, lane = found
+    # The lane says nothing but the queue in which it is counted: no claim takes what is in `waiting`.
+    route = Route(run.namespace, run.app, kind.job, queue, run.version, lane)
+    return Batch(
+        {id: msgspec.json.encode(wanted).decode()},
+        route,
+        Origin(actor=about.actor, parent=run.id, trace=about.trace, headers=about.headers),
+        about.priority or 0,
+        tx.now,
+        deadline=None if is_over else waits.ends_at(wanted, tx.now),
+        blockers=((kind.blocker, run.id),),
+        step=StepOf(run.id, number),
+    )
