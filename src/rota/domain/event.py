@@ -23,16 +23,6 @@ class EventInfo(msgspec.Struct, frozen=True):
     emitted_at: datetime
 
 
-class Event(msgspec.Struct, frozen=True):
-    """The event that a `wait_for_event` has got, as its value in a workflow."""
-
-    id: str
-    name: str
-    subject: str | None
-    emitted_at: datetime
-    payload: Any = None
-
-
 decode_info = msgspec.json.Decoder(EventInfo).decode
 
 

@@ -19,6 +19,7 @@ from rota.engine.port import Attempts, Beaten, Joined
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, upkeep
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
+from rota.ops.events.chores import work_on_events
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.runs import chores
@@ -166,6 +167,9 @@ class SupervisorCalls:
 
     async def work_on_runs(self) -> int:
         return await self.calls.transact(chores.work_on_runs)
+
+    async def work_on_events(self) -> int:
+        return await self.calls.transact(work_on_events)
 
     async def wake_forgotten(self) -> int:
         return await self.calls.transact(after_end.wake_forgotten)

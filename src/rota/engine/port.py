@@ -106,6 +106,9 @@ class SupervisorStore(Protocol):
     async def work_on_runs(self) -> int:
         """One step of work on a stopping run or a wide map; returns whether there was any."""
 
+    async def work_on_events(self) -> int:
+        """Delivers a chunk of an event, or settles some waits; returns whether there was anything to do."""
+
     async def wake_forgotten(self) -> int: ...
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death: ...

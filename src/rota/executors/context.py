@@ -12,6 +12,7 @@ import msgspec
 from rota.domain import headers, payload
 from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError, RotaError, Snooze
+from rota.domain.event import EventInfo, decode_info
 from rota.domain.instant import moment
 from rota.domain.note import State
 from rota.executors.attempt_state import AttemptState, Completions, JobTransaction
@@ -102,6 +103,12 @@ class Context:
         """The ids of the executions whose ends started this one, by job; with the app before jobs of other apps."""
         text = self._claim.upstream
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+
+    @property
+    def event(self) -> EventInfo | None:
+        """The event that started this execution: its id, name, subject and time; None if no event did."""
+        text = self._claim.event
+        return decode_info(text) if text else None
 
     @property
     def cancelled(self) -> bool:

@@ -15,11 +15,13 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ids import IdSource
+from rota.ops.events.emit import Emission
 from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.reader import Ending, Filter
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
+from rota.views.event import EventDetail
 from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
@@ -44,6 +46,12 @@ class Client(Protocol):
 
     def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
     async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
+    def emit(self, emissions: list[Emission]) -> list[Accepted]: ...
+    async def aemit(self, emissions: list[Emission]) -> list[Accepted]: ...
+    def event(self, id: str) -> EventDetail: ...
+    def replay_event(self, id: str) -> int:
+        """How many subscribers have got it so far."""
+
     def status(self, id: str) -> Status: ...
     def execution(self, id: str) -> ExecutionDetail: ...
     def attempts(self, id: str) -> list[Attempt]: ...

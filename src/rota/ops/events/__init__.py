@@ -13,6 +13,6 @@ emit and a wait that overlap do not see each other, so a wait on PostgreSQL is `
 events once more when every emit that may have missed the wait has ended. For that an emit must have its transaction id
 before it looks: the insert and the look are two statements.
 
-Locks are taken in this order: keys of events, keys of jobs (for debounce), `event_open`, the state rows, and the rest as
-in `ops/runs`.
+Locks are taken in this order: keys of events, keys of jobs (for debounce), `event_open`, the state rows, subscriptions,
+and then as in `ops/runs`.
 """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.domain.workflow import wait
 from rota.ops.events.matching import Emitted, Pair, subscriptions
 from rota.ops.events.start_jobs import start_jobs
+from rota.ops.runs.waits import end_waits
 from rota.store.port import Tx
 
 CHUNK = 500
@@ -30,7 +32,7 @@ def deliver(tx: Tx, pairs: Sequence[Pair], *, is_new: bool = False, is_replay: b
 
 
 def deliver_open(tx: Tx, event: str | None = None) -> int | None:
-    """One chunk of this open event, or of any. Returns how many deliveries that were; None if there is no such event."""
+    """Delivers a chunk of this open event, or of any. Returns how many deliveries that were; None if none is open."""
     found = tx.one("next_open_event") if event is None else tx.one("lock_open_event", event=event)
     if found is None:
         return None
@@ -46,7 +48,10 @@ def deliver_open(tx: Tx, event: str | None = None) -> int | None:
 
 def _end_waits(tx: Tx, pairs: Sequence[Pair]) -> list[tuple[str, str, str]]:
     """Ends the steps, each by the earliest of its events. A step that another transaction has ended is left out."""
+    if not pairs:
+        return []
     first: dict[str, Emitted] = {}
     for event, one in sorted(pairs, key=lambda pair: (pair[0].emitted_at, pair[0].id)):
         first.setdefault(one.subscriber, event)
-    return []
+    ends = end_waits(tx, {id: wait.happened(event.received) for id, event in first.items()})
+    return [(first[end.id].id, end.id, end.id) for end in ends]

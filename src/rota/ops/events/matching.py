@@ -9,7 +9,6 @@ import msgspec
 
 from rota.domain import event as events
 from rota.domain import event_filter
-from rota.domain.event import Event
 from rota.domain.instant import moment
 from rota.store.port import Tx
 
@@ -40,9 +39,10 @@ class Emitted(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return events.info(self.id, self.name, self.subject, self.emitted_at)
 
     @property
-    def received(self) -> Event:
-        """As the step gets it that has waited for it."""
-        return Event(self.id, self.name, self.subject or None, moment(self.emitted_at), self.value)
+    def received(self) -> dict[str, Any]:
+        """The members of the `Event` (domain/workflow/wait.py) that is the value of a step which has waited for it."""
+        named = {"id": self.id, "name": self.name, "subject": self.subject or None}
+        return {**named, "payload": self.value, "emitted_at": moment(self.emitted_at)}
 
 
 class Subscription(msgspec.Struct, frozen=True, array_like=True):
@@ -60,7 +60,7 @@ class Subscription(msgspec.Struct, frozen=True, array_like=True):
     """JSON: for a job its `Target`; for a step the ids of events that it does not take."""
 
     def wants(self, event: Emitted, *, is_replay: bool = False) -> bool:
-        """Whether it gets an event with its name and subject. A replay also counts for jobs that were declared later."""
+        """Whether it gets an event with its name and subject. A replay is also for jobs that were declared later."""
         if event.emitted_at < self.since_at and not (is_replay and self.execution is None):
             return False
         if self.execution is not None and self.target is not None and event.id in _excluded(self.target):

@@ -29,7 +29,10 @@ def start_jobs(tx: Tx, pairs: Sequence[Pair]) -> list[tuple[str, str, str]]:
     batches = [_batch(tx, event, one, targets[one.subscriber], routes[one.subscriber]) for event, one in at_once]
     place(tx, batches)
     # The depth limit of a queue is for callers, as with ticks: an emit is not refused because a job is behind.
-    started = [(event.id, one.subscriber, next(iter(batch.items))) for (event, one), batch in zip(at_once, batches)]
+    started = [
+        (event.id, one.subscriber, next(iter(batch.items)))
+        for (event, one), batch in zip(at_once, batches, strict=True)
+    ]
     debounced = [(event, one) for event, one in known if targets[one.subscriber].debounce_s is not None]
     started += _debounce(tx, debounced, targets, routes)
     for subscriber in sorted({one.subscriber for _, one in known}):
@@ -83,8 +86,8 @@ def _item(tx: Tx, event: Emitted, one: Subscription, targets: Mapping[str, Targe
 
 
 def _id(tx: Tx, event: Emitted, one: Subscription) -> str:
-    """A subscriber gets an event once, so both make a name that is used once."""
-    return ids.named(tx.now, f"{event.id} {one.subscriber}")
+    """A subscriber gets an event once, so both make a name that is used once. Events of one moment keep their order."""
+    return ids.named(tx.now, f"{event.id} {one.subscriber}", ids.sequence(event.id))
 
 
 def _routes(tx: Tx, pairs: Sequence[Pair], targets: Mapping[str, Target]) -> dict[str, Route]:

@@ -21,7 +21,6 @@ from typing import Any
 
 import msgspec
 
-from rota.domain.event import Event
 from rota.domain.instant import MICROSECONDS
 from rota.ids import FIRST_ID, first_at
 from rota.ops.events.matching import Emitted, Subscription
@@ -49,7 +48,7 @@ class EventWait(msgspec.Struct, frozen=True, kw_only=True):
     taken: tuple[str, ...]
 
 
-def begin_wait(tx: Tx, wait: EventWait) -> Event | None:
+def begin_wait(tx: Tx, wait: EventWait) -> dict[str, Any] | None:
     """Subscribes the step. Returns an event that is there already, by which the step ends in this transaction.
 
     Later events end it by `end_waits`. The row of the execution is written after this call, in the same transaction.
@@ -85,7 +84,7 @@ def _first(one: Subscription, events: Iterable[Emitted]) -> Emitted | None:
 
 
 def _subscriptions(wait: EventWait) -> list[Subscription]:
-    filter = msgspec.json.encode(wait.where).decode() if wait.where else None
+    where = msgspec.json.encode(wait.where).decode() if wait.where else None
     excluded = msgspec.json.encode(wait.taken).decode() if wait.taken else None
     id = wait.execution
-    return [Subscription(name, id, wait.since, None, None, id, filter, excluded) for name in sorted(set(wait.names))]
+    return [Subscription(name, id, wait.since, None, None, id, where, excluded) for name in sorted(set(wait.names))]

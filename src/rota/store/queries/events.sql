@@ -97,7 +97,7 @@ ORDER BY emitted_at, id LIMIT :most
 
 -- name: unsure_waits @sqlite
 -- SQLite has one writer: no wait is unsure.
-SELECT name, subscriber, since_at, app, job, execution, filter, target, namespace, subject, unsure, 0, 0
+SELECT name, subscriber, since_at, app, job, execution, filter, target, namespace, subject, unsure, 0 AS xmin, 0 AS xmax
 FROM subscription WHERE unsure IS NOT NULL LIMIT :most
 
 -- name: unsure_waits @postgres
@@ -113,3 +113,31 @@ WHERE s.unsure IS NOT NULL AND s.unsure <= t.xmin ORDER BY s.subscriber LIMIT :m
 -- A wait for several names may be in two batches.
 UPDATE subscription SET unsure = e.unsure FROM EACH(:rows, subscriber text, name text, before bigint, unsure bigint) e
 WHERE subscription.subscriber = e.subscriber AND subscription.name = e.name AND subscription.unsure = e.before
+
+-- name: events
+SELECT e.id, e.name, e.subject, e.key, e.actor, e.payload, e.emitted_at, e.replay_of,
+       (SELECT count(*) FROM delivery d WHERE d.event = e.id) AS delivered,
+       (SELECT count(*) FROM event_open o WHERE o.event = e.id) AS is_open
+FROM event e
+WHERE e.namespace = :namespace AND e.id < :before AND (CAST(:name AS text) IS NULL OR e.name = :name)
+  AND (CAST(:subject AS text) IS NULL OR e.subject = :subject) AND e.emitted_at >= :since
+ORDER BY e.id DESC LIMIT :most
+
+-- name: event_of
+SELECT e.id, e.name, e.subject, e.key, e.actor, e.payload, e.emitted_at, e.replay_of,
+       (SELECT count(*) FROM delivery d WHERE d.event = e.id) AS delivered,
+       (SELECT count(*) FROM event_open o WHERE o.event = e.id) AS is_open
+FROM event e WHERE e.namespace = :namespace AND e.id = :id
+
+-- name: event_ids
+SELECT id FROM event WHERE namespace = :namespace AND id >= :low AND id <= :high ORDER BY id DESC LIMIT :most
+
+-- name: deliveries_of
+SELECT d.execution, d.at, s.app, s.job, s.run, s.step, s.status
+FROM (SELECT execution, at, subscriber FROM delivery WHERE event = :event ORDER BY at, subscriber LIMIT :most) d
+LEFT JOIN state s ON s.id = d.execution ORDER BY d.at, d.subscriber
+
+-- name: all_subscriptions
+SELECT name, subject, app, job, execution, since_at, filter, target FROM subscription
+WHERE namespace = :namespace AND (CAST(:name AS text) IS NULL OR name = :name)
+ORDER BY CASE WHEN execution IS NULL THEN 0 ELSE 1 END, name, subscriber LIMIT :most
