@@ -14,6 +14,7 @@
 
 With `harness(app, inline=True)` every enqueue runs at once, before it returns. With `harness(app, http=handler)` the
 handler answers the requests of HTTP jobs; none is ever sent. With `harness(app, schedules=False)` no schedule fires.
+A step that waits for an answer gets it by `rota.approve(run)` or `rota.reject(run)`; a sleep ends by `advance`.
 With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
 What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
@@ -54,8 +55,11 @@ from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
 from rota.ops.events.chores import work_on_events
 from rota.ops.finish import Finished
+from rota.ops.runs import approvals
+from rota.ops.runs.approvals import Answer
 from rota.ops.runs.chores import work_on_runs
 from rota.sdk.app import App, registry_of
+from rota.sdk.handle import Handle
 from rota.sdk.job import Job
 from rota.sdk.options import instant
 from rota.store.port import Tx
@@ -139,6 +143,19 @@ class Harness:
         self._clock.set(end)
         more, _ = await self._run_due()
         return attempts + more
+
+    def approve(self, run: Handle[Any], step: str | None = None, note: str = "", by: str = "test") -> int:
+        """Approves a step that waits for an answer, or the only one; runs what follows, and returns the attempts."""
+        return self._answer(run, Answer(True, by, note, step))
+
+    def reject(self, run: Handle[Any], step: str | None = None, note: str = "", by: str = "test") -> int:
+        """`approve`, with the other answer."""
+        return self._answer(run, Answer(False, by, note, step))
+
+    def _answer(self, run: Handle[Any], given: Answer) -> int:
+        before = self.run_until_idle()
+        self._store.transact(approvals.answer, self._registry.settings.namespace, run.id, given)
+        return before + self.run_until_idle()
 
     def skip(self, duration: Duration) -> None:
         """Moves the clock without running anything, as if no worker had been up: `run_until_idle` then catches up."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.domain.workflow.wait import Decision, Event
 from rota.sdk.workflow.blocks import otherwise, when
 from rota.sdk.workflow.functions import (
     StepOutcome,
@@ -20,12 +21,16 @@ from rota.sdk.workflow.functions import (
     text,
 )
 from rota.sdk.workflow.this_run import RunInfo, this_run
+from rota.sdk.workflow.waits import approve, sleep, wait_for_event
 
 __all__ = [
+    "Decision",
+    "Event",
     "RunInfo",
     "StepOutcome",
     "all_of",
     "any_of",
+    "approve",
     "chain",
     "default",
     "failed",
@@ -36,8 +41,10 @@ __all__ = [
     "otherwise",
     "outcomes",
     "skipped",
+    "sleep",
     "succeeded",
     "text",
     "this_run",
+    "wait_for_event",
     "when",
 ]

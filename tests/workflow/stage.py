@@ -18,8 +18,10 @@ from rota.domain.status import Status
 from rota.domain.workflow.letters import is_over
 from rota.ops import blockers, claim, control, finish, upkeep
 from rota.ops.finish import Finished
+from rota.ops.runs import approvals
 from rota.ops.runs import pause as pausing
 from rota.ops.runs import retry as retrying
+from rota.ops.runs.approvals import Answer
 from rota.ops.runs.chores import work_on_runs
 from rota.ops.runs.retry import Request
 from rota.ops.runs.sweep import sweep
@@ -157,6 +159,11 @@ class Stage:
 
     def resume(self, id: str) -> bool:
         return self.store.transact(pausing.resume, NAMESPACE, id, "test")
+
+    def answer(
+        self, id: str, step: str | None = None, *, approved: bool = True, by: str = "ann", note: str = ""
+    ) -> str:
+        return self.store.transact(approvals.answer, NAMESPACE, id, Answer(approved, by, note, step))
 
     def retry(self, id: str, from_: str | None = None, **more: Any) -> str:
         new_id = self.world.ids.new()

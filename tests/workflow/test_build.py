@@ -12,7 +12,7 @@ import pytest
 from rota import App, DefinitionError, UsageError, WorkflowError
 from rota.domain.job import content, digest
 from rota.domain.workflow.rules import RULES
-from rota.sdk.workflow import stepped
+from rota.sdk.workflow import order
 from rota.testing import harness
 from tests.workflow.written import app_of, built, flow, module, refused
 
@@ -450,7 +450,7 @@ def test_a_function_without_source_is_traced_too() -> None:
 
 
 def test_every_rule_can_be_named() -> None:
-    assert set(get_args(stepped.Rule)) == set(RULES)
+    assert set(get_args(order.Rule)) == set(RULES)
 
 
 def test_values_can_be_shown() -> None:

@@ -84,8 +84,8 @@ WRONG = {
     "bad id": (data(step(id="a.b")), "/steps/0/id", "letters, digits, _ and -"),
     "reserved id": (data(step(id="input")), "/steps/0/id", "arguments of the run"),
     "duplicate id": (data(step(), step()), "/steps/1/id", "two steps 'a'"),
-    "no target": (data({"id": "a"}), "/steps/0", "either a job or a workflow"),
-    "two targets": (data(step(workflow="w")), "/steps/0", "either a job or a workflow"),
+    "no target": (data({"id": "a"}), "/steps/0", "exactly one of job, workflow"),
+    "two targets": (data(step(workflow="w")), "/steps/0", "exactly one of job, workflow"),
     "unknown rule": (data(step(rule="all_sucess")), "/steps/0/rule", "did you mean 'all_success'?"),
     "unknown step in after": (data(step(after=["b"])), "/steps/0/after/0", "there is no step 'b'"),
     "unknown step in a value": (

@@ -9,8 +9,11 @@ from typing import Any, assert_type
 
 from rota import App, Context, Job, Workflow
 from rota.workflow import (
+    Decision,
+    Event,
     StepOutcome,
     all_of,
+    approve,
     chain,
     default,
     failed,
@@ -20,8 +23,10 @@ from rota.workflow import (
     one_of,
     otherwise,
     outcomes,
+    sleep,
     text,
     this_run,
+    wait_for_event,
     when,
 )
 
@@ -150,3 +155,48 @@ def other_code() -> None:
     job: Job[..., Any, Any] = extract
     assert_type(job.map([1]), list[Any])
     assert_type(job.starmap([(1,), {"day": 2}]), list[Any])
+
+
+@app.job
+def deploy(build: str) -> None:
+    raise NotImplementedError
+
+
+@app.job
+def tell(build: str, note: str, by: str | None = None) -> None:
+    raise NotImplementedError
+
+
+@app.workflow
+def pack_and_ship(order: Order) -> str:
+    raise NotImplementedError
+
+
+@app.workflow
+def release(build: str) -> None:
+    answer = approve("Release to production?", who=["ops"], timeout="2d")
+    assert_type(answer, Decision)
+    with when(answer.approved):
+        deploy.step(build)
+    with otherwise():
+        tell.step(build, answer.note, by=answer.by)
+
+
+@app.workflow
+def fulfil_paid(order: Order) -> str | None:
+    paid = wait_for_event(["order.paid", "order.declined"], subject=order.id, timeout="3d")
+    assert_type(paid, Event)
+    with when(paid.name == "order.paid"):
+        receipt = pack_and_ship.after(sleep("10m")).step(order)
+    return default(receipt, None)
+
+
+@app.workflow
+def named(build: str) -> str:
+    seen = approve.options(name="seen", may_fail=True)(text("{b}?", b=build), timeout=60, required=True)
+    chain(seen, sleep(5.5), deploy.step(build))
+    late = wait_for_event.after(seen, rule="all_done")(
+        "built", where={"size": {"gt": 1}}, timeout="1h", on_timeout="skip"
+    )
+    assert_type(late.emitted_at, datetime)
+    return first(late.name, build)

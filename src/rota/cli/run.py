@@ -23,8 +23,10 @@ from rota.domain.workflow.letters import UNDECIDED
 from rota.domain.workflow.retry import START
 from rota.ids import IdSource
 from rota.ops import control
+from rota.ops.runs import approvals
 from rota.ops.runs import pause as pausing
 from rota.ops.runs import retry as retrying
+from rota.ops.runs.approvals import Answer
 from rota.ops.runs.retry import Request
 from rota.store import reader
 from rota.store.port import View
@@ -49,7 +51,7 @@ ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 @click.group(cls=Group)
 def run() -> None:
-    """Show one run of a workflow; watch, retry, cancel, pause and resume it.
+    """Show one run of a workflow; watch, retry, cancel, pause and resume it; answer its approvals.
 
     \b
     rota run show 1a2b3c4d
@@ -197,6 +199,53 @@ def resume(database: Database, id: str) -> None:
     output.message(f"run {full} {'resumed' if changed else 'was not paused'}")
 
 
+class Answered(Shape, frozen=True):
+    """An answer to an approval."""
+
+    run_id: str
+    step: str
+    approved: bool
+    by: str
+    note: str
+
+
+answer_note_option = click.option("--note", default="", metavar="TEXT", help="What to say with the answer.")
+
+
+@run.command()
+@id_argument
+@click.argument("step", required=False)
+@answer_note_option
+@object_option
+@with_database
+def approve(database: Database, id: str, step: str | None, note: str, as_json: bool) -> None:
+    """Approve a step of a run that waits for an answer.
+
+    STEP may be left out if only one step of the run waits for an answer. The first answer wins.
+
+    \b
+    rota run approve 1a2b3c4d --note "checked on staging"
+    """
+    _answer(database, id, step, note, approved=True, as_json=as_json)
+
+
+@run.command()
+@id_argument
+@click.argument("step", required=False)
+@answer_note_option
+@object_option
+@with_database
+def reject(database: Database, id: str, step: str | None, note: str, as_json: bool) -> None:
+    """Reject a step of a run that waits for an answer.
+
+    STEP may be left out if only one step of the run waits for an answer. The first answer wins.
+
+    \b
+    rota run reject 1a2b3c4d sign_off --note "not before Monday"
+    """
+    _answer(database, id, step, note, approved=False, as_json=as_json)
+
+
 @run.command()
 @id_argument
 @click.option(
@@ -234,6 +283,16 @@ def _known(database: Database, part: str) -> str:
     """The id of a run. An execution that is no run is refused."""
     full = database.read(lookup.run_id, database.namespace, part)
     return database.read(views.run_row, database.namespace, full).id
+
+
+def _answer(database: Database, part: str, step: str | None, note: str, *, approved: bool, as_json: bool) -> None:
+    id = _known(database, part)
+    given = Answer(approved, database.actor, note, step)
+    name = database.transact(approvals.answer, database.namespace, id, given)
+    if as_json:
+        print(output.to_json(Answered(run_id=id, step=name, approved=approved, by=database.actor, note=note)))
+    else:
+        output.message(f"step {name} of run {id} is {'approved' if approved else 'rejected'}")
 
 
 def _request(database: Database, run: RunDetail, from_: str | None, args: str | None, *, latest: bool) -> Request:

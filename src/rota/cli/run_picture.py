@@ -152,6 +152,8 @@ def _next(run: RunDetail, wide: int) -> str | None:
     id = run.run_id if wide >= WIDE else run.run_id[-text.SHORT_ID :]
     if run.paused is not None:
         return f"rota run resume {id}"
+    if commands := [command for step in run.steps if step.wait for command in step.wait.commands]:
+        return "   ".join(commands[:2])
     if run.retry is not None:
         return f"rota run retry {id}   runs {_some(run.retry.again)} again"
     return None if run.status in TERMINAL else f"rota run watch {id}"
@@ -215,6 +217,8 @@ def note(step: StepInfo) -> str:
 
 
 def _note(step: StepInfo) -> str:
+    if step.wait is not None and (step.is_open or step.wait.outcome):
+        return step.because or step.status
     if step.status in ("blocked", "skipped"):
         return f"{step.status}: {step.because or step.reason or ''}"
     if step.status == PENDING:

@@ -55,11 +55,13 @@ def _status(one: RunSummary) -> str:
 
 
 def _about(one: RunSummary) -> str:
-    """The failed step and the error; of a paused run who paused it, and why."""
+    """The failed step and the error; of a paused run who paused it, and why; of an open run the steps that wait."""
     if one.paused is not None:
         return text.pause(one.paused)
     if one.status is Status.SUCCESS:
         return ""
+    if one.waiting_steps and one.failed_step is None and one.stopping is None:
+        return f"waits in {', '.join(one.waiting_steps)}"
     if one.failed_step is not None:
         error = text.first_line(one.error_message or "").removeprefix("StepFailed: ")
         return error if one.failed_step in error else ": ".join(filter(None, [one.failed_step, error]))

@@ -55,6 +55,7 @@ def _heading(one: ExecutionDetail) -> None:
     _field("why", one.why.text if one.why else None)
     _field("job", f"{one.app}.{one.job} (version {one.version})")
     _run(one)
+    _wait(one)
     _field("queue", f"{one.queue}, priority {one.priority}")
     _field("arguments", output.as_text(one.arguments))
     crashes = f", {one.crashes} crashed" if one.crashes else ""
@@ -76,6 +77,20 @@ def _heading(one: ExecutionDetail) -> None:
     _field("replayed", one.replayed_as and f"as {one.replayed_as}")
     _field("parent", one.parent_id if one.parent_id != one.run_id else None)
     _field("tags", _tags(one.tags))
+
+
+def _wait(one: ExecutionDetail) -> None:
+    """Prints what a step waits for, or how that ended."""
+    if one.wait is None:
+        return
+    wait = one.wait
+    _field("for", wait.text)
+    _field("outcome", wait.outcome)
+    _field("since", text.when(wait.since))
+    then = f", then {wait.on_timeout}" if wait.on_timeout else ""
+    _field("until", None if wait.until is None else text.when(wait.until) + then)
+    for command in wait.commands:
+        _field("to end it", command)
 
 
 def _run(one: ExecutionDetail) -> None:

@@ -69,7 +69,7 @@ def _flaw(name: Any, operand: Any) -> str | None:
             return f"exists takes True or False, not {operand!r}"
         case "prefix" if not isinstance(operand, str):
             return f"prefix takes a text, not {operand!r}"
-        case "in" if not isinstance(operand, list | tuple):
+        case "in" if not isinstance(operand, list):
             return f"in takes a list, not {operand!r}"
         case "lt" | "le" | "gt" | "ge" if isinstance(operand, bool) or not isinstance(operand, int | float | str):
             return f"{name} takes a number or a text, not {operand!r}"
@@ -84,10 +84,11 @@ def _holds(name: str, operand: Any, found: Any) -> bool:
         return (found is not _MISSING) is operand
     if found is _MISSING:
         return False
+    # The operand may be a value of a step, which was not known when the filter was checked.
     if name == "prefix":
-        return isinstance(found, str) and found.startswith(operand)
+        return isinstance(found, str) and isinstance(operand, str) and found.startswith(operand)
     try:
-        return condition.compared(name, found, list(operand) if name == "in" else operand)
+        return name in _COMPARISONS and condition.compared(name, found, operand)
     except TemplateError:
         return False
 

@@ -65,6 +65,9 @@ class Client(Protocol):
     def run(self, id: str) -> RunDetail: ...
     def pause_run(self, id: str, note: str) -> bool: ...
     def resume_run(self, id: str) -> bool: ...
+    def answer_run(self, id: str, step: str | None, *, approved: bool, note: str, by: str | None) -> str:
+        """The name of the step that is answered."""
+
     def retry_run(self, id: str, request: Request) -> str:
         """The id of the new run."""
 

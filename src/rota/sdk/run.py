@@ -1,4 +1,4 @@
-"""A handle on one run of a workflow: its steps, and pausing, resuming and retrying it."""
+"""A handle on one run of a workflow: its steps, answers to its approvals, and pausing, resuming and retrying it."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ class Run(Handle[T]):
         """False if the run was not paused."""
         return self._client.resume_run(self.id)
 
+    def approve(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
+        """Approves the step, or the only open approval of the run. `by` is who answers.
+
+        The first answer wins: raises a Conflict if the step is answered already, with the answer in its message.
+        """
+        self._client.answer_run(self.id, step, approved=True, note=note, by=by)
+
+    def reject(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
+        """Rejects the step, or the only open approval of the run; like `approve`."""
+        self._client.answer_run(self.id, step, approved=False, note=note, by=by)
+
     def retry(
         self,
         from_: str | None = None,
@@ -81,6 +92,12 @@ class Run(Handle[T]):
 
     async def aresume(self) -> bool:
         return await asyncio.to_thread(self.resume)
+
+    async def aapprove(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
+        await asyncio.to_thread(self.approve, step, note, by)
+
+    async def areject(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
+        await asyncio.to_thread(self.reject, step, note, by)
 
     async def aretry(
         self,

@@ -17,7 +17,8 @@ from rota.ids import IdSource
 from rota.ops import control, deploy, enqueue, schedule
 from rota.ops.events import emit, replay
 from rota.ops.events.emit import Emission, Source
-from rota.ops.runs import pause, retry
+from rota.ops.runs import approvals, pause, retry
+from rota.ops.runs.approvals import Answer
 from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Parent
@@ -111,6 +112,10 @@ class StoreClient:
 
     def resume_run(self, id: str) -> bool:
         return self._connection.store().transact(pause.resume, self._namespace, id, ACTOR)
+
+    def answer_run(self, id: str, step: str | None, *, approved: bool, note: str, by: str | None) -> str:
+        given = Answer(approved, by or ACTOR, note, step)
+        return self._connection.store().transact(approvals.answer, self._namespace, id, given)
 
     def retry_run(self, id: str, request: Request) -> str:
         return self._connection.store().transact(retry.retry, self._namespace, id, self.ids.new(), ACTOR, request)

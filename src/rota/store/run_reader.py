@@ -64,6 +64,11 @@ class StepRow(msgspec.Struct, frozen=True, array_like=True):
     finished_at: int | None
     error: str | None
     letters: str | None
+    job: str
+    arguments: str | None
+    """What a step that waits waits for, as JSON; None for other steps, and so is `result`."""
+    deadline: int | None
+    result: str | None
 
 
 class BadItem(msgspec.Struct, frozen=True, array_like=True):

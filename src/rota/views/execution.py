@@ -13,6 +13,7 @@ from rota.domain.errors import UsageError
 from rota.domain.event import decode_info
 from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
+from rota.domain.workflow import wait as waits
 from rota.store import notes, reader
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
@@ -22,6 +23,7 @@ from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.step import StepNames, StepPlace, step_names, step_place
 from rota.views.stored_json import decoded, error_text
+from rota.views.wait import WaitInfo, wait_info
 from rota.views.why import Why, why
 
 
@@ -83,7 +85,8 @@ class ExecutionDetail(Execution, frozen=True):
     `upstream` are the executions of other jobs that it was started after, by job.
     `event` is the event that started it.
 
-    `step_of` says of a step of a run which steps it waited for, and which wait for it.
+    `step_of` says of a step of a run which steps it waited for, and which wait for it. `wait` says of a step that waits
+    for a time, an answer or an event what that is.
 
     `timeout` and `retry` are None unless the execution has its own in place of its job's. `retry` is the policy as
     data, such as {"policy": "Exponential", "attempts": 3}; its durations are seconds.
@@ -104,6 +107,7 @@ class ExecutionDetail(Execution, frozen=True):
     timeout: timedelta | None
     retry: dict[str, Any] | None
     step_of: StepPlace | None
+    wait: WaitInfo | None
     replayed_as: str | None
     attempts: list[Attempt]
 
@@ -146,6 +150,9 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
     last = ended[-1] if ended and row.status in TERMINAL else None
     told = progress_detail(notes.state(view, namespace, id))
     own = _own_rules(row.overrides)
+    place = step_place(view, namespace, id) if row.run is not None else None
+    is_wait = place is not None and waits.is_wait(row.job)
+    end = reader.ending(view, namespace, id) if is_wait and row.status in TERMINAL else None
     return shaped(
         ExecutionDetail,
         row,
@@ -162,7 +169,8 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         headers=decoded(row.headers),
         timeout=own.timeout_s,
         retry=own.retry,
-        step_of=step_place(view, namespace, id) if row.run is not None else None,
+        step_of=place,
+        wait=wait_info(row, end.result if end else None, place.run_id, place.step) if place else None,
         replayed_as=reader.replayed_as(view, id) if row.status in TERMINAL else None,
         attempts=ended,
     )
@@ -202,7 +210,7 @@ def _members(row: ExecutionRow, names: StepNames) -> dict[str, Any]:
         "error_message": error_text(decoded(row.error)),
         "worker_id": None if row.worker_id is None else str(row.worker_id),
         "run_at": row.run_at if row.due_at is None else row.due_at,
-        "start_by": row.deadline,
+        "start_by": None if waits.is_wait(row.job) else row.deadline,
         "completed_at": row.finished_at,
         "cancel_requested_at": row.cancel_at,
         "last_heartbeat": row.heartbeat_at if row.status is Status.RUNNING else None,

@@ -15,7 +15,7 @@ from rota.domain.workflow import critical_path as paths
 from rota.domain.workflow import retry
 from rota.domain.workflow.critical_path import Span
 from rota.domain.workflow.graph import Graph
-from rota.domain.workflow.letters import CANCELLED, FAILED
+from rota.domain.workflow.letters import CANCELLED, FAILED, OPEN
 from rota.executors import kinds
 from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
@@ -31,7 +31,8 @@ class RunSummary(Shape, frozen=True):
     """A run as a list has it.
 
     `paused` says since when and why an open run is paused, `stopping` why it is stopping. `ended_count` of its
-    `step_count` steps have ended; a map is one step. `failed_step` is the first one that failed the run.
+    `step_count` steps have ended; a map is one step. `waiting_steps` are those that wait for a time, an answer or an
+    event. `failed_step` is the first one that failed the run.
     """
 
     run_id: str
@@ -49,6 +50,7 @@ class RunSummary(Shape, frozen=True):
     duration: timedelta | None
     step_count: int
     ended_count: int
+    waiting_steps: list[str]
     failed_step: str | None
     error_message: str | None
     parent_run_id: str | None
@@ -179,12 +181,18 @@ def _members(view: View, row: RunRow) -> dict[str, Any]:
         "duration": None if row.started_at is None else seconds(max(0, until - row.started_at)),
         "step_count": len(graph.steps) if graph else len(row.letters),
         "ended_count": ended_count(row.letters),
+        "waiting_steps": _waiting_steps(graph, row.letters),
         "failed_step": _failed_step(graph, row.letters),
         "error_message": error_text(decoded(row.error)),
         "parent_run_id": row.parent,
         "parent_step": _parent_step(view, row),
         "parent_index": row.parent_item,
     }
+
+
+def _waiting_steps(graph: Graph | None, letters: str) -> list[str]:
+    steps = graph.steps if graph else ()
+    return [step.id for step, letter in zip(steps, letters, strict=False) if letter == OPEN and step.wait is not None]
 
 
 def _failed_step(graph: Graph | None, letters: str) -> str | None:

@@ -21,6 +21,7 @@ from rota.store.port import View
 from rota.store.run_reader import BadItem, ItemEnds, RunRow, StepRow
 from rota.views.shape import Shape, seconds, shaped
 from rota.views.stored_json import decoded, error_text
+from rota.views.wait import WaitInfo, wait_info
 from rota.views.why import why
 
 PENDING = "pending"
@@ -95,6 +96,7 @@ class StepInfo(Shape, frozen=True):
     waits_for: list[str]
     map: MapInfo | None
     sub_run: SubRun | None
+    wait: WaitInfo | None
 
     @property
     def is_open(self) -> bool:
@@ -127,7 +129,7 @@ def steps(view: View, row: RunRow, graph: Graph) -> list[StepInfo]:
     letters = row.letters or UNDECIDED * len(graph.steps)
     single = [number for number, step in enumerate(graph.steps) if not step.is_map and letters[number] != UNDECIDED]
     rows = run_reader.steps(view, row.id, single) if single else {}
-    infos = [_info(graph, letters, number, rows.get(number), view.now) for number in range(len(graph.steps))]
+    infos = [_info(row.id, graph, letters, number, rows.get(number), view.now) for number in range(len(graph.steps))]
     _with_maps(view, row, graph, letters, infos)
     return _explained(view, row, infos)
 
@@ -201,9 +203,10 @@ def names_of(numbers: Iterable[int], graph: Graph) -> list[str]:
 # --- Single steps ---------------------------------------------------------------------------------
 
 
-def _info(graph: Graph, letters: str, number: int, row: StepRow | None, now: int) -> StepInfo:
+def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None, now: int) -> StepInfo:
     step, index = graph.steps[number], edges.of(graph)
-    reason, because = (row.reason or None, None) if row else _why_not(graph, letters, number)
+    wait = wait_info(row, row.result, run, step.id) if row else None
+    reason, because = (row.reason or None, wait.outcome if wait else None) if row else _why_not(graph, letters, number)
     error = decoded(row.error) if row else None
     upstream = index.steps[number].upstream
     info = StepInfo(
@@ -230,8 +233,12 @@ def _info(graph: Graph, letters: str, number: int, row: StepRow | None, now: int
         else [],
         map=None,
         sub_run=_sub_run(row),
+        wait=wait,
     )
-    return _timed(info, row.created_at, row.started_at, row.finished_at, now) if row else info
+    if row is None:
+        return info
+    started_at = row.created_at if wait else row.started_at
+    return _timed(info, row.created_at, started_at, row.finished_at, now)
 
 
 def _timed(

@@ -14,6 +14,7 @@ from rota.domain import blocker, duration, requirement
 from rota.domain.blocker import Kind
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
+from rota.domain.workflow import wait as waits
 from rota.domain.workflow.letters import OPEN
 from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
@@ -21,6 +22,7 @@ from rota.store.port import View
 from rota.store.reader import MOST_COUNTED, ClaimFacts
 from rota.store.run_reader import RunRow
 from rota.views.shape import Shape
+from rota.views.wait import sentence, wait_info
 
 PLACE = "place"
 MOST_NAMED = 5
@@ -73,6 +75,8 @@ def why(view: View, namespace: str, id: str) -> Why | None:
     if facts.status is Status.RUNNING and facts.lease_until is None:
         row = run_reader.run(view, namespace, id)
         return None if row is None or not row.letters else _of_run(view, row)
+    if facts.status is Status.WAITING and waits.is_wait(facts.job):
+        return _of_wait(view, namespace, id)
     found = explain(facts, view.now)
     if found is not None and facts.status is not Status.RUNNING and (step := _of_step(view, namespace, id)) is not None:
         found = Why(text=step.sentence if step.holds is False else found.text, checks=[step, *found.checks])
@@ -113,6 +117,22 @@ def _of_run(view: View, row: RunRow) -> Why:
     return Why(text="; ".join(check.sentence for check in checks if check.holds is False), checks=checks)
 
 
+def _of_wait(view: View, namespace: str, id: str) -> Why | None:
+    """What a step that waits waits for. A pause of its run does not hold it back, but the steps after it."""
+    row, place = reader.execution(view, namespace, id), run_reader.place_in_run(view, namespace, id)
+    above = None if place is None else run_reader.run(view, namespace, place[0])
+    if place is None or above is None or not above.graph:
+        return None
+    info = wait_info(row, None, above.id, graph_of(view, above).steps[place[1]].id)
+    paused = _of_step(view, namespace, id)
+    if info is None or paused is None:
+        return None
+    commands = " or ".join(f"`{one}`" for one in info.commands)
+    remedy = Remedy(text=commands, command=info.commands[0]) if info.commands else None
+    check = WhyCheck("wait", False, sentence(info, moment(view.now)), id, until=info.until, remedy=remedy)
+    return Why(text=check.sentence, checks=[paused, check])
+
+
 def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
     """Whether the run of a step, or a run above it, is paused; None if the execution is no step."""
     place = run_reader.place_in_run(view, namespace, id)
@@ -142,7 +162,7 @@ def _run_steps(view: View, row: RunRow) -> WhyCheck:
         if row.letters[number] == OPEN:
             tally = tallies.get(number)
             ended = f" ({tally.width - tally.open:,} of {tally.width:,} items have ended)" if tally else ""
-            words.append(step.id + ended)
+            words.append(step.id + ended + (" (which waits)" if step.wait is not None else ""))
     if not words:
         return WhyCheck("steps", True, "no step of the run is open", row.id)
     more = f" and {len(words) - MOST_NAMED:,} more" if len(words) > MOST_NAMED else ""

@@ -21,17 +21,22 @@ from rota.domain.errors import DefinitionError
 from rota.domain.headers import checked_headers
 from rota.domain.unique import check_key
 from rota.domain.workflow import condition as conditions
-from rota.domain.workflow import reference, schema, template
+from rota.domain.workflow import edges, reference, schema, template
+from rota.domain.workflow import wait as waits
 from rota.domain.workflow.branches import Branches
 from rota.domain.workflow.graph import FORM, MOST_STEPS, Graph, Step
 from rota.domain.workflow.reference import RESERVED
 from rota.domain.workflow.rules import RULES
 from rota.domain.workflow.schema import Schema
 from rota.domain.workflow.template import Use
-from rota.domain.workflow.types import Types, escaped
+from rota.domain.workflow.types import RESULTS, Types, escaped
+from rota.domain.workflow.wait import Approve, AwaitEvent, Sleep, Wait
 
 WIDEST = 1_000_000
 DEEPEST = 1_000
+_KINDS = ("job", "workflow", *waits.FIELDS)
+_OF_JOBS = ("arguments", "positional", "queue", "priority", "delay", "timeout", "retry", "tags", "headers", "map")
+_ENCODED = {"arguments": "with"}
 _SHARE = re.compile(r"(100|[0-9]{1,2})(\.[0-9]+)?%", re.ASCII)
 
 
@@ -65,7 +70,7 @@ def check(
         order = topological(graph)
     except CycleError as error:
         return [_cycle(graph, error.args[1])]
-    return [*_about_callees(graph, jobs, workflows), *_about_branches(graph, order)]
+    return [*_about_callees(graph, jobs, workflows), *_about_branches(graph, order), *_about_unused(graph)]
 
 
 def topological(graph: Graph) -> list[int]:
@@ -129,8 +134,11 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
     def problem(place: str, message: str) -> Problem:
         return Problem(f"/steps/{number}{place}", f"step {step.id!r}: {message}", number)
 
-    if (step.job is None) == (step.workflow is None):
-        yield problem("", "it runs either a job or a workflow")
+    if sum(getattr(step, name) is not None for name in _KINDS) != 1:
+        yield problem("", "it has exactly one of job, workflow, sleep, approve and event")
+        return
+    if step.wait is not None:
+        yield from _about_wait(step, step.wait, problem)
     if step.rule not in RULES:
         yield problem("/rule", f"there is no rule {step.rule!r}{_near(step.rule, RULES) or ': ' + ', '.join(RULES)}")
     yield from _about_map(step, problem)
@@ -143,8 +151,47 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
             yield problem("/with", f"the arguments are given by name, and no name begins with $: {name!r}")
         yield from _unknown(graph, template.references(argument), f"/with/{escaped(name)}", problem)
     yield from _unknown(graph, template.references(step.map), "/map", problem)
+    for pointer, value in _templates(step):
+        yield from _unknown(graph, template.references(value), pointer, problem)
     for place, condition in enumerate(step.when):
         yield from _unknown(graph, conditions.references(condition), f"/when/{place}", problem)
+
+
+def _about_wait(step: Step, wait: Wait, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
+    kind = waits.about(wait)
+    for name in _OF_JOBS:
+        if getattr(step, name) not in (None, (), {}):
+            encoded = _ENCODED.get(name, name)
+            yield problem(f"/{encoded}", f"{encoded} is for a step that runs a job, not for {kind.function}")
+    lengths = {"": wait.duration} if isinstance(wait, Sleep) else {"/timeout": wait.timeout}
+    if isinstance(wait, AwaitEvent) and wait.lookback is not None:
+        lengths["/lookback"] = wait.lookback
+    for place, length in lengths.items():
+        try:
+            positive_seconds(length, place.removeprefix("/") or kind.function)
+        except DefinitionError as error:
+            yield problem(f"/{kind.field}{place}", str(error))
+    if isinstance(wait, Approve):
+        for number, one in enumerate(wait.who):
+            if not one.strip():
+                yield problem(f"/approve/who/{number}", "who has the names or roles of those who may answer")
+    if isinstance(wait, AwaitEvent):
+        if not wait.names:
+            yield problem("/event/names", "it waits for at least one event: names has none")
+        for number, one in enumerate(wait.names):
+            try:
+                names.check(one, "an event's name")
+            except DefinitionError as error:
+                yield problem(f"/event/names/{number}", str(error))
+
+
+def _templates(step: Step) -> Iterator[tuple[str, Any]]:
+    """The templates of a wait, with their places."""
+    if step.approve is not None:
+        yield "/approve/text", step.approve.text
+    if step.event is not None:
+        yield "/event/subject", step.event.subject
+        yield "/event/where", step.event.where
 
 
 def _about_options(step: Step, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
@@ -228,11 +275,34 @@ def _about_branches(graph: Graph, order: list[int]) -> Iterator[Problem]:
         )
 
 
+def _about_unused(graph: Graph) -> Iterator[Problem]:
+    """Waits that hold nothing back: a sleep before no step, and an approval whose rejection changes nothing."""
+    downstream = edges.of(graph).downstream
+    uses = [use for step in graph.steps for use in template.references(step.values)]
+    uses += [use for step in graph.steps for one in step.when for use in conditions.references(one)]
+    uses += template.references(graph.result)
+    used = {one.root for use in uses for one in use.references if one.path or use.kind != "end"}
+    for number, step in enumerate(graph.steps):
+        if step.sleep is not None and not downstream[number]:
+            yield Problem(
+                f"/steps/{number}", f"no step is after {step.id!r}: write job.after(sleep(…)).step(…)", number
+            )
+        if step.approve is not None and not step.approve.required and step.id not in used:
+            yield Problem(
+                f"/steps/{number}/approve",
+                f"step {step.id!r}: nothing looks at the answer, so a rejection would change nothing; "
+                "use `with when(answer.approved):`, or required=True",
+                number,
+            )
+
+
 def _about_callees(
     graph: Graph, jobs: Mapping[str, Callee] | None, workflows: Mapping[str, Callee] | None
 ) -> Iterator[Problem]:
     found: dict[str, Callee] = {}
     for number, step in enumerate(graph.steps):
+        if step.wait is not None:
+            continue
         known, field = (jobs, "job") if step.job is not None else (workflows, "workflow")
         if known is None:
             continue
@@ -243,7 +313,8 @@ def _about_callees(
             found[step.id] = known[step.runs]
             for place, message in _about_arguments(step, known[step.runs]):
                 yield Problem(f"/steps/{number}{place}", f"step {step.id!r}: {message}", number)
-    types = Types(graph, {name: callee.result for name, callee in found.items()})
+    results = {step.id: RESULTS[type(step.wait)] for step in graph.steps if step.wait is not None}
+    types = Types(graph, results | {name: callee.result for name, callee in found.items()})
     for number, step in enumerate(graph.steps):
         callee = found.get(step.id)
         for place, message in types.about(step, callee.parameters if callee else {}):

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from rota.domain.workflow import condition as conditions
 from rota.domain.workflow import template
+from rota.domain.workflow import wait as waits
 from rota.domain.workflow.graph import Condition, Graph, Step, Template
 from rota.domain.workflow.reference import RESERVED
+from rota.domain.workflow.wait import Approve, AwaitEvent, Sleep, Wait
 
+_MERMAID_SHAPES = {"job": ('["', '"]'), "workflow": ('[["', '"]]'), "wait": ('(["', '"])')}
+_DOT_SHAPES = {"job": "", "workflow": ", shape=box3d", "wait": ", shape=oval"}
 _SIGNS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥", "in": "in"}
 
 
@@ -29,7 +33,7 @@ def mermaid(graph: Graph) -> str:
     lines = ["flowchart TD"]
     for number, step in enumerate(graph.steps):
         label = "<br/>".join(map(_html, [_title(step), *_notes(step)]))
-        opening, closing = ('[["', '"]]') if step.workflow is not None else ('["', '"]')
+        opening, closing = _MERMAID_SHAPES[_kind(step)]
         lines.append(f"    s{number}{opening}{label}{closing}")
     for before, after, is_data, label in _edges(graph):
         arrow = "-->" if is_data else "-.->"
@@ -41,7 +45,7 @@ def dot(graph: Graph) -> str:
     lines = [f"digraph {json.dumps(graph.name)} {{", "    node [shape=box];"]
     for step in graph.steps:
         label = json.dumps("\n".join([_title(step), *_notes(step)]), ensure_ascii=False)
-        shape = ", shape=box3d" if step.workflow is not None else ""
+        shape = _DOT_SHAPES[_kind(step)]
         lines.append(f"    {json.dumps(step.id)} [label={label}{shape}];")
     for before, after, is_data, label in _edges(graph):
         style = [] if is_data else ["style=dashed"]
@@ -93,6 +97,26 @@ def template_words(one: Template) -> str:
             return json.dumps(one, ensure_ascii=False)
 
 
+def _kind(step: Step) -> str:
+    return "wait" if step.wait is not None else "job" if step.workflow is None else "workflow"
+
+
+def wait_words(wait: Wait) -> str:
+    """What a step waits for, how long, and what then: `an answer of ops: "Release?", 2d, then reject`."""
+    match wait:
+        case Sleep():
+            return waits.words(wait.duration)
+        case Approve():
+            who = f"{', '.join(wait.who)}: " if wait.who else ""
+            required = ", required" if wait.required else ""
+            return f"{who}{template_words(wait.text)}, {waits.words(wait.timeout)}, then {wait.on_timeout}{required}"
+        case AwaitEvent():
+            subject = "" if wait.subject is None else f" of {template_words(wait.subject)}"
+            where = "" if wait.where is None else f" where {template_words(wait.where)}"
+            names = " or ".join(wait.names)
+            return f"{names}{subject}{where}, {waits.words(wait.timeout)}, then {wait.on_timeout}"
+
+
 def _title(step: Step) -> str:
     runs = "" if step.runs == step.id else f" ({step.runs})"
     return f"{step.id}{runs}{' ×' if step.is_map else ''}"
@@ -107,6 +131,8 @@ def _waits(step: Step) -> Iterator[str]:
 
 
 def _notes(step: Step) -> Iterator[str]:
+    if step.wait is not None:
+        yield wait_words(step.wait)
     if step.when:
         yield f"when {' and '.join(map(condition_words, step.when))}"
     if step.at_once is not None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from rota.domain.workflow import schema, template
 from rota.domain.workflow.graph import Condition, Graph, Step, Template
 from rota.domain.workflow.reference import INPUT, RUN, Reference, parse
 from rota.domain.workflow.schema import BOOLEAN, LIST, STRING, NoMember, Schema
+from rota.domain.workflow.wait import Approve, AwaitEvent, Decision, Event, Sleep, Wait
 
 RUN_INFO: Schema = {
     "type": "object",
@@ -19,6 +22,12 @@ OUTCOME: Schema = {
     "title": "StepOutcome",
     "properties": {"index": {"type": "integer"}, "status": STRING, "result": {}, "error": {}},
 }
+RESULTS: dict[type[Wait], Schema] = {
+    Sleep: {"type": "null"},
+    Approve: msgspec.json.schema(Decision),
+    AwaitEvent: msgspec.json.schema(Event),
+}
+"""What the values of steps that wait are."""
 Finding = tuple[str, str]
 """The place below the step, as a JSON pointer, and what is wrong there."""
 
@@ -49,6 +58,12 @@ class Types:
             )
         if step.is_map:
             yield from self._items(step, parameters)
+        if step.approve is not None:
+            yield from self._argument("/approve/text", "the text", step.approve.text, STRING)
+        if step.event is not None and step.event.subject is not None:
+            yield from self._argument("/event/subject", "the subject", step.event.subject, STRING)
+        if step.event is not None:
+            yield from (("/event/where", message) for message in self.missing(step.event.where))
         for number, condition in enumerate(step.when):
             yield from ((f"/when/{number}", message) for message in self._condition(condition))
 

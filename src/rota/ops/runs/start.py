@@ -79,6 +79,7 @@ def start(
             if begun.ending is not None:
                 started.endings[begun.id] = begun.ending
                 ended[number] = alphabet.letter_of(begun.ending.status)
+                values.add(step.id, begun.ending.result)
             continue
         arguments = lowered_arguments(run, step, outcomes)
         if not step.is_map:

@@ -30,6 +30,10 @@ class Values:
             self._known[root] = self._read(root)
         return self._known[root]
 
+    def add(self, root: str, result: str | None) -> None:
+        """The result of a step that ends in this transaction and is not written yet."""
+        self._known[root] = _json(result or "null")
+
     def outcomes(self, root: str) -> list[dict[str, Any]]:
         """Every item of a map in order, with its status, and its result or error."""
         rows = self._view.rows("items_of", run=self._run, number=self._graph.numbers[root])

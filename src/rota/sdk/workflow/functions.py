@@ -15,7 +15,7 @@ from rota.domain.workflow.types import OUTCOME
 from rota.sdk.workflow import build as builds
 from rota.sdk.workflow.blocks import condition_of
 from rota.sdk.workflow.build import Build
-from rota.sdk.workflow.stepped import flattened, step_name
+from rota.sdk.workflow.order import flattened, step_name
 from rota.sdk.workflow.templates import template_of
 from rota.sdk.workflow.value import Condition, Symbol, Value, as_value, reference_of
 

@@ -18,6 +18,7 @@ from rota.sdk.workflow.place import Place
 
 _STEPS = ("step", "map", "starmap")
 _MAKERS = ("first", "default", "outcomes", "text")
+_WAITS = ("sleep", "approve", "wait_for_event")
 _LOOKS = ("isinstance", "issubclass", "type", "callable", "hasattr", "id", "vars")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -119,8 +120,8 @@ class _Symbolic:
                 return self(inner)
             case ast.IfExp(body=one, orelse=other):
                 return self(one) or self(other)
-            case ast.Call(func=ast.Name(id=name)):
-                return name in _MAKERS
+            case ast.Call(func=ast.Name(id=name)) if name in _MAKERS:
+                return True
             case _:
                 return _is_step(node)
 
@@ -140,7 +141,15 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _is_step(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STEPS
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _STEPS
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _WAITS
+        case ast.Call(func=ast.Call(func=ast.Attribute(value=inner, attr="after" | "options"))):
+            return _is_step(ast.Call(func=inner, args=[], keywords=[]))  # approve.after(…)(…)
+        case _:
+            return False
 
 
 def _shown(node: ast.stmt | ast.expr, source: str) -> str:

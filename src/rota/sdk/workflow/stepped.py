@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from rota.domain import names, overrides, rank, retry
 from rota.domain.duration import positive_seconds, seconds
@@ -12,35 +12,20 @@ from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.headers import checked_headers
 from rota.domain.workflow.check import Callee
 from rota.domain.workflow.graph import Template
-from rota.domain.workflow.reference import RESERVED
-from rota.domain.workflow.rules import RULES
 from rota.domain.workflow.schema import list_of
 from rota.executors.signature import Signature
 from rota.sdk.options import STEP_ONLY, checked_tags
 from rota.sdk.workflow import build as builds
 from rota.sdk.workflow.annotation import callee_of, schema_of
-from rota.sdk.workflow.build import Build, Pending
+from rota.sdk.workflow.build import Build
+from rota.sdk.workflow.order import After, Rule
 from rota.sdk.workflow.templates import template_of
-from rota.sdk.workflow.value import Symbol, Value, as_value, reference_of
+from rota.sdk.workflow.value import Symbol, Value, as_value
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 T = TypeVar("T")
 A = TypeVar("A")
-Rule = Literal[
-    "all_success",
-    "all_done",
-    "all_failed",
-    "one_success",
-    "one_failed",
-    "one_done",
-    "none_failed",
-    "none_failed_min_one_success",
-    "all_done_min_one_success",
-    "none_skipped",
-    "all_skipped",
-    "always",
-]
 _ITEM = object()
 _NOT_FOR_STEPS = {
     "key": "a step has its run's key: give key= when the workflow is started",
@@ -65,13 +50,6 @@ class Stepping(NamedTuple):
     signature: Signature
     result: Any
     options: Mapping[str, Any]
-
-
-class After(NamedTuple):
-    build: Build
-    names: tuple[str, ...]
-    rule: str
-    pending: Pending
 
 
 class Stepped(Generic[P, T]):
@@ -119,21 +97,8 @@ class Stepped(Generic[P, T]):
 
     def after(self, *steps: object, rule: Rule = "all_success") -> Self:
         """The same job for one step, which starts when these steps have ended as `rule` says."""
-        build = builds.required(f"{self._stepping().name}.after(…)")
-        if rule not in RULES:
-            build.refuse(f"there is no rule {rule!r}: it is one of {', '.join(RULES)}")
-        found = tuple(dict.fromkeys(step_name(build, step, "after(…)") for step in flattened(steps)))
-        if not found:
-            build.refuse("after(…) takes the steps to wait for")
-        before = self._after
-        if before is not None and before.build is build:
-            if before.rule != rule:
-                build.refuse(f"the step has one rule: it cannot be both {before.rule!r} and {rule!r}")
-            before.pending.is_used = True
-            found = tuple(dict.fromkeys([*before.names, *found]))
         changed = copy.copy(self)
-        pending = Pending(build, f"`.step(…)` is missing: write {self._stepping().name}.after(…).step(…)")
-        changed._after = After(build, found, rule, pending)
+        changed._after = After.of(self._after, self._stepping().name, ".step(…)", steps, rule)
         return changed
 
     def _begun(self, verb: str) -> tuple[Build, Stepping]:
@@ -147,10 +112,7 @@ class Stepped(Generic[P, T]):
     def _added(self, build: Build, about: Stepping, fields: dict[str, Any], *, is_map: bool) -> Value:
         fields["workflow" if about.is_workflow else "job"] = about.name
         if self._after is not None:
-            if self._after.build is not build:
-                build.refuse("after(…) was called in another build: call it in the function of this workflow")
-            self._after.pending.is_used = True
-            fields |= {"after": self._after.names, "rule": self._after.rule}
+            fields |= self._after.fields(build)
         fields |= _step_options(build, about, is_map=is_map)
         name = about.options.get("name")
         if name is not None and not isinstance(name, str):
@@ -175,20 +137,6 @@ def check_call(name: str) -> None:
     build = builds.current()
     if build is not None:
         build.refuse(f"this would run the job while the workflow is built: write {name}.step(…)")
-
-
-def step_name(build: Build, value: object, what: str) -> str:
-    """The name of the step whose value this is."""
-    known = as_value(value)
-    reference = None if known is None else reference_of(known)
-    if known is None or reference is None or reference.root in RESERVED:
-        build.refuse(f"{what} takes steps, such as the value of job.step(…), not {value!r}")
-    template_of(known, build, what)  # Refuses a value of another build.
-    return reference.root
-
-
-def flattened(steps: Iterable[object]) -> list[object]:
-    return [one for step in steps for one in (step if isinstance(step, list | tuple) else [step])]
 
 
 def _bound(build: Build, about: Stepping, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -99,6 +99,15 @@ DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
 DELETE FROM subscription WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid)
 
+-- name: open_approvals
+-- The approvals of these runs that wait for an answer, the oldest first.
+SELECT b.key, b.execution, x.step, x.arguments FROM blocker b CROSS JOIN execution x ON x.id = b.execution
+WHERE b.kind = 'approval' AND b.key AMONG(:runs, text) ORDER BY b.rank, b.execution
+
+-- name: end_of_step
+SELECT f.status, f.result, f.finished_at FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+WHERE s.run = :run AND s.number = :number
+
 -- name: waits_among
 SELECT id, job, arguments FROM execution WHERE id AMONG(:ids, uuid)
 

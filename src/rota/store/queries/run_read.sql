@@ -55,10 +55,13 @@ SELECT id FROM (
 ORDER BY id DESC LIMIT :most
 
 -- name: states_of_steps
+-- The arguments and the result of steps that wait, whose `job` ends with parentheses. They are small.
 SELECT t.id, t.status, t.reason, t.attempts, t.fence, t.created_at, t.due_at,
        coalesce((SELECT min(f.started_at) FROM finished f WHERE f.id = t.id), t.started_at) AS started_at,
        t.finished_at, (SELECT f.error FROM finished f WHERE f.id = t.id ORDER BY f.fence DESC LIMIT 1) AS error,
-       coalesce(n.letters, o.letters) AS letters
+       coalesce(n.letters, o.letters) AS letters, t.job,
+       CASE WHEN t.job LIKE '%()' THEN t.arguments END AS arguments, t.deadline,
+       CASE WHEN t.job LIKE '%()' THEN (SELECT f.result FROM finished f WHERE f.id = t.id AND f.final = 1) END AS result
 FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
 WHERE t.id AMONG(:ids, uuid)
 

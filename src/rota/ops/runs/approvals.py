@@ -1,0 +1,110 @@
+"""Answers to approvals. The first answer wins; a later caller learns who answered what, and when."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain.errors import Conflict, UsageError
+from rota.domain.instant import rfc3339
+from rota.domain.status import TERMINAL
+from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow import wait as waits
+from rota.domain.workflow.graph import Graph
+from rota.domain.workflow.wait import Approve, Decision
+from rota.ops.audit import audit
+from rota.ops.runs.run import graph_of
+from rota.ops.runs.waits import end_waits
+from rota.store import reader, run_reader
+from rota.store.port import Tx, View
+from rota.store.run_reader import RunRow
+
+MOST_NAMED = 5
+_decision = msgspec.json.Decoder(Decision).decode
+_approve = msgspec.json.Decoder(Approve).decode
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """`step` is None for the only open approval of the run."""
+
+    approved: bool
+    by: str
+    note: str = ""
+    step: str | None = None
+
+
+class _Open(msgspec.Struct, frozen=True, array_like=True):
+    """An approval that waits for an answer."""
+
+    run: str
+    execution: str
+    number: int
+    arguments: str
+
+
+def answer(tx: Tx, namespace: str, id: str, given: Answer) -> str:
+    """Answers an approval of the run, and returns the name of its step."""
+    row, graph = _run(tx, namespace, id)
+    found = {graph.steps[one.number].id: one for one in tx.records("open_approvals", _Open, runs=[row.id])}
+    name = _only(tx, row, graph, found) if given.step is None else given.step
+    if name not in found:
+        raise _refusal(tx, row, graph, name)
+    decision = Decision(given.approved, given.by, given.note)
+    ending = waits.answered(_approve(found[name].arguments), decision)
+    if not end_waits(tx, {found[name].execution: ending}):
+        raise _refusal(tx, row, graph, name)
+    action = "run.approve" if given.approved else "run.reject"
+    audit(tx, namespace, given.by, action, row.id, after={"step": name, "note": given.note})
+    return name
+
+
+def _run(view: View, namespace: str, id: str) -> tuple[RunRow, Graph]:
+    row = run_reader.run(view, namespace, id)
+    if row is None:
+        raise reader.unknown(id)
+    if not row.letters or not row.graph:
+        raise Conflict(f"{id} is not an open run: it is {row.status}")
+    return row, graph_of(view, row)
+
+
+def _only(view: View, row: RunRow, graph: Graph, found: dict[str, _Open]) -> str:
+    """The name of the one approval that is open."""
+    if len(found) == 1:
+        return next(iter(found))
+    if found:
+        listed = ", ".join(f"{name} ({_approve(one.arguments).text})" for name, one in found.items())
+        raise UsageError(f"run {row.id} waits for {len(found)} answers, so name the step: {listed}")
+    below = [run for (run,) in view.rows("runs_below", id=row.id) if run != row.id]
+    if deeper := view.records("open_approvals", _Open, runs=below)[:MOST_NAMED] if below else []:
+        listed = ", ".join(dict.fromkeys(one.run for one in deeper))
+        raise UsageError(f"run {row.id} waits for no answer itself, but runs below it do: {listed}")
+    states = [_state(view, row, graph, step.id) for step in graph.steps if step.approve is not None]
+    raise Conflict(f"run {row.id} waits for no answer: {'; '.join(states) or 'it has no approval'}")
+
+
+def _refusal(view: View, row: RunRow, graph: Graph, name: str) -> Exception:
+    """Why this step cannot be answered."""
+    approvals = [step.id for step in graph.steps if step.approve is not None]
+    if name not in graph.numbers:
+        return UsageError(f"run {row.id} has no step {name!r}: its approvals are {', '.join(approvals) or 'none'}")
+    if name not in approvals:
+        return UsageError(f"step {name!r} is no approval: those of the run are {', '.join(approvals) or 'none'}")
+    return Conflict(f"run {row.id}: {_state(view, row, graph, name)}")
+
+
+def _state(view: View, row: RunRow, graph: Graph, name: str) -> str:
+    """How an approval that is not open stands, in words."""
+    number = graph.numbers[name]
+    ended = view.one("end_of_step", run=row.id, number=number)
+    if ended is None:
+        letter = row.letters[number]
+        is_later = letter == alphabet.UNDECIDED and row.status not in TERMINAL
+        return f"step {name} has not been reached yet" if is_later else f"step {name} was not asked for"
+    status, result, finished_at = ended
+    if result is None:
+        return f"step {name} has ended as {status} at {rfc3339(finished_at)}"
+    decision = _decision(result)
+    word = "approved" if decision.approved else "rejected"
+    if decision.timed_out:
+        return f"step {name} was {word} at {rfc3339(finished_at)}, because nobody answered in time"
+    note = f" ({decision.note})" if decision.note else ""
+    return f"step {name} was {word} by {decision.by} at {rfc3339(finished_at)}{note}"

@@ -1,0 +1,106 @@
+"""A step that waits: what for, since when, until when, and what would end it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from rota.domain import duration
+from rota.domain.instant import moment
+from rota.domain.status import TERMINAL, Status
+from rota.domain.workflow import wait as waits
+from rota.domain.workflow.drawing import template_words
+from rota.domain.workflow.wait import Approve, AwaitEvent, Decision, Sleep, Wait
+from rota.views.shape import Shape
+from rota.views.stored_json import decoded
+
+
+class WaitInfo(Shape, frozen=True):
+    """What a step waits for, or has waited for.
+
+    `kind` is `sleep`, `approval` or `event`. It ends by itself at `until`, as `on_timeout` says. `commands` end it
+    before that. `outcome` says in words what has ended it.
+    """
+
+    kind: str
+    text: str
+    who: list[str]
+    since: datetime
+    until: datetime | None
+    on_timeout: str | None
+    commands: list[str]
+    outcome: str | None
+
+
+class WaitRow(Protocol):
+    """An execution, as far as it says what it waits for."""
+
+    @property
+    def job(self) -> str: ...
+    @property
+    def arguments(self) -> str | None: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def deadline(self) -> int | None: ...
+
+
+def wait_info(row: WaitRow, result: str | None, run: str, step: str) -> WaitInfo | None:
+    """None if the execution is no wait. `step` is its name in its run."""
+    if not waits.is_wait(row.job) or row.arguments is None:
+        return None
+    wait = waits.of_execution(row.job, row.arguments)
+    is_open = row.status not in TERMINAL
+    verbs = ("approve", "reject") if isinstance(wait, Approve) and is_open else ()
+    return WaitInfo(
+        kind=waits.about(wait).blocker.value,
+        text=words(wait),
+        who=list(wait.who) if isinstance(wait, Approve) else [],
+        since=moment(row.created_at),
+        until=None if row.deadline is None else moment(row.deadline),
+        on_timeout=None if isinstance(wait, Sleep) else wait.on_timeout,
+        commands=[f"rota run {verb} {run} {step}" for verb in verbs],
+        outcome=None if is_open else _outcome(wait, result),
+    )
+
+
+def words(wait: Wait) -> str:
+    """`an answer of ops: Release?`, `event order.paid of 17`; the end of a sentence."""
+    match wait:
+        case Sleep():
+            return f"{waits.words(wait.duration)} to pass"
+        case Approve():
+            who = f" of {', '.join(wait.who)}" if wait.who else ""
+            return f"an answer{who}: {wait.text if isinstance(wait.text, str) else template_words(wait.text)}"
+        case AwaitEvent():
+            subject = "" if wait.subject is None else f" of {wait.subject}"
+            where = "" if wait.where is None else f" where {template_words(wait.where)}"
+            return f"event {' or '.join(wait.names)}{subject}{where}"
+
+
+def sentence(info: WaitInfo, now: datetime) -> str:
+    """`waits for an answer: Release?, since 5m, for 1d23h at most, then reject`."""
+    then = f", then {info.on_timeout}" if info.on_timeout else ""
+    left = "" if info.until is None else f", for {_length(info.until, now)} at most{then}"
+    return f"waits for {info.text}, since {_length(now, info.since)}{left}"
+
+
+def _outcome(wait: Wait, result: str | None) -> str | None:
+    found = decoded(result)
+    if not isinstance(found, dict):
+        return None
+    if isinstance(wait, AwaitEvent):
+        return f"event {found.get('name')}"
+    decision = msgspec.convert(found, Decision)
+    word = "approved" if decision.approved else "rejected"
+    if decision.timed_out:
+        return f"{word}: nobody answered in time"
+    return f"{word} by {decision.by}" + (f": {decision.note}" if decision.note else "")
+
+
+def _length(later: datetime, earlier: datetime) -> str:
+    return duration.words(max(0.0, (later - earlier).total_seconds()))
