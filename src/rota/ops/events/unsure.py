@@ -14,35 +14,34 @@ MOST = 500
 
 
 class Unsure(Subscription, frozen=True, array_like=True):
-    """A subscription of a wait, its mark, and the bounds of the snapshot that has read it."""
+    """A subscription of a wait, and its mark: 0 if the wait is new."""
 
     namespace: str
     subject: str
     unsure: int
-    xmin: int
-    xmax: int
-
-    @property
-    def is_due(self) -> bool:
-        """Whether every emit that may have missed the wait has ended."""
-        return 0 < self.unsure <= self.xmin
 
 
 def settle_waits(tx: Tx) -> int:
     """Notes new waits, and looks for events for those that were noted. Returns how many subscriptions changed.
 
-    It locks no subscription before it has ended the steps: whatever ends a step deletes its subscriptions after it has
+    The transaction has written nothing before: it gets its id, which is the mark, after it has read the new waits. It
+    locks no subscription before it has ended the steps: whatever ends a step deletes its subscriptions after it has
     locked the step.
     """
     rows = tx.records("unsure_waits", Unsure, most=MOST)
-    due = [row for row in rows if row.is_due]
+    due = [row for row in rows if is_due(row)]
     pairs: list[Pair] = []
     for _, group in groupby(due, key=attrgetter("subscriber")):
         of_one = list(group)
         event = look_back(tx, of_one[0].namespace, of_one[0].subject, of_one)
         pairs += [] if event is None else [(event, of_one[0])]
     deliver(tx, pairs)
-    marks = [(row.subscriber, row.name, row.unsure, None if row.is_due else row.xmax) for row in rows]
-    if marks:
+    if rows:
+        marks = [(row.subscriber, row.name, row.unsure, is_due(row)) for row in rows]
         tx.run("note_waits", rows=marks)
-    return len(marks)
+    return len(rows)
+
+
+def is_due(row: Unsure) -> bool:
+    """Whether the wait was noted. It was read because every emit that may have missed it has ended since."""
+    return row.unsure > 0

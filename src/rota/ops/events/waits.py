@@ -4,14 +4,16 @@ On PostgreSQL a wait and an emit may run side by side, under READ COMMITTED. The
 for subscriptions; the wait inserts its subscription and then looks for events. If neither has committed when the other
 looks, both find nothing. So a new wait is `unsure`, and upkeep settles it (`settle_waits` in `unsure.py`):
 
-1. It reads the wait, so the wait is committed, and notes the xmax of its snapshot: every transaction that has an id by
-   now is below that.
-2. Once a snapshot has an xmin that has reached the noted value, all of these transactions have ended. It then looks for
+1. It reads the wait, so the wait is committed. Only then does its transaction get an id, which it notes.
+2. Once the xmin of a snapshot has reached the noted id, all transactions with a lower id have ended. It then looks for
    events once more, and the wait is sure.
 
 An emit that has missed the wait has looked before the wait was committed. It had inserted its event, and so had its
-transaction id, before it looked. So it is below the noted xmax, and has ended when upkeep looks. It is not enough to
-compare with the id of the wait's own transaction, because a younger emit may have missed the wait too.
+transaction id, before it looked. So its id is lower than the noted one, and it has ended when upkeep looks.
+
+Two marks that seem to do are too low, because a younger emit may have missed the wait too. One is the id of the wait's
+own transaction. The other is the xmax of a snapshot that sees the wait: that is the highest id that has *ended*, plus
+one, and the emit may have that id or a higher one.
 """
 
 from __future__ import annotations

@@ -97,21 +97,24 @@ ORDER BY emitted_at, id LIMIT :most
 
 -- name: unsure_waits @sqlite
 -- SQLite has one writer: no wait is unsure.
-SELECT name, subscriber, since_at, app, job, execution, filter, target, namespace, subject, unsure, 0 AS xmin, 0 AS xmax
+SELECT name, subscriber, since_at, app, job, execution, filter, target, namespace, subject, unsure
 FROM subscription WHERE unsure IS NOT NULL LIMIT :most
 
 -- name: unsure_waits @postgres
--- The bounds are those of the snapshot of this statement, which sees the rows that it returns.
-SELECT s.name, s.subscriber, s.since_at, s.app, s.job, s.execution, s.filter, s.target, s.namespace, s.subject, s.unsure,
-       t.xmin, t.xmax
-FROM subscription s,
-     (SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS xmin,
-             CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint) AS xmax) t
-WHERE s.unsure IS NOT NULL AND s.unsure <= t.xmin ORDER BY s.subscriber LIMIT :most
+-- Those that are new, and those whose mark the snapshot of this statement has reached.
+SELECT s.name, s.subscriber, s.since_at, s.app, s.job, s.execution, s.filter, s.target, s.namespace, s.subject, s.unsure
+FROM subscription s
+WHERE s.unsure IS NOT NULL
+  AND s.unsure <= CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)
+ORDER BY s.subscriber LIMIT :most
 
--- name: note_waits
--- A wait for several names may be in two batches.
-UPDATE subscription SET unsure = e.unsure FROM EACH(:rows, subscriber text, name text, before bigint, unsure bigint) e
+-- name: note_waits @sqlite
+UPDATE subscription SET unsure = NULL WHERE unsure IS NOT NULL
+
+-- name: note_waits @postgres
+-- A wait for several names may be in two batches, so the name counts. The mark is the id of this transaction.
+UPDATE subscription SET unsure = CASE WHEN e.is_sure THEN NULL ELSE CAST(CAST(pg_current_xact_id() AS text) AS bigint) END
+FROM EACH(:rows, subscriber text, name text, before bigint, is_sure boolean) e
 WHERE subscription.subscriber = e.subscriber AND subscription.name = e.name AND subscription.unsure = e.before
 
 -- name: events

@@ -600,9 +600,9 @@ CREATE TABLE event_open (
 -- Who gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits: then
 -- `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
 --
--- An emit and a wait that overlap do not see each other. So a new wait is `unsure`: 0 until upkeep has noted the xmax of
--- a snapshot that sees the wait, and then that xmax until upkeep has looked for events in a snapshot whose xmin has
--- reached it (ops/events/waits.py).
+-- An emit and a wait that overlap do not see each other. So a new wait is `unsure`: 0 until upkeep has read it, then
+-- the id of the transaction that has read it, until upkeep has looked for events in a snapshot whose xmin has reached
+-- that id (ops/events/waits.py).
 CREATE TABLE subscription (
     since_at   bigint NOT NULL,
     unsure     bigint DEFAULT 0,
