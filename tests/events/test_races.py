@@ -54,7 +54,7 @@ class Opening:
     def __init__(self, scene: Scene) -> None:
         self.id = scene.start("main")
         scene.world.clock.advance(0.001)
-        self.op = (open_run, scene.worker, scene.world.served(jobs=["no job"]))
+        self.op: tuple[Any, ...] = (open_run, scene.worker, scene.world.served(jobs=["no job"]))
 
 
 @contextmanager

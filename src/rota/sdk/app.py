@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import breaker, names, rank
+from rota.domain import breaker, names, rank, source
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT
 from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError, UnknownJob
@@ -271,6 +272,32 @@ class App:
         commit: with `notify` at once, else within a second.
         """
         return within(self._client, connection, notify)
+
+    def watch(
+        self,
+        folder: str | PathLike[str],
+        name: str,
+        *,
+        pattern: str = "*",
+        settle: Duration = "5s",
+        every: Duration = "2s",
+        recursive: bool = False,
+    ) -> None:
+        """Emits an event `name` for each new or changed file in a folder, while a worker of the app runs.
+
+        A file counts once its size and time of change have not changed for `settle`. The payload has its `path`, its
+        `name` below the folder, its `size` and `modified_at`. Several workers that watch the folder emit one event for
+        each version of a file. The folder is listed every so often: see docs/events.md.
+        """
+        path = fspath(folder)
+        self._registry.add_source(source.folder(path, name, pattern, settle, every, is_recursive=recursive))
+
+    def outbox(self, table: str, *, every: Duration = "1s") -> None:
+        """Emits an event for each row of a table of yours in the app's database, and deletes the row.
+
+        See docs/events.md for the columns of the table.
+        """
+        self._registry.add_source(source.outbox(table, every))
 
     def check(self) -> None:
         """Raises DefinitionError if a workflow cannot be built, jobs depend on each other, or a name is not declared.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from rota.config import Settings
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
+from rota.domain.source import Source
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops.events.emit import Emission
@@ -92,6 +93,7 @@ class Client(Protocol):
         definitions: Sequence[Definition],
         queues: Sequence[Queue],
         schedules: Mapping[str, Spec],
+        sources: Sequence[Source] = (),
         *,
         takes_precedence: bool,
     ) -> int:

@@ -12,6 +12,7 @@ from rota.config import Settings
 from rota.domain.errors import NotFinished
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
+from rota.domain.source import Source as SourceOfEvents
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control, deploy, enqueue, schedule
@@ -166,10 +167,11 @@ class StoreClient:
         definitions: Sequence[Definition],
         queues: Sequence[Queue],
         schedules: Mapping[str, Spec],
+        sources: Sequence[SourceOfEvents] = (),
         *,
         takes_precedence: bool,
     ) -> int:
-        declared = (self._namespace, self._app, definitions, queues, schedules)
+        declared = (self._namespace, self._app, definitions, queues, schedules, sources)
         return self._connection.store().transact(deploy.declare, *declared, takes_precedence=takes_precedence)
 
     # --- Waiting for an end ----------------------------------------------------------------------

@@ -55,6 +55,9 @@ class Tx(View, Protocol):
     def tell(self, hint: Hint) -> None:
         """Sends `hint` once the transaction is committed."""
 
+    def on_table(self, name: str, table: str) -> str:
+        """The name of the same statement on a table of the user. The table has the form of a name in SQL."""
+
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         """The first row, cached for up to `max_age_s`; the caller may change the cached list."""
 

@@ -38,6 +38,9 @@ class Session:
         decoder(kind)  # Prepares the type under the lock.
         return msgspec.convert(self.rows(name, **params), list[kind])  # type: ignore[valid-type]
 
+    def on_table(self, name: str, table: str) -> str:
+        raise NotImplementedError
+
     def tell(self, hint: Hint) -> None:
         self.hints.append(hint)
 

@@ -47,6 +47,8 @@ class Source(msgspec.Struct, frozen=True):
     namespace: str
     actor: str
     is_later: bool = False
+    kind: str = KIND
+    """The kind of their keys."""
 
 
 @operation(is_large=True, together=lambda tx, calls: _emit_together(tx, calls))
@@ -84,7 +86,7 @@ def _emit_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Accept
 def _accept(tx: Tx, source: Source, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Pair]]:
     """Inserts the events that are new. Returns the answers, and what is to be delivered in this transaction."""
     check_ids(tx.now, [one.id for one in emissions])
-    answers, new = _resolve(tx, source.namespace, emissions)
+    answers, new = _resolve(tx, source, emissions)
     if not new:
         return answers, []
     rows = [(one.id, one.name, one.subject, one.key, one.payload, one.replay_of) for one in new]
@@ -125,7 +127,7 @@ _topic = attrgetter("name", "subject")
 # --- Keys -----------------------------------------------------------------------------------------
 
 
-def _resolve(tx: Tx, namespace: str, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Emission]]:
+def _resolve(tx: Tx, source: Source, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Emission]]:
     """For each emission the event that answers for it, and the emissions that are new."""
     keyed: dict[str, list[Emission]] = {}
     for one in emissions:
@@ -133,8 +135,8 @@ def _resolve(tx: Tx, namespace: str, emissions: Sequence[Emission]) -> tuple[lis
             keyed.setdefault(one.name, []).append(one)
     if not keyed:
         return [Accepted(one.id, True) for one in emissions], list(emissions)
-    _lock(tx, namespace, keyed)
-    holders = {name: _holders(tx, namespace, name, of) for name, of in keyed.items()}
+    _lock(tx, source.namespace, keyed)
+    holders = {name: _holders(tx, source, name, of) for name, of in keyed.items()}
     answers: list[Accepted] = []
     new: list[Emission] = []
     taken: dict[str, list[tuple[str, str, str]]] = {}
@@ -152,7 +154,7 @@ def _resolve(tx: Tx, namespace: str, emissions: Sequence[Emission]) -> tuple[lis
             )
         answers.append(Accepted(known[0], known[0] == one.id) if known else Accepted(one.id, True))
     for name, rows in taken.items():
-        tx.run("take_keys", rows=sorted(rows), kind=KIND, namespace=namespace, app="", job=name)
+        tx.run("take_keys", rows=sorted(rows), kind=source.kind, namespace=source.namespace, app="", job=name)
     return answers, new
 
 
@@ -169,8 +171,8 @@ def _lock(tx: Tx, namespace: str, keyed: dict[str, list[Emission]]) -> None:
         )
 
 
-def _holders(tx: Tx, namespace: str, name: str, of: Sequence[Emission]) -> dict[str, tuple[str, str]]:
+def _holders(tx: Tx, source: Source, name: str, of: Sequence[Emission]) -> dict[str, tuple[str, str]]:
     """Those of the keys that are taken: the event, and the hash of its payload."""
     keys = [one.key for one in of]
-    rows = tx.rows("key_holders", keys=keys, kind=KIND, namespace=namespace, app="", job=name)
+    rows = tx.rows("key_holders", keys=keys, kind=source.kind, namespace=source.namespace, app="", job=name)
     return {key: (holder, digest) for key, holder, digest, _ in rows}
