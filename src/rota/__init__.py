@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from rota.views.shape import Paused
     from rota.views.step import MapInfo, MapItem, Neighbour, StepInfo, StepPlace, SubRun
     from rota.views.tick import Tick
+    from rota.views.wait import WaitInfo
     from rota.views.why import Remedy, Why, WhyCheck
 
 __version__ = "0.1.0"
@@ -129,6 +130,7 @@ __all__ = [
     "UnknownSchedule",
     "Usage",
     "UsageError",
+    "WaitInfo",
     "Why",
     "WhyCheck",
     "Workflow",
@@ -160,6 +162,7 @@ _HOMES = {
     "rota.views.schedule": ("LastTick", "Schedule"),
     "rota.views.shape": ("Paused",),
     "rota.views.step": ("MapInfo", "MapItem", "Neighbour", "StepInfo", "StepPlace", "SubRun"),
+    "rota.views.wait": ("WaitInfo",),
     "rota.views.tick": ("Tick",),
     "rota.views.why": ("Remedy", "Why", "WhyCheck"),
 }

@@ -414,3 +414,46 @@ def test_workflows_and_their_versions(shell: Shell, stage: Stage) -> None:
     assert [one["field"] for one in shell.ok("workflows", "diff", "etl", "--json").rows] == ["timeout", "may_fail"]
     assert "timeout" not in shell.ok("workflows", "export", "etl", "--version", "1").rows
     assert shell.refused("workflows", "show", "nope") == "there is no workflow 'nope'; `rota workflows` lists them"
+
+
+# --- Approvals ------------------------------------------------------------------------------------
+
+
+def asked(shell: Shell, stage: Stage) -> str:
+    """A run with two approvals that are open."""
+    steps = [
+        {"id": name, "approve": {"text": f"{name}?", "who": ["ops"], "timeout": "2d", "required": True}}
+        for name in ("one", "other")
+    ]
+    stage.world.register(workflow("asking", [*steps, {"id": "e", "job": "echo", "after": ["one", "other"]}]))
+    id = shell.ok("start", "asking").out.strip()
+    stage.work()
+    return id
+
+
+def test_answers(shell: Shell, stage: Stage) -> None:
+    id = asked(shell, stage)
+    assert "waits in one, other" in shell.ok("runs").out
+    several = shell.refused("run", "approve", id)
+    assert "waits for 2 answers, so name the step: one (one?), other (other?)" in several
+    assert f"step one of run {id} is approved" in shell.ok("run", "approve", id, "one", "--note", "go").err
+    assert "step one was approved by " in shell.refused("run", "reject", id, "one", code=1)
+    answer = shell.ok("run", "reject", id, "--note", "no", "--json").rows
+    assert (answer["step"], answer["approved"], answer["note"]) == ("other", False, "no")
+    stage.work()
+    assert statuses(shell, id) == {"one": "success", "other": "failed", "e": "blocked"}
+    picture = shell.ok("run", "show", id).out
+    assert re.search(r"✓ one +approved by \S+: go", picture)
+    assert re.search(r"✗ other +rejected by \S+: no", picture)
+
+
+def test_show_says_how_to_answer(shell: Shell, stage: Stage) -> None:
+    id = asked(shell, stage)
+    picture = shell.ok("run", "show", id).out
+    assert "waits for an answer of ops: one?" in picture
+    assert f"next           rota run approve {id} one   rota run reject {id} one" in picture
+    (step, *_) = shell.ok("run", "show", id, "--json").rows["steps"]
+    shown = shell.ok("show", step["executionId"]).out
+    assert re.search(r"^for: +an answer of ops: one\?$", shown, re.MULTILINE)
+    assert re.search(r"^until: .*then reject$", shown, re.MULTILINE)
+    assert re.search(rf"^to end it: +rota run approve {id} one$", shown, re.MULTILINE)

@@ -13,7 +13,7 @@ from rota.store.hints import Ready
 from tests.support.world import APP, FAILED, LEASE_S, NAMESPACE, THREE_TRIES, RecordingBus, World
 
 LIMIT = (Kind.LIMIT, "mail")
-EVENT = (Kind.EVENT, "arrived")
+RATE = (Kind.RATE, "mails")
 
 
 def block(world: World, ids: Sequence[str], *wanted: tuple[Kind, str]) -> None:
@@ -53,21 +53,21 @@ def test_executions_are_released_lowest_rank_first(world: World, bus: RecordingB
 
 def test_an_execution_waits_for_its_last_blocker(world: World) -> None:
     (id,) = [world.enqueue()]
-    block(world, [id], LIMIT, EVENT)
+    block(world, [id], LIMIT, RATE)
     assert release(world, (Kind.LIMIT, "other")) == 0
     assert release(world, LIMIT) == 1
     assert world.status(id) is Status.WAITING
-    assert world.execution(id).reason == "event"
-    assert world.why(id) == "waits for event arrived"
-    assert release(world, EVENT) == 1
+    assert world.execution(id).reason == "rate"
+    assert world.why(id) == "waits for rate limit mails"
+    assert release(world, RATE) == 1
     assert world.status(id) is Status.QUEUED
 
 
 def test_an_execution_that_was_cancelled_has_no_blockers(world: World) -> None:
     (id,) = [world.enqueue()]
-    block(world, [id], LIMIT, EVENT)
+    block(world, [id], LIMIT, RATE)
     assert world.cancel(id) is Status.CANCELLED
-    assert release(world, LIMIT) == release(world, EVENT) == 0
+    assert release(world, LIMIT) == release(world, RATE) == 0
 
 
 def test_a_released_retry_does_not_overtake_older_executions(world: World) -> None:

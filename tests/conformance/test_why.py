@@ -9,7 +9,7 @@ from rota.domain.job import Definition
 from rota.domain.requirement import Needs
 from rota.ops import define, job_pauses
 from rota.views.why import Why, WhyCheck, why
-from tests.conformance.test_blockers import EVENT, block
+from tests.conformance.test_blockers import RATE, block
 from tests.support.world import APP, NAMESPACE, World
 
 CODES = [
@@ -69,9 +69,9 @@ def test_all_failing_checks_are_listed_and_the_first_is_the_sentence(world: Worl
 
 def test_a_blocker_is_named(world: World) -> None:
     x = world.enqueue()
-    block(world, [x], EVENT)
+    block(world, [x], RATE)
     found = failing(world, x)
-    assert (found["blocked"].text, found["blocked"].subject) == ("waits for event arrived", "arrived")
+    assert (found["blocked"].text, found["blocked"].subject) == ("waits for rate limit mails", "mails")
 
 
 def test_a_scheduled_execution_says_until_when(world: World) -> None:

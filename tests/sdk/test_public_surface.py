@@ -21,7 +21,7 @@ from rota.testing import harness
 PUBLIC = """
     Run App Context Handle Job JobRef ScheduleHandle Status Unique Workflow
     Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
-    CriticalPath MapInfo MapItem Neighbour RetryPlan RunDetail StepInfo StepPlace SubRun
+    CriticalPath MapInfo MapItem Neighbour RetryPlan RunDetail StepInfo StepPlace SubRun WaitInfo
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
@@ -62,8 +62,8 @@ WORKFLOW = """
 """
 
 RUN = """
-    aattempts acancel adetail ainfo apause aresult aresume aretry astatus asteps attempts cancel created detail id info
-    pause result resume retry status step steps
+    aapprove aattempts acancel adetail ainfo apause approve areject aresult aresume aretry astatus asteps attempts
+    cancel created detail id info pause reject result resume retry status step steps
 """
 
 DEAD_LETTERS = """
@@ -71,7 +71,7 @@ DEAD_LETTERS = """
 """
 
 HARNESS = """
-    aadvance advance arun_until_idle now run_until_idle skip
+    aadvance advance approve arun_until_idle now reject run_until_idle skip
 """
 
 _OF_EXECUTION = "attempts error_message error_type id job reason"

@@ -64,7 +64,9 @@ def named(part: Any) -> Iterator[str]:
 
 def upstream(step: Data) -> set[str]:
     """The steps that a step names other than in `after`."""
-    parts = [*step.get("with", {}).values(), step.get("map"), *step.get("when", [])]
+    event = step.get("event", {})
+    waits = [step.get("approve", {}).get("text"), event.get("subject"), event.get("where")]
+    parts = [*step.get("with", {}).values(), step.get("map"), *waits, *step.get("when", [])]
     return set(named(parts)) - {"input", "run"}
 
 
@@ -139,7 +141,25 @@ def _step(random: Random, name: str, earlier: list[str]) -> Data:
         step["when"] = [_condition(random, earlier) for _ in range(random.choice([0, 0, 1, 2]))]
         if random.random() < 0.2:
             step["map"] = _reference(random, earlier)
+    if random.random() < 0.2:
+        _make_wait(random, step, earlier)
     return step
+
+
+def _make_wait(random: Random, step: Data, earlier: list[str]) -> None:
+    for name in ("job", "with", "map"):
+        step.pop(name, None)
+
+    def value() -> Any:
+        return _template(random, earlier) if earlier else "a"
+
+    waits = {
+        "sleep": "1h",
+        "approve": {"text": value(), "timeout": "1h", "required": random.random() < 0.5},
+        "event": {"names": ["a"], "subject": value(), "where": {"n": value()}, "timeout": 1},
+    }
+    kind = random.choice(list(waits))
+    step[kind] = waits[kind]
 
 
 def _reference(random: Random, earlier: list[str]) -> Data:

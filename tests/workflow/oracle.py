@@ -37,7 +37,9 @@ class Oracle:
         return self.known[name]
 
     def verdict(self, step: Data) -> str:
-        arguments = [self.needed(part) for part in [*step.get("with", {}).values(), step.get("map")]]
+        event = step.get("event", {})
+        waits = [step.get("approve", {}).get("text"), event.get("subject"), event.get("where")]
+        arguments = [self.needed(part) for part in [*step.get("with", {}).values(), step.get("map"), *waits]]
         verdicts = [all_must_succeed(arguments), rule_says(step.get("rule", "all_success"), self.of_after(step))]
         if "blocked" in verdicts:
             return "blocked"

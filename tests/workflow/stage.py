@@ -235,4 +235,4 @@ def chores(tx: Tx) -> bool:
 
 
 def swept(tx: Tx) -> list[str]:
-    return sweep(tx, quiet_s=-1)
+    return sweep(tx, quiet_s=-1e9)

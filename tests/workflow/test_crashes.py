@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rota.domain.errors import Conflict
 from rota.domain.status import Status
 from rota.ops.runs import expand, start
 from rota.store.port import Store
@@ -111,6 +112,21 @@ def declare(stage: Stage) -> None:
         result=ref("m"),
     )
 
+    stage.workflow(
+        "sleeper",
+        {"id": "nap", "sleep": 60},
+        {"id": "e", "job": "echo", "with": {"x": "slept"}, "after": ["nap"]},
+        result=ref("e"),
+    )
+    stage.workflow(
+        "waits",
+        {"id": "each", "workflow": "sleeper", "map": [{}, {}]},
+        {"id": "ok", "approve": {"text": "?", "timeout": "1d"}},
+        {"id": "late", "approve": {"text": ref("ok.by"), "timeout": 50}},
+        {"id": "bad", "approve": {"text": ref("ok.approved"), "timeout": 50}, "may_fail": True},
+        result={"each": ref("each"), "ok": ref("ok.by"), "timed_out": ref("late.timed_out")},
+    )
+
 
 def plain(ordeal: Ordeal, random: Random) -> None:
     id = ordeal.stage.start("main")
@@ -125,6 +141,25 @@ def cancelled(ordeal: Ordeal, random: Random) -> None:
     ordeal.insist(lambda: stage.cancel(id))
     yield_to(ordeal, random)
     assert stage.end(id) == ("cancelled", "cancelled")
+
+
+def waited(ordeal: Ordeal, random: Random) -> None:
+    """Sleeps, an answer and an approval without an answer, in sub-runs."""
+    stage = ordeal.stage
+    id = stage.start("waits")
+    ordeal.work(random)
+    ordeal.insist(lambda: answer(stage, id))
+    for _ in range(2):
+        stage.world.clock.advance(60)
+        ordeal.work(random)
+    yield_to(ordeal, random)
+    assert stage.result(id) == {"each": ["slept", "slept"], "ok": "ann", "timed_out": True}
+
+
+def answer(stage: Stage, id: str) -> None:
+    """The answer may have been written although the caller saw a crash."""
+    with contextlib.suppress(Conflict):
+        stage.answer(id, "ok")
 
 
 def retried(ordeal: Ordeal, random: Random) -> None:
@@ -154,7 +189,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("step", [61, proof(3)])
-@pytest.mark.parametrize("scene", [plain, cancelled, retried], ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize("scene", [plain, cancelled, retried, waited], ids=lambda scene: scene.__name__)
 def test_case_3_a_crash_before_every_statement(
     stage: Stage, scene: Callable[[Ordeal, Random], None], step: int
 ) -> None:

@@ -13,6 +13,7 @@ from rota.domain.workflow.wait import happened
 from rota.ops import place
 from rota.ops.events.waits import EventWait
 from rota.ops.runs import begin_wait
+from rota.ops.runs.sweep import sweep
 from rota.ops.runs.waits import end_waits
 from rota.store.hints import Due
 from rota.store.port import Tx
@@ -95,7 +96,7 @@ def test_an_execution_of_a_sleep(stage: Stage) -> None:
     assert table(stage.store, "expiry") == []
 
 
-def test_upkeep_is_told_when_a_sleep_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sleep_wakes_upkeep_at_its_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint is what wakes the upkeep loop in time."""
     told: list[int] = []
 
@@ -108,6 +109,21 @@ def test_upkeep_is_told_when_a_sleep_ends(stage: Stage, monkeypatch: pytest.Monk
     stage.start("nap")
     stage.work()
     assert told == [stage.world.clock.now() + 600_000_000]
+
+
+def test_the_sweeper_looks_at_a_sleeping_run_less_and_less_often(stage: Stage) -> None:
+    stage.workflow("nap", {"id": "nap", "sleep": "30d"}, {"id": "e", "job": "echo", "after": ["nap"]})
+    id = stage.start("nap")
+    stage.work()
+    looks = []
+    for minute in range(1, 60):
+        stage.world.clock.advance(60.5)
+        (before,) = table(stage.store, "run")
+        assert stage.store.transact(sweep) == []
+        (after,) = table(stage.store, "run")
+        looks += [minute] if after["changed_at"] != before["changed_at"] else []
+    assert looks == [1, 3, 7, 15, 31]
+    assert stage.letters(id) == "o."
 
 
 # --- Approvals ------------------------------------------------------------------------------------
@@ -164,13 +180,13 @@ TIMEOUTS = {
 
 
 @pytest.mark.parametrize("on_timeout", TIMEOUTS)
-def test_nobody_answers(stage: Stage, on_timeout: str) -> None:
+def test_no_answer_comes(stage: Stage, on_timeout: str) -> None:
     id = release(stage, on_timeout=on_timeout)
     stage.advance(2 * DAY_S)
     status, decision = TIMEOUTS[on_timeout]
     assert stage.end(id)[0] == status
     if decision is None:
-        assert "nobody answered within 2d: Release 7?" in stage.error(id)
+        assert "no answer came within 2d: Release 7?" in stage.error(id)
         assert [(row["status"], row["reason"]) for row in stage.executions("approve()")] == [("failed", "wait_timeout")]
     else:
         assert stage.result(id)["ok"] == decision
@@ -202,7 +218,7 @@ def test_the_second_answer_learns_of_the_first(stage: Stage) -> None:
 def test_an_answer_after_the_time_is_over(stage: Stage) -> None:
     id = release(stage)
     stage.advance(2 * DAY_S)
-    with pytest.raises(Conflict, match=r"step ok was rejected at .*, because nobody answered in time"):
+    with pytest.raises(Conflict, match=r"step ok was rejected at .*, because no answer came in time"):
         stage.answer(id)
 
 

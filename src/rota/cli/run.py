@@ -51,7 +51,7 @@ ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 @click.group(cls=Group)
 def run() -> None:
-    """Show one run of a workflow; watch, retry, cancel, pause and resume it; answer its approvals.
+    """Show one run of a workflow; watch, retry and pause it; answer approvals.
 
     \b
     rota run show 1a2b3c4d

@@ -84,9 +84,11 @@ def end_all(
     return led_to
 
 
-def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> None:
-    """Ends those of `ids` that are pending."""
-    after_end(tx, move_pending(tx, ids, status, reason))
+def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:
+    """Ends those of `ids` that are pending, and returns their ends."""
+    ends = move_pending(tx, ids, status, reason)
+    after_end(tx, ends)
+    return ends
 
 
 def move_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:

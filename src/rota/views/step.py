@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rota.domain.errors import UsageError
+from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.domain.workflow import advance, drawing, edges, maps
 from rota.domain.workflow import letters as alphabet
@@ -21,7 +22,7 @@ from rota.store.port import View
 from rota.store.run_reader import BadItem, ItemEnds, RunRow, StepRow
 from rota.views.shape import Shape, seconds, shaped
 from rota.views.stored_json import decoded, error_text
-from rota.views.wait import WaitInfo, wait_info
+from rota.views.wait import WaitInfo, sentence, wait_info
 from rota.views.why import why
 
 PENDING = "pending"
@@ -206,7 +207,9 @@ def names_of(numbers: Iterable[int], graph: Graph) -> list[str]:
 def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None, now: int) -> StepInfo:
     step, index = graph.steps[number], edges.of(graph)
     wait = wait_info(row, row.result, run, step.id) if row else None
-    reason, because = (row.reason or None, wait.outcome if wait else None) if row else _why_not(graph, letters, number)
+    reason, because = _why_not(graph, letters, number)
+    if row is not None:
+        reason, because = row.reason or None, _of_wait(wait, row, now)
     error = decoded(row.error) if row else None
     upstream = index.steps[number].upstream
     info = StepInfo(
@@ -239,6 +242,12 @@ def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None
         return info
     started_at = row.created_at if wait else row.started_at
     return _timed(info, row.created_at, started_at, row.finished_at, now)
+
+
+def _of_wait(wait: WaitInfo | None, row: StepRow, now: int) -> str | None:
+    if wait is None or row.finished_at is not None:
+        return wait.outcome if wait else None
+    return sentence(wait, moment(now))
 
 
 def _timed(
@@ -304,10 +313,10 @@ def _listed(graph: Graph, letters: str, numbers: Sequence[int], wanted: str) -> 
 
 
 def _explained(view: View, row: RunRow, infos: list[StepInfo]) -> list[StepInfo]:
-    """Says of steps that are placed and do not run why they wait."""
+    """Says of steps that are placed and do not run why they are not running."""
     left = MOST_EXPLAINED
     for position, info in enumerate(infos):
-        is_waiting = info.is_open and info.execution_id and info.status != Status.RUNNING
+        is_waiting = info.is_open and info.execution_id and info.status != Status.RUNNING and info.wait is None
         if is_waiting and left and (found := why(view, row.namespace, info.execution_id or "")):
             infos[position] = msgspec.structs.replace(info, because=found.text)
             left -= 1

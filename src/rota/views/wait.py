@@ -98,7 +98,7 @@ def _outcome(wait: Wait, result: str | None) -> str | None:
     decision = msgspec.convert(found, Decision)
     word = "approved" if decision.approved else "rejected"
     if decision.timed_out:
-        return f"{word}: nobody answered in time"
+        return f"{word}: no answer came in time"
     return f"{word} by {decision.by}" + (f": {decision.note}" if decision.note else "")
 
 

@@ -60,7 +60,7 @@ Wait = Sleep | Approve | AwaitEvent
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer to an approval. `by` is None, and `timed_out` is true, if nobody answered in time."""
+    """The answer to an approval. `by` is None, and `timed_out` is true, if no answer came in time."""
 
     approved: bool
     by: str | None = None
@@ -139,7 +139,7 @@ def timed_out(wait: Wait) -> Ending:
         case Sleep():
             return Ending(Status.SUCCESS, Reason.COMPLETED, "null")
         case Approve(on_timeout="fail"):
-            return _no(f"nobody answered within {words(wait.timeout)}: {wait.text}")
+            return _no(f"no answer came within {words(wait.timeout)}: {wait.text}")
         case Approve():
             return answered(wait, Decision(wait.on_timeout == "approve", timed_out=True))
         case AwaitEvent(on_timeout="skip"):
@@ -153,7 +153,7 @@ def answered(wait: Approve, decision: Decision) -> Ending:
     result = msgspec.json.encode(decision).decode()
     if decision.approved or not wait.required:
         return Ending(Status.SUCCESS, Reason.COMPLETED, result)
-    who = "because nobody answered in time" if decision.timed_out else f"by {decision.by}"
+    who = "because no answer came in time" if decision.timed_out else f"by {decision.by}"
     note = f": {decision.note}" if decision.note else ""
     return Ending(Status.FAILED, Reason.REJECTED, result, Error("Rejected", f"rejected {who}{note}"))
 

@@ -105,6 +105,6 @@ def _state(view: View, row: RunRow, graph: Graph, name: str) -> str:
     decision = _decision(result)
     word = "approved" if decision.approved else "rejected"
     if decision.timed_out:
-        return f"step {name} was {word} at {rfc3339(finished_at)}, because nobody answered in time"
+        return f"step {name} was {word} at {rfc3339(finished_at)}, because no answer came in time"
     note = f" ({decision.note})" if decision.note else ""
     return f"step {name} was {word} by {decision.by} at {rfc3339(finished_at)}{note}"

@@ -2,6 +2,9 @@
 
 A run advances in the transactions that end its steps, so there is never anything to repair. A repair is a defect of
 Rota: it is logged as an error, and the tests assert that there was none.
+
+A run is looked at a minute after its last change. Then it is looked at again after as long as it has been open, and
+after a day at most: a million runs that sleep for a month are not read every minute.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from rota.ops.runs.run import Run
 from rota.store.port import Tx
 
 QUIET_S = 60.0
+LONGEST_S = 86_400.0
 MOST = 20
 
 
@@ -29,7 +33,8 @@ def sweep(tx: Tx, quiet_s: float = QUIET_S) -> list[str]:
 
 
 def _repair(tx: Tx, run: Run) -> bool:
-    tx.run("note_swept", id=run.id)
+    pause = min(tx.now - run.opened_at, round(LONGEST_S * MICROSECONDS))
+    tx.run("note_swept", id=run.id, changed_at=tx.now + pause)
     open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
     counts = maps.tallies(tx, [run.id])
     single = [number for number in open_steps if (run.id, number) not in counts]

@@ -29,7 +29,7 @@ class WaitFunction(Generic[P, T]):
         """`made` returns what to wait for. `result` is the type of the step's value."""
         self.__name__ = name
         self.__doc__ = made.__doc__
-        self._made = made
+        self.__wrapped__ = self._made = made
         self._after: After | None = None
         self._name: str | None = None
         self._may_fail = False
@@ -74,7 +74,7 @@ def _approve(
 ) -> Approve:
     """Waits until a person approves or rejects, by `rota run approve` or `Run.approve`.
 
-    `who` are the names or roles of those who may answer; they are shown, and not checked yet. If nobody answers within
+    `who` are the names or roles of those who may answer; they are shown, and not checked yet. If no answer comes within
     `timeout`, the step ends as `on_timeout` says: `reject`, `approve` or `fail`. With `required` a rejection fails the
     step.
     """

@@ -100,9 +100,9 @@ DELETE FROM subscription WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid)
 
 -- name: open_approvals
--- The approvals of these runs that wait for an answer, the oldest first.
+-- The approvals of these runs that wait for an answer, in the order of the steps.
 SELECT b.key, b.execution, x.step, x.arguments FROM blocker b CROSS JOIN execution x ON x.id = b.execution
-WHERE b.kind = 'approval' AND b.key AMONG(:runs, text) ORDER BY b.rank, b.execution
+WHERE b.kind = 'approval' AND b.key AMONG(:runs, text) ORDER BY b.key, x.step
 
 -- name: end_of_step
 SELECT f.status, f.result, f.finished_at FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
@@ -220,7 +220,8 @@ WHERE s.run = :run AND s.number = :number AND f.status <> 'success' ORDER BY s.i
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
 
 -- name: note_swept
-UPDATE run SET changed_at = :now WHERE id = :id
+-- Later than now, so that the run is not looked at for a while.
+UPDATE run SET changed_at = :changed_at WHERE id = :id
 
 -- name: ends_of_steps
 SELECT s.number, f.status FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1

@@ -260,7 +260,8 @@ CREATE TABLE unique_key (
     PRIMARY KEY (namespace, app, job, kind, key)
 ) WITHOUT ROWID;
 
--- Start deadlines. A row is only a reminder: upkeep checks the execution itself when the deadline has passed.
+-- Start deadlines, timeouts of runs, and the ends of waits. A row is only a reminder: upkeep checks the execution itself
+-- when the deadline has passed.
 CREATE TABLE expiry (
     deadline INTEGER NOT NULL,
     id       TEXT NOT NULL,
