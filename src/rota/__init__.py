@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rota.views.attempt import Attempt, Usage
     from rota.views.dead_letter import DeadLetter
     from rota.views.event import Delivery, EventDetail
-    from rota.views.execution import ExecutionDetail
+    from rota.views.execution import ExecutionDetail, StartedBy
     from rota.views.progress import Progress
     from rota.views.run import CriticalPath, RetryPlan, RunDetail
     from rota.views.schedule import LastTick, Schedule
@@ -114,6 +114,7 @@ __all__ = [
     "Schedule",
     "ScheduleHandle",
     "Snooze",
+    "StartedBy",
     "Status",
     "StepInfo",
     "StepPlace",
@@ -156,7 +157,7 @@ _HOMES = {
     "rota.views.attempt": ("Attempt", "Usage"),
     "rota.views.dead_letter": ("DeadLetter",),
     "rota.views.event": ("Delivery", "EventDetail"),
-    "rota.views.execution": ("ExecutionDetail",),
+    "rota.views.execution": ("ExecutionDetail", "StartedBy"),
     "rota.views.progress": ("Progress",),
     "rota.views.run": ("CriticalPath", "RetryPlan", "RunDetail"),
     "rota.views.schedule": ("LastTick", "Schedule"),
