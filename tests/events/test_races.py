@@ -59,7 +59,7 @@ class Opening:
 
 @contextmanager
 def stopped(arena: Arena, after: str, op: Callable[..., Any], *args: Any) -> Iterator[None]:
-    """Inside the block the operation has run up to and including a statement; then it goes on and commits."""
+    """Inside the block the operation has run up to and including a statement; then it continues and commits."""
     reached, go = threading.Event(), threading.Event()
 
     def watched(tx: Tx) -> Any:

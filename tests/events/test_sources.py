@@ -43,7 +43,7 @@ def write(path: Path, text: str, changed_s: int = 1000) -> None:
 
 
 def names(watch: FolderWatch, now: float) -> list[str]:
-    """The files that are told now."""
+    """The files for which there are events now."""
     settled = watch.settled(listed(watch.source), now)
     watch.tell(settled)
     return [one.name for one in settled]
@@ -56,7 +56,7 @@ def a_watch(folder: Path, **about: object) -> FolderWatch:
     return FolderWatch(source, IdSource(ManualClock()))
 
 
-def test_a_file_is_told_once_it_has_settled(tmp_path: Path) -> None:
+def test_a_file_is_an_event_once_it_has_settled(tmp_path: Path) -> None:
     watch = a_watch(tmp_path)
     write(tmp_path / "a.csv", "1")
     assert names(watch, 0) == []

@@ -46,8 +46,8 @@ JOB = """
 """
 
 CONTEXT = """
-    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue event fence headers id job late_by
-    log progress restored scheduled_for transaction upstream wait_cancelled
+    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue event fence headers id job
+    late_by log progress restored scheduled_for transaction upstream wait_cancelled
 """
 
 HANDLE = """

@@ -18,7 +18,7 @@ def subscribes(options: Mapping[str, Any], job: str) -> Subscribes | None:
     given = options.get("on")
     if given is None or given == ():
         for name in ("where", "debounce"):
-            if options.get(name) is not None:
+            if options.get(name):
                 raise DefinitionError(f"job {job!r}: {name}= is about the events that start it: add on='order.paid'")
         return None
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
