@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rota import App, ArgumentsError, Context, DefinitionError, EventInfo, KeyConflict, UnknownEvent
+from rota import App, ArgumentsError, Context, DefinitionError, EventInfo, KeyConflict, UnknownEvent, WorkflowError
 from rota.sdk import file
 from rota.testing import harness
 from rota.workflow import otherwise, wait_for_event, when
@@ -221,6 +221,15 @@ def test_where_of_a_wait_may_use_values(app: App) -> None:
             app.emit("paid", {"order": order, "total": total})
             rota.run_until_idle()
         assert run.result() == {"order": "A-1", "total": 5}
+
+
+def test_where_of_a_wait_is_checked_when_the_workflow_is_built(app: App) -> None:
+    @app.workflow
+    def pay() -> Any:
+        return wait_for_event("paid", where={"total": {"over": 5}}, timeout="1h").payload
+
+    with pytest.raises(WorkflowError, match="no operator 'over'"):
+        pay.check()
 
 
 def test_sources_are_part_of_a_deploy(app: App) -> None:

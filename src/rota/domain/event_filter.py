@@ -27,8 +27,11 @@ _OPERATORS = (*_COMPARISONS, "exists", "prefix")
 _MISSING = object()
 
 
-def check(where: Any, what: str) -> Filter:
-    """Refuses a filter that cannot be meant; `what` says whose it is."""
+def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
+    """Refuses a filter that cannot be meant; `what` says whose it is.
+
+    With `with_templates` a value may be one of a later step, as in the graph of a workflow.
+    """
     if not isinstance(where, Mapping):
         raise DefinitionError(f"{what}: where must be a dict by path, such as {{'kind': 'new'}}, not {where!r}")
     if len(where) > MOST_PATHS:
@@ -40,8 +43,11 @@ def check(where: Any, what: str) -> Filter:
             raise DefinitionError(
                 f"{what}: where: {path!r} is no path into a payload, such as 'order.total' or 'files[0].name'"
             ) from None
+        if with_templates and _is_template(wanted):
+            continue
         for name, operand in _operators(wanted).items():
-            if flaw := _flaw(name, operand):
+            is_known = not (with_templates and _is_template(operand))
+            if is_known and (flaw := _flaw(name, operand)):
                 raise DefinitionError(f"{what}: where: {path}: {flaw}")
     try:
         msgspec.json.encode(where)
@@ -61,6 +67,10 @@ def matches(where: Filter, payload: Any) -> bool:
 
 def _operators(wanted: Any) -> Mapping[str, Any]:
     return wanted if isinstance(wanted, Mapping) else {"eq": wanted}
+
+
+def _is_template(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(str(key).startswith("$") for key in value)
 
 
 def _flaw(name: Any, operand: Any) -> str | None:
