@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import crowd, executors, load, orchestration, place, raw, report, sections, site, timetable
+from benchmarks import crowd, events, executors, load, orchestration, place, raw, report, sections, site, timetable
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
 from benchmarks.peers import canvas, compare, environment, prefork
@@ -47,9 +47,23 @@ SECTIONS: dict[str, Section] = {
     "timers": compare.timers,
     "workflows": orchestration.workflows,
     "canvas": canvas.canvas,
+    "events": events.events,
     "growth": growth,
 }
-SLOW = {"idle", "brokers", "snapshot", "crowd", "fleet", "steady", "herd", "timers", "workflows", "canvas", "growth"}
+SLOW = {
+    "idle",
+    "brokers",
+    "snapshot",
+    "crowd",
+    "fleet",
+    "steady",
+    "herd",
+    "timers",
+    "workflows",
+    "canvas",
+    "events",
+    "growth",
+}
 WITH_PEERS = {"peers", "brokers", "timers", "prefork", "canvas"}
 ALIASES = {
     "pickup": ["latency"],

@@ -64,7 +64,7 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_idle(),
         *_crowd(size),
     ]
-    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_rota()]
+    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_events(size), *_rota()]
     for peer in PEERS:
         if peer.section(kind):
             figures += _peer(peer, kind)
@@ -303,6 +303,20 @@ def _orchestrator(peer: Orchestrator, size: Size) -> list[Figure]:
         figure("fan", f"a map of {peer.part(size.fan):,} and a reduce: steps", "/s", "fan_rate"),
         figure("many", f"{peer.part(size.runs):,} runs of three steps at once: steps", "/s", "many_rate"),
         figure("rss", peer.memory_of, "MB", "flow_rss"),
+    ]
+
+
+def _events(size: Size) -> list[Figure]:
+    def figure(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="events", what=what, unit=unit, grows=unit == "/s")
+
+    return [
+        figure("emit_none", "emits from 32 callers, without subscribers", "/s"),
+        figure("emit_one", "emits from 32 callers, with one subscriber", "/s"),
+        figure("emit_many", f"an emit with {size.subscribers:,} subscribers, all started", "ms"),
+        figure("wake", f"one event wakes {size.waits:,} runs: each", "/s"),
+        figure("folder_list", f"a folder with {size.files:,} files: to list it", "ms"),
+        figure("folder_emit", f"a folder with {size.files:,} files: events", "/s"),
     ]
 
 

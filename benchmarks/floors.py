@@ -33,6 +33,7 @@ _POSTGRESQL: Floors = {
     "bulk_large": (80_000, 150_000),
     "enqueue_1": (2_000, None),
     "enqueue_32": (8_000, None),
+    "emit_none": (5_000, None),
     "drain": (30_000, 45_000),
     "drain_sync": (8_000, None),
     "pickup_p50": (3, None),

@@ -56,6 +56,12 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Items of a map as wide as a map may be by default."""
     runs: int
     """Small runs that are open at once."""
+    subscribers: int
+    """Jobs that one event starts."""
+    waits: int
+    """Runs that one event wakes."""
+    files: int
+    """In a folder that is watched."""
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
@@ -104,6 +110,9 @@ FULL = Size(
     fan=10_000,
     wide=100_000,
     runs=1_000,
+    subscribers=1_000,
+    waits=10_000,
+    files=10_000,
 )
 QUICK = Size(
     rounds=1,
@@ -143,6 +152,9 @@ QUICK = Size(
     fan=2_000,
     wide=20_000,
     runs=200,
+    subscribers=1_000,
+    waits=1_000,
+    files=10_000,
 )
 SMOKE = Size(
     rounds=1,
@@ -182,5 +194,8 @@ SMOKE = Size(
     fan=600,
     wide=5_000,
     runs=20,
+    subscribers=150,
+    waits=150,
+    files=50,
     limit_s=30.0,
 )

@@ -30,17 +30,21 @@ if TYPE_CHECKING:
         StoreFull,
         StoreMismatch,
         StoreUnavailable,
+        UnknownEvent,
         UnknownExecution,
         UnknownJob,
         UnknownSchedule,
         UsageError,
         WorkflowError,
     )
+    from rota.domain.event import EventInfo
     from rota.domain.retry import Custom, Exponential, Fixed, Linear
     from rota.domain.status import Status
     from rota.domain.unique import Unique
     from rota.executors.context import Context
     from rota.sdk.app import App
+    from rota.sdk.emitter import Emitter
+    from rota.sdk.event_handle import EventHandle
     from rota.sdk.handle import Handle
     from rota.sdk.job import Job
     from rota.sdk.run import Run
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
     from rota.sdk.workflow.workflow import Workflow
     from rota.views.attempt import Attempt, Usage
     from rota.views.dead_letter import DeadLetter
-    from rota.views.execution import ExecutionDetail
+    from rota.views.event import Delivery, EventDetail
+    from rota.views.execution import ExecutionDetail, StartedBy
     from rota.views.progress import Progress
     from rota.views.run import CriticalPath, RetryPlan, RunDetail
     from rota.views.schedule import LastTick, Schedule
@@ -72,6 +77,11 @@ __all__ = [
     "Custom",
     "DeadLetter",
     "DefinitionError",
+    "Delivery",
+    "Emitter",
+    "EventDetail",
+    "EventHandle",
+    "EventInfo",
     "ExecutionCancelled",
     "ExecutionDetail",
     "ExecutionError",
@@ -104,6 +114,7 @@ __all__ = [
     "Schedule",
     "ScheduleHandle",
     "Snooze",
+    "StartedBy",
     "Status",
     "StepInfo",
     "StepPlace",
@@ -114,6 +125,7 @@ __all__ = [
     "SubRun",
     "Tick",
     "Unique",
+    "UnknownEvent",
     "UnknownExecution",
     "UnknownJob",
     "UnknownSchedule",
@@ -129,11 +141,14 @@ __all__ = [
 # A name is imported when it is first used: the commands and the supervisor need few of them, and start sooner.
 _HOMES = {
     "rota.domain.dependency": ("JobRef",),
+    "rota.domain.event": ("EventInfo",),
     "rota.domain.retry": ("Custom", "Exponential", "Fixed", "Linear"),
     "rota.domain.status": ("Status",),
     "rota.domain.unique": ("Unique",),
     "rota.executors.context": ("Context",),
     "rota.sdk.app": ("App",),
+    "rota.sdk.emitter": ("Emitter",),
+    "rota.sdk.event_handle": ("EventHandle",),
     "rota.sdk.handle": ("Handle",),
     "rota.sdk.job": ("Job",),
     "rota.sdk.run": ("Run",),
@@ -141,7 +156,8 @@ _HOMES = {
     "rota.sdk.workflow.workflow": ("Workflow",),
     "rota.views.attempt": ("Attempt", "Usage"),
     "rota.views.dead_letter": ("DeadLetter",),
-    "rota.views.execution": ("ExecutionDetail",),
+    "rota.views.event": ("Delivery", "EventDetail"),
+    "rota.views.execution": ("ExecutionDetail", "StartedBy"),
     "rota.views.progress": ("Progress",),
     "rota.views.run": ("CriticalPath", "RetryPlan", "RunDetail"),
     "rota.views.schedule": ("LastTick", "Schedule"),

@@ -73,6 +73,11 @@ def made_at(id: str) -> int:
     return int(id[:8] + id[9:13], 16) * 1000
 
 
+def sequence(id: str) -> int:
+    """The place of an id among those of the same millisecond."""
+    return int(id[15:18], 16)
+
+
 def first_at(instant: int) -> str:
     """The lowest id that can be made at `instant`: every lower id is older, by the clock of its client."""
     text = f"{max(0, instant) // 1000:012x}"

@@ -53,6 +53,7 @@ from rota.executors.process.lines import MOST_LINE
 from rota.executors.signature import Signature
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
+from rota.ops.events.chores import work_on_events
 from rota.ops.finish import Finished
 from rota.ops.runs import approvals
 from rota.ops.runs.approvals import Answer
@@ -200,7 +201,8 @@ class Harness:
         return [at for at in times if at is not None]
 
     def _is_due(self, chores: upkeep.Chores) -> bool:
-        return chores.has_followers or chores.has_lifted or any(at <= chores.now for at in self._times(chores))
+        is_waited_for = chores.has_followers or chores.has_lifted or chores.has_events
+        return is_waited_for or any(at <= chores.now for at in self._times(chores))
 
     def _known_shards(self) -> list[tuple[int, int]]:
         """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
@@ -210,6 +212,7 @@ class Harness:
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
         is_woken = after_end.wake_forgotten(tx) or blockers.release_lifted(tx)
+        is_woken = is_woken or work_on_events(tx)
         return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx) or work_on_runs(tx, look_s=0))
 
     async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:

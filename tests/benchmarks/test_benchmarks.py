@@ -26,7 +26,7 @@ from tests.support.proving import proof
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kind", "sections"),
-    [("sqlite", ["enqueue", "workflows"]), *(proof(kind, list(SECTIONS)) for kind in KINDS)],
+    [("sqlite", ["enqueue", "workflows", "events"]), *(proof(kind, list(SECTIONS)) for kind in KINDS)],
     ids=str,
 )
 def test_every_figure_is_reported(kind: str, sections: list[str], tmp_path: Path) -> None:

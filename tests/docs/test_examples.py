@@ -10,12 +10,17 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from examples import shop, trip
+from examples import file_drop, shop, trip
 from rota import Context, ExecutionFailed, QueueFull, Status
+from rota.clock import ManualClock
 from rota.domain.claim import Claim
+from rota.domain.source import Folder
+from rota.engine.folder_watch import FolderWatch, listed
 from rota.executors.attempt_state import AttemptState
+from rota.ids import IdSource
 from rota.sdk.app import registry_of
 from rota.sdk.job import registered
 from rota.store import reader
@@ -41,6 +46,20 @@ def run(*command: str, **environment: str) -> str:
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
+
+
+def test_a_file_that_is_dropped_is_parsed_loaded_and_moved(tmp_path: Path) -> None:
+    (tmp_path / "monday.csv").write_text("shop,amount\nberlin,5\noslo,7\n")
+    with harness(file_drop.app) as running:
+        found = FolderWatch(Folder(str(tmp_path), "sales.dropped"), IdSource(ManualClock())).emission(
+            listed(Folder(str(tmp_path), "sales.dropped", "*.csv"))[0]
+        )
+        event = file_drop.app.emit(found.name, msgspec.json.decode(found.payload))
+        running.run_until_idle()
+        assert file_drop.app.handle(event.info().started[0].execution_id).result() == 12
+        assert [path.name for path in tmp_path.rglob("*.csv")] == ["monday.csv"]
+        assert not (tmp_path / "monday.csv").exists()
+        assert running.advance("1m") == 1  # The summary.
 
 
 def test_the_script_runs_its_jobs_in_a_worker(tmp_path: Path) -> None:

@@ -19,13 +19,15 @@ from rota.sdk.dead_letters import DeadLetters
 from rota.testing import harness
 
 PUBLIC = """
-    Run App Context Handle Job JobRef ScheduleHandle Status Unique Workflow
-    Attempt DeadLetter ExecutionDetail LastTick Paused Progress Remedy Schedule Tick Usage Why WhyCheck
+    Run App Context Emitter EventHandle EventInfo Handle Job JobRef ScheduleHandle Status Unique Workflow
+    Attempt DeadLetter Delivery EventDetail ExecutionDetail LastTick Paused Progress Remedy Schedule StartedBy Tick
+    Usage Why WhyCheck
     CriticalPath MapInfo MapItem Neighbour RetryPlan RunDetail StepInfo StepPlace SubRun WaitInfo
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError
-    UsageError ArgumentsError DefinitionError UnknownExecution UnknownJob UnknownSchedule WorkflowError
+    UsageError ArgumentsError DefinitionError UnknownEvent UnknownExecution UnknownJob UnknownSchedule
+    WorkflowError
     Conflict ClockSkew KeyConflict NotFinished NotUnique QueueFull
     ExecutionError ExecutionCancelled ExecutionFailed ExecutionSkipped
     StoreError CommitUnknown StoreFull StoreMismatch StoreUnavailable
@@ -35,8 +37,8 @@ PUBLIC = """
 # What a user sees who types `app.` or `ctx.`: an attribute that is added must be added here, or be private.
 
 APP = """
-    breaker calendar check close command dead declare handle http job jobs name queue run_by schedule schedules
-    unschedule workflow workflow_from workflows
+    aemit breaker calendar check close command dead declare emit emit_many handle http job jobs name outbox queue run_by
+    schedule schedules unschedule watch within workflow workflow_from workflows
 """
 
 JOB = """
@@ -44,12 +46,16 @@ JOB = """
 """
 
 CONTEXT = """
-    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue fence headers id job late_by log
-    progress restored run scheduled_for transaction upstream wait_cancelled
+    acomplete aenqueue attempt cancelled catch_up checkpoint complete deadline enqueue event fence headers id job
+    late_by log progress restored run scheduled_for transaction upstream wait_cancelled
 """
 
 HANDLE = """
     aattempts acancel ainfo aresult astatus attempts cancel created id info result status
+"""
+
+EVENT_HANDLE = """
+    created id info replay
 """
 
 SCHEDULE_HANDLE = """
@@ -98,6 +104,7 @@ TREE = {
     "DefinitionError": "UsageError ValueError",
     "WorkflowError": "DefinitionError",
     "UnknownJob": "UsageError",
+    "UnknownEvent": "UsageError",
     "UnknownExecution": "UsageError",
     "UnknownSchedule": "UsageError",
     "Conflict": "RotaError",
@@ -139,7 +146,7 @@ def test_every_public_name_can_be_imported_and_says_what_it_is(name: str) -> Non
 def test_every_type_that_a_user_gets_is_public_and_has_no_raw_times() -> None:
     returned: list[Any] = [
         typing.get_type_hints(verb)["return"]
-        for kind in (rota.Handle, rota.ScheduleHandle, DeadLetters)
+        for kind in (rota.Handle, rota.EventHandle, rota.Emitter, rota.ScheduleHandle, DeadLetters)
         for name, verb in vars(kind).items()
         if inspect.isfunction(verb) and not name.startswith("_")
     ]
@@ -177,6 +184,7 @@ def test_public_objects_show_only_these_attributes() -> None:
         assert attributes(context_of()) == CONTEXT.split()
         assert attributes(command.enqueue()) == HANDLE.split()
         assert attributes(app.schedule(command, every="1h")) == SCHEDULE_HANDLE.split()
+        assert attributes(app.emit("cleaned")) == EVENT_HANDLE.split()
         assert attributes(app.dead) == DEAD_LETTERS.split()
         assert attributes(cleaning) == WORKFLOW.split()
         assert attributes(cleaning.start()) == RUN.split()

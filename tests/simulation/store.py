@@ -185,6 +185,9 @@ class FailingTx:
         self._ask()
         return self._tx.recent(name, max_age_s, **params)
 
+    def on_table(self, name: str, table: str) -> str:
+        return self._tx.on_table(name, table)
+
     def tell(self, hint: Hint) -> None:
         self._tx.tell(hint)
 

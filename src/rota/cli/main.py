@@ -42,6 +42,10 @@ SECTIONS = {
         "check": "rota.cli.workflows:check",
         "graph": "rota.cli.workflows:graph",
     },
+    "Events": {
+        "emit": "rota.cli.emit:emit",
+        "events": "rota.cli.events:events",
+    },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
         "next": "rota.cli.upcoming:upcoming",

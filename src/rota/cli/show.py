@@ -64,6 +64,8 @@ def _heading(one: ExecutionDetail) -> None:
     if one.schedule is not None and one.tick is not None:
         late = ", a missed tick that was caught up" if one.catch_up else ""
         _field("schedule", f"{one.schedule}, tick {text.when(one.tick)}{late}")
+    if one.event is not None:
+        _field("event", f"{one.event.name} {one.event.event_id}")
     if isinstance(one.upstream, dict):
         _field("after", ", ".join(f"{job} {id}" for job, id in one.upstream.items()))
     due_at = one.run_at if one.run_at != one.created_at else None

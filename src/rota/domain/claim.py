@@ -45,6 +45,8 @@ class Claim(Taken, frozen=True, array_like=True):
     """The number of the step in its run."""
     map_index: int | None = None
     """The number of the item, if the step is a map."""
+    event: str | None = None
+    """The event that started it, as `domain/event.py` reads it."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False

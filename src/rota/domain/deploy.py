@@ -1,9 +1,9 @@
 """A deploy: one set of declarations of an app, and the rule that says which deploy is in force.
 
-A set is everything that the code of an app declares: its jobs with their definitions, its queues, its schedules. Two
-workers with the same set have the same deploy, whenever they start. During a roll-out workers of several deploys live
-side by side, and exactly one of the deploys is in force: the database has its schedules, its queue settings and its job
-versions.
+A set is everything that the code of an app declares: its jobs with their definitions, its queues, its schedules and
+its sources of events. Two workers with the same set have the same deploy, whenever they start. During a roll-out
+workers of several deploys live side by side, and exactly one of the deploys is in force: the database has its
+schedules, its queue settings and its job versions.
 
 Deploys are ordered by precedence. A set that is new to the database gets the highest; an operator can give it to
 another deploy. A worker that restarts keeps the precedence that its set has, so an old worker never undoes a newer
@@ -13,13 +13,14 @@ deploy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from rota.domain.job import Definition, Queue, content
 from rota.domain.job import digest as version_of
 from rota.domain.schedule import Spec
+from rota.domain.source import Source, name_of
 
 GRACE_LEASES = 6
 """How many leases a deploy stays in force without a live worker, so that a restart does not remove its schedules."""
@@ -31,6 +32,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     jobs: dict[str, str]
     queues: list[Queue]
     schedules: dict[str, Spec]
+    sources: list[Source] = []
+    """Sorted."""
 
 
 decode = msgspec.json.Decoder(Declared).decode
@@ -47,11 +50,17 @@ class Deploy(msgspec.Struct, frozen=True, array_like=True):
     """When its last worker stopped; None if none has stopped yet."""
 
 
-def declared(definitions: Sequence[Definition], queues: Sequence[Queue], schedules: Mapping[str, Spec]) -> Declared:
+def declared(
+    definitions: Sequence[Definition],
+    queues: Sequence[Queue],
+    schedules: Mapping[str, Spec],
+    sources: Iterable[Source] = (),
+) -> Declared:
     return Declared(
         jobs={definition.name: version_of(content(definition)) for definition in definitions},
         queues=sorted(queues, key=lambda queue: queue.name),
         schedules=dict(schedules),
+        sources=sorted(sources, key=name_of),
     )
 
 

@@ -7,6 +7,7 @@
           WorkflowError             a workflow cannot be built; carries the place
         UnknownJob
         UnknownExecution
+        UnknownEvent
         UnknownSchedule
       Conflict                      right in itself, but not now
         KeyConflict                 an idempotency key came back with other arguments
@@ -73,6 +74,10 @@ class UnknownJob(UsageError):
 
 class UnknownExecution(UsageError):
     code = "unknown_execution"
+
+
+class UnknownEvent(UsageError):
+    code = "unknown_event"
 
 
 class UnknownSchedule(UsageError):

@@ -10,6 +10,7 @@ import msgspec
 from rota.domain import rank
 from rota.domain.dependency import Upstream
 from rota.domain.requirement import Needs
+from rota.domain.subscription import Subscribes
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs whose ends start it, sorted."""
     arguments: str = "{}"
     """Its arguments when these start it, as JSON."""
+    on: Subscribes | None = None
+    """The events that start it."""
     target: dict[str, Any] = {}
     """The target by `kind` (a command, an HTTP request …); empty for a function."""
 

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from rota.clock import Clock
+from rota.domain import payload
 from rota.domain.note import Piece, State
 from rota.domain.requirement import Room
 from rota.domain.served import Served
+from rota.domain.source import Source
 from rota.domain.status import Reason
 from rota.engine.janitor import Janitor
 from rota.engine.loop import Loop
@@ -19,8 +21,13 @@ from rota.engine.port import Attempts, Beaten, Joined
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, upkeep
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
+from rota.ops.events import emit, outbox
+from rota.ops.events.chores import work_on_events
+from rota.ops.events.emit import Emission
+from rota.ops.events.outbox import Drained
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
+from rota.ops.retention import KEPT_KIND
 from rota.ops.runs import chores
 from rota.ops.upkeep import Chores
 from rota.store import load_reader, reader
@@ -166,6 +173,18 @@ class SupervisorCalls:
 
     async def work_on_runs(self) -> int:
         return await self.calls.transact(chores.work_on_runs)
+
+    async def sources(self, namespace: str, app: str) -> list[Source]:
+        return await self.calls.read(deploy.sources, namespace, app)
+
+    async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None:
+        await self.calls.transact(emit.emit, emit.Source(namespace, "folder", kind=KEPT_KIND), list(emissions))
+
+    async def drain_outbox(self, namespace: str, table: str, most: int, left: Sequence[int]) -> Drained:
+        return await self.calls.transact(outbox.drain, namespace, table, self._ids, most, payload.MOST_BYTES, left)
+
+    async def work_on_events(self) -> int:
+        return await self.calls.transact(work_on_events)
 
     async def wake_forgotten(self) -> int:
         return await self.calls.transact(after_end.wake_forgotten)

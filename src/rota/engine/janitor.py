@@ -15,7 +15,7 @@ from rota.clock import Clock
 from rota.domain import duration
 from rota.domain import retention as policy
 from rota.domain.errors import StoreError
-from rota.domain.retention import DAY_S, FIRST_BATCH, Pass, Retention, next_batch
+from rota.domain.retention import DAY_S, FIRST_BATCH, LARGEST_BATCH, Pass, Retention, next_batch
 from rota.engine.loop import Loop
 from rota.ids import FIRST_ID
 from rota.ops import retention
@@ -82,6 +82,7 @@ class Janitor:
         started_at = self._clock.monotonic()
         dropped: list[Dropped] = []
         yield from self._remove(begun, kept, dropped)
+        yield from self._remove_events(begun, kept)
         yield from self._remove_the_rest(begun, kept)
         removed = self._store.transact(retention.end, begun.begun_at)
         if removed:
@@ -117,6 +118,19 @@ class Janitor:
         for sweep in sweeps:
             if sweep is not None:
                 yield from self._sweep(begun, sweep)
+
+    def _remove_events(self, begun: Pass, kept: Retention) -> Iterator[None]:
+        """Where there are days, most events have gone with their day."""
+        now = begun.begun_at
+        if self._keeper is None:
+            sweeps = [retention.sweep_events(kept, now)]
+        else:
+            sweeps = [retention.sweep_strays(kept, now), retention.sweep_hasty_events(kept, now)]
+        for sweep in sweeps:
+            after = None if sweep is None else sweep.after
+            while sweep is not None and after is not None:
+                after = self._store.transact(retention.prune_events, begun.begun_at, sweep, after, LARGEST_BATCH)
+                yield
 
     def _sweep(self, begun: Pass, sweep: Sweep) -> Iterator[None]:
         batch = FIRST_BATCH

@@ -13,10 +13,13 @@ from typing import NamedTuple, Protocol
 from rota.domain.note import Piece, State
 from rota.domain.requirement import Room
 from rota.domain.served import Served
+from rota.domain.source import Source
 from rota.domain.status import Reason
 from rota.engine.loop import Loop
 from rota.ops import deploy
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
+from rota.ops.events.emit import Emission
+from rota.ops.events.outbox import Drained
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.upkeep import Chores
@@ -105,6 +108,17 @@ class SupervisorStore(Protocol):
 
     async def work_on_runs(self) -> int:
         """One step of work on a stopping run or a wide map; returns whether there was any."""
+
+    async def sources(self, namespace: str, app: str) -> list[Source]:
+        """The sources of events that the deploy in force declares."""
+
+    async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None: ...
+
+    async def drain_outbox(self, namespace: str, table: str, most: int, left: Sequence[int]) -> Drained:
+        """Emits some rows of an outbox table, without those that are left there."""
+
+    async def work_on_events(self) -> int:
+        """Delivers a chunk of an event, or settles some waits; returns whether there was anything to do."""
 
     async def wake_forgotten(self) -> int: ...
 

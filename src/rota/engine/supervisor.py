@@ -35,6 +35,7 @@ from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
 from rota.engine.plan import Plan
 from rota.engine.port import SupervisorStore
 from rota.engine.rollout import Rollout
+from rota.engine.sources import Sources
 from rota.engine.standstill import IdleWriter, ProcessState, Standstill
 from rota.engine.tether import DRAIN, FINISH
 from rota.engine.upkeep import Upkeep
@@ -134,10 +135,12 @@ class Supervisor:
         watches = (self._heart.watch, standstill.loop, Loop("store watch", self._look_at_store))
         stop_listening = store.listen(self._hear)
         try:
-            loops = (self._heart.loop, *watches, self._upkeep.loop, self._rollout.loop, *store.housekeeping)
+            ours = (self._heart.loop, self._upkeep.loop, self._rollout.loop, self._sources.loop)
+            loops = (*ours, *watches, *store.housekeeping)
             await asyncio.gather(*(one.run() for one in loops))
         finally:
             stop_listening()
+            self._sources.close()
 
     async def _open(self, hello: Hello) -> bool:
         """Opens the store at the URL that the first child names. If it is away, waits for it: False after `stop`."""
@@ -168,6 +171,7 @@ class Supervisor:
             renewed=self._renewed,
             failing=self._tell_trouble,
         )
+        self._sources = Sources(store, self._clock, hello.namespace, hello.app)
         self._rollout = Rollout(store, hello.namespace, hello.app, lease_s, self._ours)
         self._upkeep = Upkeep(
             store,

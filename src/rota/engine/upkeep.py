@@ -23,6 +23,8 @@ from rota.store.hints import Due
 LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
 FOLLOW_S = 5.0
+EVENTS_S = 1.0
+"""How soon an event is delivered that was emitted in a transaction of the caller, if its hint is lost."""
 STREAMS = 2
 STREAM_S = 0.25
 STREAM_SHARDS = 8
@@ -86,6 +88,8 @@ class Upkeep:
             done.append(await self._store.release_lifted())
         if _is_past(chores.next_run_at, chores.now):
             done.append(await self._store.work_on_runs())
+        if chores.has_events:
+            done.append(await self._store.work_on_events())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
             done.append(await self._store.wake_forgotten())
@@ -156,9 +160,10 @@ class Upkeep:
         self._next_at = min(times, default=None)
         if _is_past(chores.next_run_at, chores.now):
             return LOOK_S  # A map has been put off: its time, read before, is no longer true.
+        poll_s = min(self._poll_s, EVENTS_S) if chores.has_subscriptions else self._poll_s
         if self._next_at is None:
-            return self._poll_s
-        return min(self._poll_s, max(0.001, (self._next_at - chores.now) / MICROSECONDS))
+            return poll_s
+        return min(poll_s, max(0.001, (self._next_at - chores.now) / MICROSECONDS))
 
 
 def _is_past(at: int | None, now: int) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from rota.domain import headers, payload
 from rota.domain.duration import Duration, seconds
 from rota.domain.errors import DefinitionError, RotaError, Snooze
+from rota.domain.event import EventInfo, decode_info
 from rota.domain.instant import moment
 from rota.domain.note import State
 from rota.domain.run_info import RunInfo
@@ -108,6 +109,12 @@ class Context:
     def run(self) -> RunInfo | None:
         """The run that the execution is a step of, with the name of the step; None outside of a run."""
         return self._claim.run_info
+
+    @property
+    def event(self) -> EventInfo | None:
+        """The event that started this execution: its id, name, subject and time; None if no event did."""
+        text = self._claim.event
+        return decode_info(text) if text else None
 
     @property
     def cancelled(self) -> bool:

@@ -20,8 +20,10 @@ from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
+from rota.domain.source import Source
 from rota.ops import define, dependencies, schedule
 from rota.ops.audit import audit
+from rota.ops.events import subscriptions
 from rota.store.port import Tx, View
 
 
@@ -40,6 +42,7 @@ def declare(
     definitions: Sequence[Definition],
     queues: Sequence[Queue],
     schedules: Mapping[str, Spec],
+    sources: Sequence[Source] = (),
     *,
     takes_precedence: bool = False,
 ) -> int:
@@ -47,7 +50,7 @@ def declare(
 
     A new deploy gets the highest precedence, a known one only with `takes_precedence`.
     """
-    text = deploy.encode(deploy.declared(definitions, queues, schedules))
+    text = deploy.encode(deploy.declared(definitions, queues, schedules, sources))
     who = {"namespace": namespace, "app": app}
     define.lock(tx, namespace, app)
     known = tx.rows("declare_deploy", **who, digest=deploy.digest(text))
@@ -66,6 +69,15 @@ def look(view: View, namespace: str, app: str, lease_s: float, ours: Sequence[in
     applied = None if found is None else found[0]
     own = [row[0] for row in view.rows("deploys_of_workers", workers=list(ours))] if ours else []
     return Look(applied, _due(view, namespace, app, applied, lease_s), own)
+
+
+def sources(view: View, namespace: str, app: str) -> list[Source]:
+    """The sources of events that the deploy in force declares."""
+    found = view.one("applied_deploy", namespace=namespace, app=app)
+    if found is None or found[0] is None:
+        return []
+    content = view.one("deploy_content", namespace=namespace, app=app, number=found[0])
+    return deploy.decode(content[0]).sources if content else []
 
 
 def settle(tx: Tx, namespace: str, app: str, lease_s: float, actor: str = "worker") -> int | None:
@@ -100,4 +112,5 @@ def _apply(tx: Tx, namespace: str, app: str, number: int, actor: str) -> None:
     define.set_queues(tx, namespace, declared.queues)
     schedule.declare(tx, namespace, app, list(declared.schedules.items()), actor)
     dependencies.declare(tx, namespace, app, pointed)
+    subscriptions.declare(tx, namespace, app, pointed)
     tx.run("set_applied_deploy", namespace=namespace, app=app, number=number)

@@ -8,16 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 from rota.domain import backpressure
-from rota.domain.errors import ClockSkew, LeaseLost, QueueFull, StoreError, UnknownJob
+from rota.domain.errors import LeaseLost, QueueFull, StoreError, UnknownJob
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
-from rota.ids import made_at
 from rota.ops import dependencies, keys
 from rota.ops.place import Batch, Route, find_route, place, place_at_once
-from rota.ops.submission import MOST_ITEMS, Accepted, Header, Item, check_count
+from rota.ops.submission import MOST_CLOCK_SKEW_S, MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
 from rota.store.port import OneStatement, Tx, operation
 
-MOST_CLOCK_SKEW_S = 24 * 3600.0
 DEPTH_AGE_S = 0.2
 """How old the counted depth of a queue may be. Executions that came since then may exceed the limit."""
 
@@ -57,7 +55,7 @@ def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
             f"app {header.app!r} has no job {header.job!r}: check the name, or start a worker of the app once "
             "so that its jobs are known"
         )
-    _check_ids(tx, items)
+    check_ids(tx.now, [item.id for item in (*items[:1], *items[-1:])])
     resolved = keys.resolve(tx, header, items)
     if resolved.new:
         # Only here, so that a full queue still answers for a key that it knows.
@@ -67,17 +65,6 @@ def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
         if route.depends:
             dependencies.clear(tx, (header.namespace, header.app, header.job))
     return resolved.answers
-
-
-def _check_ids(tx: Tx, items: Sequence[Item]) -> None:
-    """An id holds the time of its making, and history is kept by it: a clock that is days off would misplace it."""
-    for item in (items[0], items[-1]) if items else ():
-        off_s = (made_at(item.id) - tx.now) / MICROSECONDS
-        if abs(off_s) > MOST_CLOCK_SKEW_S:
-            raise ClockSkew(
-                f"this machine's clock is {abs(off_s) / 3600:.0f} hours {'ahead of' if off_s > 0 else 'behind'} the "
-                "database's: nothing was accepted. Set it right (NTP), then try again"
-            )
 
 
 def check_depth(tx: Tx, header: Header, arriving: int, max_depth: int | None) -> None:

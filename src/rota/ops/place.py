@@ -69,7 +69,7 @@ class StepOf(msgspec.Struct, frozen=True):
 
 _NO_STEP = (None, None, None, None)
 _of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
-_of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up")
+_of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up", "event")
 _of_origin = attrgetter(*(name for name in Origin.__struct_fields__ if name != "parent"))
 _asdict = msgspec.structs.asdict
 
@@ -89,6 +89,8 @@ class Batch(msgspec.Struct, frozen=True):
     schedule: str | None = None
     tick: int | None = None
     catch_up: int | None = None
+    event: str | None = None
+    """The event that starts the executions, as JSON."""
     blockers: tuple[Blocker, ...] = ()
     """While it has any, it waits; once they are released it is ready, whatever `run_at` says."""
     step: StepOf | None = None

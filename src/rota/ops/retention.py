@@ -158,6 +158,34 @@ def _remove(tx: Tx, going: list[_Old]) -> int:
     return len(ids)
 
 
+def sweep_events(kept: Retention, now: int) -> Sweep | None:
+    """All events that may be removed; None if there are none. They are removed when they are old enough, by age."""
+    return None if kept.shortest_s is None else _events(kept.cutoffs(now))
+
+
+def sweep_hasty_events(kept: Retention, now: int) -> Sweep | None:
+    """Only the events that must be removed before their whole day is dropped."""
+    cutoffs = kept.hasty_cutoffs(now)
+    return _events(cutoffs) if cutoffs else None
+
+
+def _events(cutoffs: list[tuple[str, int]]) -> Sweep:
+    return Sweep(FIRST_ID, first_at(max(cutoff for _, cutoff in cutoffs)), cutoffs)
+
+
+def prune_events(tx: Tx, begun_at: int, sweep: Sweep, after: str, most: int) -> str | None:
+    """Looks at up to `most` events and removes those that were kept long enough, with what they started.
+
+    Returns how far it came; None at the end.
+    """
+    page = "stray_events_page" if sweep.strays else "events_page"
+    rows = tx.rows(page, after=after, bound=sweep.bound, cutoffs=sweep.cutoffs, most=most)
+    if going := [id for id, goes in rows if goes]:
+        tx.run("drop_events", ids=going, lowest=going[0], highest=going[-1])
+    beat(tx, begun_at)
+    return str(rows[-1][0]) if len(rows) == most else None
+
+
 # --- What is kept as long as the history, or longer ----------------------------------------------
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from rota.domain import payload, unique
-from rota.domain.errors import ArgumentsError
+from rota.domain.errors import ArgumentsError, ClockSkew
 from rota.domain.instant import MICROSECONDS
 from rota.domain.unique import Unique
+from rota.ids import made_at
 from rota.ops.place import Origin
 
 MOST_ITEMS = 50_000
 """One submission is one transaction, and on SQLite no other process can write while it lasts."""
 MOST_BYTES = 64 * 1024 * 1024
 """The same for the arguments of all items together."""
+MOST_CLOCK_SKEW_S = 24 * 3600.0
 
 
 class Header(Origin, frozen=True, kw_only=True):
@@ -86,3 +90,14 @@ def check_bytes(count: int) -> None:
             f"one call enqueues at most {MOST_BYTES:,} bytes of arguments, not {count:,}: nothing was accepted. Split "
             "it into smaller calls, or keep large data elsewhere and pass a reference"
         )
+
+
+def check_ids(now: int, ids: Iterable[str]) -> None:
+    """An id holds the time of its making, and history is kept by it: a clock that is days off would misplace it."""
+    for id in ids:
+        off_s = (made_at(id) - now) / MICROSECONDS
+        if abs(off_s) > MOST_CLOCK_SKEW_S:
+            raise ClockSkew(
+                f"this machine's clock is {abs(off_s) / 3600:.0f} hours {'ahead of' if off_s > 0 else 'behind'} the "
+                "database's: nothing was accepted. Set it right (NTP), then try again"
+            )

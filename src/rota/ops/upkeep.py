@@ -51,6 +51,9 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     """Whether executions wait to be released from a blocker that has ended."""
     next_run_at: int | None = None
     """When a run or a map needs a chore."""
+    has_events: bool = False
+    """Whether events are to be delivered, or waits to be settled."""
+    has_subscriptions: bool = False
     workers: int = 0
     places: list[int] = []
     """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
@@ -82,8 +85,8 @@ def look(
     )
     assert found is not None, "a statement without FROM has one row"
     now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, next_run_at, *rest = found
-    workers, places, ready = rest
-    flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted), next_run_at)
+    events, workers, places, ready = rest
+    flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted), next_run_at, events == 2, events > 0)
     positions = sorted(msgspec.json.decode(places, type=list[int])) if places else []
     lanes = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
     return Chores(now, next_due_at, next_deadline, *flags, workers, positions, lanes)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
 from rota import config
-from rota.domain import breaker, names, rank
+from rota.domain import breaker, names, rank, source
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT
 from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError, UnknownJob
@@ -23,6 +24,8 @@ from rota.ops import schedule
 from rota.sdk import declaration
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
+from rota.sdk.emitter import Emitter, within
+from rota.sdk.event_handle import EventHandle
 from rota.sdk.handle import Handle, handle_on
 from rota.sdk.job import Job, registered
 from rota.sdk.registry import Registry
@@ -73,6 +76,7 @@ class App:
         self._client = self._registry.client
         self._jobs: dict[str, Job[..., Any, Any]] = {}
         self._workflows: dict[str, Workflow[..., Any]] = {}
+        self._emitter = Emitter(self._client)
         self.dead = DeadLetters(self._client, self._registry.result_types)
 
     def __repr__(self) -> str:
@@ -105,7 +109,7 @@ class App:
 
         With `cron=`, `every=`, `after=` or `at=` the job also runs by itself, with `arguments` if it needs any; see
         docs/schedules.md for the rest. With `depends_on=["extract"]` it starts after the success of other jobs; with
-        both, each tick waits for them.
+        both, each tick waits for them. With `on="order.paid"` events start it; see docs/events.md.
         """
         return self._job
 
@@ -168,7 +172,8 @@ class App:
         Its `name` is the function's. `timeout` bounds a whole run. `on_failure="stop"` cancels the other steps when one
         has failed; by default they end. `undo_on` says which ends of a run undo its steps. `priority` is that of its
         runs. Runs of workflows can be steps of others, down to `max_nesting` levels; a map has at most `max_width`
-        items. With `cron=`, `every=`, `after=` or `at=` a run starts by itself, with `arguments`.
+        items. With `cron=`, `every=`, `after=` or `at=` a run starts by itself, with `arguments`; with
+        `on="order.paid"` an event starts one.
         """
         return self._workflow
 
@@ -239,6 +244,61 @@ class App:
         names.check(name, "a calendar's name")
         texts = dates(days, "days", schedule.MOST_DAYS)
         self._client.set_calendar(name, texts)
+
+    def emit(
+        self, name: str, payload: Any = None, *, subject: str | None = None, key: str | None = None
+    ) -> EventHandle:
+        """Emits an event: starts the jobs and workflows with `on=name`, and wakes steps that wait for it.
+
+        When this returns, the event is on the disk. `payload` is anything that JSON can carry. `subject` says what it
+        is about, such as the id of an order: steps can wait for one subject. The same `key` is the same event, which is
+        emitted once.
+        """
+        return self._emitter.emit(name, payload, subject=subject, key=key)
+
+    async def aemit(
+        self, name: str, payload: Any = None, *, subject: str | None = None, key: str | None = None
+    ) -> EventHandle:
+        """`emit`, without blocking the event loop."""
+        return await self._emitter.aemit(name, payload, subject=subject, key=key)
+
+    def emit_many(self, calls: Iterable[str | Mapping[str, Any]]) -> list[EventHandle]:
+        """Emits all events or none, in one transaction. Each is a name, or a dict with the arguments of `emit`."""
+        return self._emitter.emit_many(calls)
+
+    def within(self, connection: Any, *, notify: bool = False) -> Emitter:
+        """Emits events in the transaction of `connection`: rolled back there means never emitted.
+
+        The connection is as for `job.within`; also that of `ctx.transaction()`. The events are delivered after the
+        commit: with `notify` at once, else within a second.
+        """
+        return within(self._client, connection, notify)
+
+    def watch(
+        self,
+        folder: str | PathLike[str],
+        name: str,
+        *,
+        pattern: str = "*",
+        settle: Duration = "5s",
+        every: Duration = "2s",
+        recursive: bool = False,
+    ) -> None:
+        """Emits an event `name` for each new or changed file in a folder, while a worker of the app runs.
+
+        A file counts once its size and time of change have not changed for `settle`. The payload has its `path`, its
+        `name` below the folder, its `size` and `modified_at`. Several workers that watch the folder emit one event for
+        each version of a file. The folder is listed every so often: see docs/events.md.
+        """
+        path = fspath(folder)
+        self._registry.add_source(source.folder(path, name, pattern, settle, every, is_recursive=recursive))
+
+    def outbox(self, table: str, *, every: Duration = "1s") -> None:
+        """Emits an event for each row of a table of yours in the app's database, and deletes the row.
+
+        See docs/events.md for the columns of the table.
+        """
+        self._registry.add_source(source.outbox(table, every))
 
     def check(self) -> None:
         """Raises DefinitionError if a workflow cannot be built, jobs depend on each other, or a name is not declared.

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Protocol
 from rota.config import Settings
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
+from rota.domain.source import Source
 from rota.domain.status import Status
 from rota.ids import IdSource
+from rota.ops.events.emit import Emission
 from rota.ops.runs.retry import Request
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.reader import Ending, Filter
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
+from rota.views.event import EventDetail
 from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
@@ -45,6 +48,12 @@ class Client(Protocol):
 
     def enqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
     async def aenqueue(self, header: Header, items: list[Item], parent: Parent | None = None) -> list[Accepted]: ...
+    def emit(self, emissions: list[Emission]) -> list[Accepted]: ...
+    async def aemit(self, emissions: list[Emission]) -> list[Accepted]: ...
+    def event(self, id: str) -> EventDetail: ...
+    def replay_event(self, id: str) -> int:
+        """How many subscribers have got it so far."""
+
     def status(self, id: str) -> Status: ...
     def execution(self, id: str) -> ExecutionDetail: ...
     def attempts(self, id: str) -> list[Attempt]: ...
@@ -86,6 +95,7 @@ class Client(Protocol):
         definitions: Sequence[Definition],
         queues: Sequence[Queue],
         schedules: Mapping[str, Spec],
+        sources: Sequence[Source] = (),
         *,
         takes_precedence: bool,
     ) -> int:

@@ -22,6 +22,7 @@ from rota.domain.size import Size, size
 from rota.executors import kinds
 from rota.executors.signature import Signature
 from rota.sdk.depends_on import DependsOn
+from rota.sdk.on import subscribes
 from rota.sdk.when import When
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -50,6 +51,9 @@ class Options(When, total=False):
     affinity: str | None
     affinity_wait: Duration | None
     depends_on: DependsOn
+    on: str | Sequence[str]
+    where: Mapping[str, Any]
+    debounce: Duration
     arguments: Mapping[str, Any]
 
 
@@ -93,6 +97,7 @@ def definition(
         description=options.get("description") or doc.strip().split("\n")[0],
         needs=_needs(options, rules.breakers, target.get("kind")),
         pause_after=_pause_after(options.get("pause_after")),
+        on=subscribes(options, name),
         target=masking.masked(target),
     )
 

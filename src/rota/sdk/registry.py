@@ -13,12 +13,14 @@ import msgspec
 
 from rota.config import Settings
 from rota.domain import breaker, dependency, names
+from rota.domain import source as sources
 from rota.domain.breaker import DEFAULT_FAILURES, DEFAULT_WAIT, Breaker
 from rota.domain.dependency import JobRef
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.job import Definition, Queue
 from rota.domain.lifecycle import Rules
 from rota.domain.schedule import Spec
+from rota.domain.source import Source
 from rota.executors import kinds
 from rota.executors.function import FunctionExecutor
 from rota.executors.port import Executor
@@ -50,6 +52,7 @@ class Registry:
         self.builds: list[Callable[[], None]] = []
         """Each makes the graph of a workflow, or raises a WorkflowError."""
         self.queues: dict[str, Queue] = {}
+        self.sources: list[Source] = []
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
         self._schedules: dict[str, Spec] = {}
@@ -115,6 +118,11 @@ class Registry:
                 breakers = self._named_breakers(job.definition.needs.breakers)
                 job.target.rules = msgspec.structs.replace(job.target.rules, breakers=breakers)
 
+    def add_source(self, added: Source) -> None:
+        if sources.name_of(added) in map(sources.name_of, self.sources):
+            raise DefinitionError(f"app {self.name!r} has a source {sources.name_of(added)} already: declare it once")
+        self.sources.append(added)
+
     def encode(self, job: RegisteredJob, arguments: Mapping[str, Any]) -> str:
         """Arguments by name as JSON text, if the job could be run with them."""
         return job.signature.encode((), dict(arguments), self.settings.max_payload_bytes)
@@ -136,7 +144,8 @@ class Registry:
     def declare(self, *, takes_precedence: bool) -> int:
         """Registers the declarations as a deploy and returns its number."""
         self.check()
-        number = self.client.declare(*self._declared(), self._schedules, takes_precedence=takes_precedence)
+        declared = (*self._declared(), self._schedules, self.sources)
+        number = self.client.declare(*declared, takes_precedence=takes_precedence)
         if any(spec.calendars for spec in self._schedules.values()):
             for name in self.client.unset_calendars(list(self._schedules.values())):
                 log.warning(

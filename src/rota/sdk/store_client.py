@@ -12,9 +12,12 @@ from rota.config import Settings
 from rota.domain.errors import NotFinished
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
+from rota.domain.source import Source as SourceOfEvents
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import control, deploy, enqueue, schedule
+from rota.ops.events import emit, replay
+from rota.ops.events.emit import Emission, Source
 from rota.ops.runs import approvals, pause, retry
 from rota.ops.runs.approvals import Answer
 from rota.ops.runs.retry import Request
@@ -25,10 +28,11 @@ from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, Listener, Wanted
 from rota.store.port import View
 from rota.store.reader import Ending, Filter
-from rota.views import attempt, dead_letter, execution, run, tick, workflow
+from rota.views import attempt, dead_letter, event, execution, run, tick, workflow
 from rota.views import schedule as views
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
+from rota.views.event import EventDetail
 from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
@@ -48,6 +52,7 @@ class StoreClient:
         self._connection = connection
         self._namespace = connection.settings.namespace
         self._app = app
+        self._source = Source(self._namespace, ACTOR)
 
     @property
     def settings(self) -> Settings:
@@ -70,6 +75,22 @@ class StoreClient:
         if parent is not None:
             return await self._connection.transact(enqueue.children, parent, header, items)
         return await self._connection.transact(enqueue.enqueue, header, items)
+
+    # --- Events ----------------------------------------------------------------------------------
+
+    def emit(self, emissions: list[Emission]) -> list[Accepted]:
+        return self._connection.store().transact(emit.emit, self._source, emissions)
+
+    async def aemit(self, emissions: list[Emission]) -> list[Accepted]:
+        return await self._connection.transact(emit.emit, self._source, emissions)
+
+    def event(self, id: str) -> EventDetail:
+        return self._read(event.event, self._namespace, id)
+
+    def replay_event(self, id: str) -> int:
+        return self._connection.store().transact(replay.replay, self._namespace, id, ACTOR)
+
+    # --- Executions ------------------------------------------------------------------------------
 
     def status(self, id: str) -> Status:
         return self._read(reader.status, self._namespace, id)
@@ -150,10 +171,11 @@ class StoreClient:
         definitions: Sequence[Definition],
         queues: Sequence[Queue],
         schedules: Mapping[str, Spec],
+        sources: Sequence[SourceOfEvents] = (),
         *,
         takes_precedence: bool,
     ) -> int:
-        declared = (self._namespace, self._app, definitions, queues, schedules)
+        declared = (self._namespace, self._app, definitions, queues, schedules, sources)
         return self._connection.store().transact(deploy.declare, *declared, takes_precedence=takes_precedence)
 
     # --- Waiting for an end ----------------------------------------------------------------------

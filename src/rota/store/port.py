@@ -61,6 +61,9 @@ class Tx(View, Protocol):
     def took(self, lanes: Mapping[int, int]) -> None:
         """Withdraws hints: the transaction has taken all ready rows of these lanes that are beyond these ranks."""
 
+    def on_table(self, name: str, table: str) -> str:
+        """The name of the same statement on a table of the user. The table has the form of a name in SQL."""
+
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         """The first row, cached for up to `max_age_s`; the caller may change the cached list."""
 

@@ -63,6 +63,7 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     step: int | None
     map_index: int | None
     upstream: str | None
+    event: str | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):

@@ -45,6 +45,9 @@ class Session:
     def changed(self, name: str, /, **params: Any) -> int:
         raise NotImplementedError
 
+    def on_table(self, name: str, table: str) -> str:
+        raise NotImplementedError
+
     def tell(self, hint: Hint) -> None:
         self.hints.append(hint)
 

@@ -21,6 +21,7 @@ These notations let one text serve both databases:
     RUNS(w, x.job, x.requirements)       whether a worker has the code of a job, or the job is a `:workflow`
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
+    TABLE_OF_USER                        a table that is not Rota's, whose name `on_table` puts in
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
 
 SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column. A dictionary goes to SQLite as one
@@ -90,6 +91,7 @@ PLACED = (
     "headers",
     "overrides",
     "upstream",
+    "event",
 )
 """The columns of `execution` that a new row may have. Every INSERT is made from this list."""
 
@@ -137,6 +139,11 @@ def _expand(text: str, dialect: str, schema: str) -> str:
     text = text.replace("SCHEMA()", "".join(("'", schema.replace("'", "''"), "'")))
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
     return qualified(text.replace("CROSS JOIN", "JOIN"), schema)
+
+
+def on_table(text: str, table: str) -> str:
+    """`text` on this table of the user: a name, or a schema and a name, which the caller has checked."""
+    return text.replace("TABLE_OF_USER", ".".join(f'"{part}"' for part in table.split(".")))
 
 
 def needless(text: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from rota.domain import overrides
 from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
+from rota.domain.event import decode_info
 from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
@@ -63,6 +64,15 @@ class Execution(Shape, frozen=True):
     arguments: Any
 
 
+class StartedBy(Shape, frozen=True):
+    """The event that started an execution."""
+
+    event_id: str
+    name: str
+    subject: str | None
+    emitted_at: datetime
+
+
 class ExecutionDetail(Execution, frozen=True):
     """An execution in full.
 
@@ -73,6 +83,7 @@ class ExecutionDetail(Execution, frozen=True):
 
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
     `upstream` are the executions of other jobs that it was started after, by job.
+    `event` is the event that started it.
 
     `step_of` says of a step of a run which steps it waited for, and which wait for it. `wait` says of a step that waits
     for a time, an answer or an event what that is.
@@ -91,6 +102,7 @@ class ExecutionDetail(Execution, frozen=True):
     catch_up: bool
     late_by: timedelta | None
     upstream: dict[str, str] | None
+    event: StartedBy | None
     headers: dict[str, str] | None
     timeout: timedelta | None
     retry: dict[str, Any] | None
@@ -153,6 +165,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
         upstream=decoded(row.upstream),
+        event=_started_by(row.event),
         headers=decoded(row.headers),
         timeout=own.timeout_s,
         retry=own.retry,
@@ -168,6 +181,13 @@ def check_ended(view: View, namespace: str, ids: list[str]) -> None:
         status = reader.status(view, namespace, id)
         if status not in TERMINAL:
             raise UsageError(f"{id} is {status} and has not ended: wait for it, or `rota cancel` it first")
+
+
+def _started_by(stored: str | None) -> StartedBy | None:
+    if stored is None:
+        return None
+    found = decode_info(stored)
+    return StartedBy(found.id, found.name, found.subject, found.emitted_at)
 
 
 def _own_rules(stored: str | None) -> Overrides:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import names, rank, retry
+from rota.domain import event_filter, names, rank, retry
 from rota.domain.duration import positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.headers import checked_headers
@@ -191,6 +191,10 @@ def _about_wait(step: Step, wait: Wait, problem: Callable[[str, str], Problem]) 
                 names.check(one, "an event's name")
             except DefinitionError as error:
                 yield problem(f"/event/names/{number}", str(error))
+        try:
+            event_filter.check(wait.where or {}, "event", with_templates=True)
+        except DefinitionError as error:
+            yield problem("/event/where", str(error).removeprefix("event: "))
 
 
 def _templates(step: Step) -> Iterator[tuple[str, Any]]:

@@ -54,7 +54,7 @@ def holds(condition: Condition, letters: Mapping[str, str], value: Value) -> boo
     """
     match _parts(condition):
         case name, [first, second] if name in _TWO:
-            return _compared(name, _valued(first, letters, value), _valued(second, letters, value))
+            return compared(name, _valued(first, letters, value), _valued(second, letters, value))
         case "is_none", one:
             return _valued(one, letters, value) is None
         case "is_true", one:
@@ -67,17 +67,8 @@ def holds(condition: Condition, letters: Mapping[str, str], value: Value) -> boo
             return letters[step].lower() in _OUTCOMES[name]
 
 
-def _parts(condition: Condition) -> tuple[str, Any]:
-    if not isinstance(condition, dict) or len(condition) != 1:
-        raise DefinitionError(f"a condition is an object with one operator, not {condition!r}")
-    return next(iter(condition.items()))
-
-
-def _valued(operand: Any, letters: Mapping[str, str], value: Value) -> Any:
-    return template.resolve(template.lowered(operand, letters), value)
-
-
-def _compared(name: str, first: Any, second: Any) -> bool:
+def compared(name: str, first: Any, second: Any) -> bool:
+    """Whether an operator with two values holds. Raises a TemplateError if they do not compare."""
     if name in _EQUALITY:
         return bool(_EQUALITY[name](first, second))
     if name == "in":
@@ -88,6 +79,16 @@ def _compared(name: str, first: Any, second: Any) -> bool:
     if kinds not in ({"a number"}, {"a text"}):
         raise TemplateError(f"{name} cannot compare {template.kind(first)} with {template.kind(second)}")
     return bool(_ORDER[name](first, second))
+
+
+def _parts(condition: Condition) -> tuple[str, Any]:
+    if not isinstance(condition, dict) or len(condition) != 1:
+        raise DefinitionError(f"a condition is an object with one operator, not {condition!r}")
+    return next(iter(condition.items()))
+
+
+def _valued(operand: Any, letters: Mapping[str, str], value: Value) -> Any:
+    return template.resolve(template.lowered(operand, letters), value)
 
 
 def _boolean(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, get_args, overload
 
 from rota.domain import names
@@ -22,6 +22,7 @@ from rota.sdk.workflow.tracing import Subject
 from rota.sdk.workflow.workflow import Plan, Workflow
 
 P = ParamSpec("P")
+_OF_JOB = ("priority", "description", "on", "where", "debounce")
 T = TypeVar("T")
 UNDO_ON = get_args(UndoOn)
 
@@ -38,6 +39,9 @@ class WorkflowOptions(When, total=False):
     max_width: int
     description: str
     depends_on: DependsOn
+    on: str | Sequence[str]
+    where: Mapping[str, Any]
+    debounce: Duration
     arguments: Mapping[str, Any]
 
 
@@ -74,7 +78,7 @@ def from_function(app: str, function: Callable[..., Any], options: Mapping[str, 
     if unknown := sorted(options.keys() - WorkflowOptions.__annotations__.keys() - When.__annotations__.keys()):
         raise DefinitionError(f"workflow {name!r}: there is no option {unknown[0]!r}")
     signature = Signature(function, name)
-    of_job = {option: options[option] for option in ("priority", "description") if option in options}
+    of_job = {option: options[option] for option in _OF_JOB if option in options}
     made = _definition(name, signature, of_job, function.__doc__ or "")
     parameters = {name: schema_of(kind) for name, kind in signature.kinds().items()}
     subject = Subject(app, name, function, signature, parameters)

@@ -32,8 +32,16 @@ from rota.store.statements import needless, qualified
 log = logging.getLogger("rota.store")
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-TABLES = {"log": "id", "finished": "id", "execution": "id", "run_ended": "id", "step": "run"}
-"""In the order in which most transactions lock them, each with the column that has the id of the execution."""
+TABLES = {
+    "log": "id",
+    "finished": "id",
+    "execution": "id",
+    "run_ended": "id",
+    "step": "run",
+    "event": "id",
+    "delivery": "event",
+}
+"""In the order in which most transactions lock them, each with the column that has the id of the execution or event."""
 QUICK_WAITS_MS = (50,)
 PATIENT_WAITS_MS = (50, 50, 100, 100, 200, 200, 200)
 PAUSE_S = 0.5

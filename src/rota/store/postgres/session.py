@@ -159,6 +159,13 @@ class PostgresSession(Session):
             self._postpone(text, bound)
         return found
 
+    def on_table(self, name: str, table: str) -> str:
+        derived = f"{name} {table}"
+        if derived not in self._statements:
+            texts = tuple(statements.on_table(text, table) for text in self._statements[name].texts)
+            self._statements[derived] = _statement(derived, texts)
+        return derived
+
     def _in_pieces(self, statement: Statement, large: str, params: dict[str, Any]) -> list[Row]:
         """Runs a large batch piece by piece in one transaction.
 

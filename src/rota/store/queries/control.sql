@@ -26,6 +26,7 @@ FROM EACH(:rows, id uuid, fence bigint, attempts int, crashes int) e
 WHERE (SELECT count(*) FROM finished f WHERE f.id = e.id AND f.fence = e.fence AND f.final = 1) = 0;
 DELETE FROM scheduled WHERE id AMONG(:scheduled, uuid);
 DELETE FROM blocker WHERE execution AMONG(:waiting, uuid);
+DELETE FROM subscription WHERE execution AMONG(:waiting, uuid);
 DELETE FROM waiting WHERE id AMONG(:waiting, uuid);
 DELETE FROM ready WHERE id AMONG(:queued, uuid)
 

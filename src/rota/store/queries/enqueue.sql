@@ -3,8 +3,8 @@
 -- PLACED takes all other columns from parameters.
 INSERT INTO execution (PLACED, run, step, map_index, inputs, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
-              e.deadline, e.schedule, e.tick, e.catch_up, e.parent), e.run, e.step, e.map_index, e.inputs, :now
-FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int, parent uuid, run uuid, step int, map_index int, inputs text) e
+              e.deadline, e.schedule, e.tick, e.catch_up, e.event, e.parent), e.run, e.step, e.map_index, e.inputs, :now
+FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int, event text, parent uuid, run uuid, step int, map_index int, inputs text) e
 
 -- name: place_alike_ready @sqlite
 -- The executions of one batch differ only in id and arguments.

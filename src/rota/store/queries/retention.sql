@@ -90,6 +90,23 @@ DELETE FROM expiry e WHERE e.id >= :low AND e.id < :high
 -- name: executions_between @postgres
 SELECT count(*) FROM execution WHERE id >= :low AND id < :high
 
+-- name: events_page
+-- Events in the order of their ids, and whether each may be deleted: it was emitted before the cutoff of its namespace.
+SELECT e.id, CASE WHEN e.emitted_at < c.cutoff THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, emitted_at FROM event WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) e
+LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = e.namespace ORDER BY e.id
+
+-- name: stray_events_page @postgres
+-- The same for the default partition.
+SELECT e.id, CASE WHEN e.emitted_at < c.cutoff THEN 1 ELSE 0 END AS goes
+FROM (SELECT id, namespace, emitted_at FROM event_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) e
+LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = e.namespace ORDER BY e.id
+
+-- name: drop_events
+DELETE FROM event_open WHERE event AMONG(:ids, uuid);
+DELETE FROM delivery WHERE event >= :lowest AND event <= :highest AND event AMONG(:ids, uuid);
+DELETE FROM event WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid)
+
 -- name: forget_expiries @sqlite
 DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows, deadline bigint, id uuid) e)
 
@@ -100,7 +117,8 @@ DELETE FROM expiry x USING EACH(:rows, deadline bigint, id uuid) e WHERE x.deadl
 -- Keys in the order in which they were taken, and whether each may be deleted: its holder is deleted already.
 SELECT k.taken_at, k.holder, k.namespace, k.app, k.job, k.kind, k.key,
        CASE WHEN k.taken_at < c.cutoff AND k.kind <> :kept
-             AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = k.holder) THEN 1 ELSE 0 END AS goes
+             AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = k.holder)
+             AND NOT EXISTS (SELECT 1 FROM event e WHERE e.id = k.holder) THEN 1 ELSE 0 END AS goes
 FROM (SELECT taken_at, holder, namespace, app, job, kind, key FROM unique_key
       WHERE (taken_at, holder) > (:taken_at, :holder) AND taken_at < :bound ORDER BY taken_at, holder LIMIT :most) k
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = k.namespace

@@ -107,6 +107,7 @@ INSERT INTO finished (id, fence, final, status, reason, attempts, crashes, resul
 SELECT e.id, w.fence + 1, 1, e.status, e.reason, w.attempts, w.crashes, e.result, e.error, :now
 FROM EACH(:ends, id uuid, status text, reason text, result text, error text) e CROSS JOIN waiting w ON w.id = e.id;
 DELETE FROM blocker WHERE execution AMONG(:ids, uuid);
+DELETE FROM subscription WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid)
 
 -- name: open_approvals

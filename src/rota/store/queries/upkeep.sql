@@ -15,6 +15,8 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            SELECT min(look_at) AS at FROM map_open
            UNION ALL SELECT min(changed_at) + 60000000 FROM run
            UNION ALL SELECT CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0 END) t) AS next_run_at,
+       CASE WHEN EXISTS (SELECT 1 FROM event_open) OR EXISTS (SELECT 1 FROM subscription WHERE unsure IS NOT NULL) THEN 2
+            WHEN EXISTS (SELECT 1 FROM subscription) THEN 1 ELSE 0 END AS events,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place

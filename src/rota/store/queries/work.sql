@@ -118,7 +118,7 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, 
 -- name: claimed
 -- Without a join and with bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides, inputs,
-       upstream, step, map_index
+       upstream, step, map_index, event
 FROM execution
 WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
 

@@ -16,6 +16,7 @@ from rota.clock import Clock
 from rota.store import statements
 from rota.store.port import Row
 from rota.store.session import Session, decoder
+from rota.store.statements import on_table
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
@@ -62,6 +63,12 @@ class SqliteSession(Session):
         for text in rest:
             self._connection.execute(text, bound)
         return found
+
+    def on_table(self, name: str, table: str) -> str:
+        derived = f"{name} {table}"
+        if derived not in self._statements:
+            self._statements[derived] = tuple(on_table(text, table) for text in self._statements[name])
+        return derived
 
     def _bound(self, params: dict[str, Any]) -> dict[str, Any]:
         for name, value in params.items():

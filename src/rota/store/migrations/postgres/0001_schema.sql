@@ -119,6 +119,8 @@ CREATE TABLE execution (
     inputs       text,
     -- A JSON object: the ids of the executions that this one was started after, by job.
     upstream     text,
+    -- A JSON object: the event that started this execution (domain/event.py).
+    event        text,
     tags         text,
     trace        text,
     -- A JSON object of texts by name.
@@ -576,11 +578,73 @@ CREATE TABLE dependency (
 );
 CREATE INDEX dependency_upstream ON dependency (namespace, upstream_app, upstream);
 
+-- Events. A row is written once. Partitioned like execution.
+CREATE TABLE event (
+    id         uuid NOT NULL,
+    -- The event that this one repeats.
+    replay_of  uuid,
+    emitted_at bigint NOT NULL,
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    -- Empty if the event has none.
+    subject    text NOT NULL,
+    key        text,
+    actor      text NOT NULL,
+    payload    text NOT NULL
+) PARTITION BY RANGE (id);
+CREATE UNIQUE INDEX event_id ON event (id);
+CREATE INDEX event_name ON event (namespace, name, emitted_at);
+CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
+CREATE TABLE event_default PARTITION OF event DEFAULT;
+
+-- Events that still have subscribers to look at: those behind `after`, in the order of their names.
+-- A replay also gives the event to jobs that were declared after it was emitted.
+CREATE TABLE event_open (
+    event     uuid PRIMARY KEY,
+    is_replay integer NOT NULL,
+    after     text NOT NULL COLLATE "C"
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- Who gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits: then
+-- `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
+--
+-- An emit and a wait that overlap do not see each other. So a new wait is `unsure`: 0 until upkeep has read it, then
+-- the id of the transaction that has read it, until upkeep has looked for events in a snapshot whose xmin has reached
+-- that id (ops/events/waits.py).
+CREATE TABLE subscription (
+    since_at   bigint NOT NULL,
+    unsure     bigint DEFAULT 0,
+    execution  uuid,
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    subject    text NOT NULL,
+    subscriber text NOT NULL COLLATE "C",
+    app        text,
+    job        text,
+    -- JSON: which payloads match (domain/event_filter.py), and what a delivery needs to know of the subscriber.
+    filter     text,
+    target     text,
+    PRIMARY KEY (namespace, name, subject, subscriber)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX subscription_job ON subscription (namespace, app) WHERE app IS NOT NULL;
+CREATE INDEX subscription_execution ON subscription (execution) WHERE execution IS NOT NULL;
+CREATE INDEX subscription_unsure ON subscription (subscriber) WHERE unsure IS NOT NULL;
+
+-- Which subscriber has had which event, and the execution that it started or woke. Partitioned like event.
+CREATE TABLE delivery (
+    event      uuid NOT NULL,
+    execution  uuid NOT NULL,
+    at         bigint NOT NULL,
+    subscriber text NOT NULL
+) PARTITION BY RANGE (event);
+CREATE UNIQUE INDEX delivery_event ON delivery (event, subscriber);
+CREATE TABLE delivery_default PARTITION OF delivery DEFAULT;
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
-       x.run, x.step, x.map_index, x.inputs, x.upstream, n.paused_at AS run_paused_at,
+       x.run, x.step, x.map_index, x.inputs, x.upstream, x.event, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'

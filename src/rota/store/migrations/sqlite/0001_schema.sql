@@ -113,6 +113,8 @@ CREATE TABLE execution (
     inputs       TEXT,
     -- A JSON object: the ids of the executions that this one was started after, by job.
     upstream     TEXT,
+    -- A JSON object: the event that started this execution (domain/event.py).
+    event        TEXT,
     parent       TEXT,
     replay_of    TEXT,
     tags         TEXT,
@@ -561,11 +563,68 @@ CREATE TABLE dependency (
 ) WITHOUT ROWID;
 CREATE INDEX dependency_upstream ON dependency (namespace, upstream_app, upstream);
 
+-- Events. A row is written once.
+CREATE TABLE event (
+    id         TEXT NOT NULL,
+    namespace  TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    -- Empty if the event has none.
+    subject    TEXT NOT NULL,
+    key        TEXT,
+    actor      TEXT NOT NULL,
+    payload    TEXT NOT NULL,
+    emitted_at INTEGER NOT NULL,
+    -- The event that this one repeats.
+    replay_of  TEXT
+);
+CREATE UNIQUE INDEX event_id ON event (id);
+CREATE INDEX event_name ON event (namespace, name, emitted_at);
+CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
+
+-- Events that still have subscribers to look at: those behind `after`, in the order of their names.
+-- A replay also gives the event to jobs that were declared after it was emitted.
+CREATE TABLE event_open (
+    event     TEXT PRIMARY KEY,
+    after     TEXT NOT NULL,
+    is_replay INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Who gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits: then
+-- `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
+CREATE TABLE subscription (
+    namespace  TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    subject    TEXT NOT NULL,
+    subscriber TEXT NOT NULL,
+    since_at   INTEGER NOT NULL,
+    app        TEXT,
+    job        TEXT,
+    execution  TEXT,
+    -- JSON: which payloads match (domain/event_filter.py), and what a delivery needs to know of the subscriber.
+    filter     TEXT,
+    target     TEXT,
+    -- Never set on SQLite, which has one writer: see the schema for PostgreSQL.
+    unsure     INTEGER,
+    PRIMARY KEY (namespace, name, subject, subscriber)
+) WITHOUT ROWID;
+CREATE INDEX subscription_job ON subscription (namespace, app) WHERE app IS NOT NULL;
+CREATE INDEX subscription_execution ON subscription (execution) WHERE execution IS NOT NULL;
+CREATE INDEX subscription_unsure ON subscription (subscriber) WHERE unsure IS NOT NULL;
+
+-- Which subscriber has had which event, and the execution that it started or woke.
+CREATE TABLE delivery (
+    event      TEXT NOT NULL,
+    subscriber TEXT NOT NULL,
+    execution  TEXT NOT NULL,
+    at         INTEGER NOT NULL,
+    PRIMARY KEY (event, subscriber)
+) WITHOUT ROWID;
+
 -- Every execution and its state.
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
-       x.run, x.step, x.map_index, x.inputs, x.upstream, n.paused_at AS run_paused_at,
+       x.run, x.step, x.map_index, x.inputs, x.upstream, x.event, n.paused_at AS run_paused_at,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'

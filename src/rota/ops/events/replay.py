@@ -1,0 +1,37 @@
+"""Replaying an event: for subscribers that have not had it, or for all, as a new event."""
+
+from __future__ import annotations
+
+from rota.domain.errors import UnknownEvent
+from rota.ops.audit import audit
+from rota.ops.events.deliver import deliver_open
+from rota.ops.events.emit import Emission, Source, emit, open_events
+from rota.ops.events.matching import Emitted
+from rota.store.port import Tx
+
+
+def replay(tx: Tx, namespace: str, id: str, actor: str) -> int:
+    """Gives an event to the jobs that subscribe to it now and have not had it. Returns how many have got it so far.
+
+    Upkeep does the rest if there are more than one chunk of subscriptions.
+    """
+    event = _event(tx, namespace, id)
+    open_events(tx, [(event.id, "")], is_replay=True)
+    audit(tx, namespace, actor, "event.replay", event.id)
+    return deliver_open(tx, event.id) or 0
+
+
+def repeat(tx: Tx, namespace: str, id: str, new: str, actor: str) -> str:
+    """Emits the same event again, for all subscribers, with the id `new`. Returns that id."""
+    event = _event(tx, namespace, id)
+    audit(tx, namespace, actor, "event.repeat", event.id, after={"event": new})
+    emission = Emission(new, event.name, event.payload, event.subject, None, "", event.id)
+    emit(tx, Source(namespace, actor), [emission])
+    return new
+
+
+def _event(tx: Tx, namespace: str, id: str) -> Emitted:
+    found = [event for event in tx.records("events_named", Emitted, ids=[id]) if event.namespace == namespace]
+    if not found:
+        raise UnknownEvent(f"there is no event {id}")
+    return found[0]
