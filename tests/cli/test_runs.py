@@ -108,13 +108,15 @@ def test_start_is_for_workflows(shell: Shell, stage: Stage) -> None:
 
 
 FLOW = """
+from rota.workflow import sleep
+
 @app.job
 def double(x: int) -> int:
     return 2 * x
 
 @app.workflow
 def twice(n: int) -> list[int]:
-    return double.map([1, 2, 3])
+    return double.after(sleep("50ms")).map([1, 2, 3])
 """
 
 

@@ -377,6 +377,37 @@ def test_a_cancel_ends_open_waits(stage: Stage) -> None:
     stage.check()
 
 
+def test_one_wait_is_cancelled_like_any_step(stage: Stage) -> None:
+    stage.workflow("nap", *NAP)
+    id = stage.start("nap")
+    stage.work()
+    (row,) = stage.executions("sleep()")
+    stage.cancel(str(row["id"]))
+    stage.work()
+    assert stage.end(id) == ("failed", "step_failed")
+    assert stage.letters(id) == "scb"
+    stage.advance(600)
+    stage.check()
+
+
+def test_a_wait_that_is_reached_in_a_paused_run_begins(stage: Stage) -> None:
+    """Only work is held back: the time of the wait passes."""
+    stage.workflow("nap", *NAP, result=ref("b"))
+    id = stage.start("nap")
+    (attempt,) = stage.take()
+    stage.pause(id)
+    stage.finish(attempt)
+    stage.work()
+    assert stage.letters(id) == "so."
+    stage.advance(600)
+    assert stage.letters(id) == "sso"
+    assert stage.count("echo") == 1
+    stage.resume(id)
+    stage.work()
+    assert stage.result(id) == 1
+    stage.check()
+
+
 def test_a_run_timeout_ends_open_waits(stage: Stage) -> None:
     stage.workflow("nap", *NAP, timeout=60)
     id = stage.start("nap")

@@ -88,7 +88,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, dict=True):
-    """A workflow. Durations are seconds."""
+    """A workflow. Durations are seconds; those of waits may be texts such as `3d`."""
 
     rota: str = msgspec.field(default=FORM)
     name: str
