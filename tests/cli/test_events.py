@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from rota.clock import SystemClock
 from rota.domain.job import Definition
 from rota.store.sqlite.store import SqliteStore
-from tests.cli.shell import Shell
+from tests.cli.shell import HANG_S, Shell
 from tests.events.scene import Scene, subscriber
+from tests.support.waiting import eventually
 from tests.support.world import World
 
 
@@ -79,6 +81,44 @@ def test_replay(shell: Shell, scene: Scene) -> None:
     assert json.loads(shell.ok("events", "replay", id, "--json").out) == {"eventId": id, "deliveries": 0}
     new = shell.ok("events", "replay", id, "--force").out.strip()
     assert (scene.event(new).replay_of, scene.started_by(new)) == (id, ["find"])
+
+
+DROP = """
+from rota import App
+
+app = App("drop", url="sqlite:///rota.db")
+app.watch("{folder}", "file.dropped", settle=0, every=0.05)
+app.outbox("outbox", every=0.05)
+
+
+@app.job(on=["file.dropped", "order.paid"])
+def load(what):
+    return what
+"""
+
+
+def test_a_worker_looks_after_folders_and_tables(shell: Shell, worker: Callable[..., None]) -> None:
+    """A real worker, from the file and the row to the results."""
+    drop = shell.folder / "drop"
+    drop.mkdir()
+    (drop / "a.csv").write_text("1")
+    (shell.folder / "drop_app.py").write_text(DROP.replace("{folder}", str(drop)))
+    shell.ok("migrate")
+    with sqlite3.connect(shell.folder / "rota.db", timeout=HANG_S) as connection:
+        connection.execute(
+            "CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, payload TEXT, "
+            "subject TEXT, key TEXT)"
+        )
+        connection.execute("INSERT INTO outbox (name, payload) VALUES ('order.paid', '5')")
+    connection.close()
+    worker(app="drop_app:app")
+
+    def results() -> list[str]:
+        rows = json.loads(shell.ok("executions", "--status", "success", "--json").out)
+        return sorted(row["job"] for row in rows)
+
+    eventually(lambda: results() == ["load", "load"], timeout_s=HANG_S, what="two executions")
+    assert {row["name"] for row in json.loads(shell.ok("events", "--json").out)} == {"file.dropped", "order.paid"}
 
 
 def test_subscribers(shell: Shell, scene: Scene) -> None:

@@ -49,6 +49,7 @@ def batch(world: World, count: int = 1, **changes: Any) -> Batch:
         "schedule": "nightly",
         "tick": 17,
         "catch_up": 1,
+        "event": "{}",
     }
     return Batch(**{**values, **changes})
 

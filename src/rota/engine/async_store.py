@@ -174,8 +174,8 @@ class SupervisorCalls:
     async def work_on_runs(self) -> int:
         return await self.calls.transact(chores.work_on_runs)
 
-    async def sources(self, namespace: str, app: str) -> list[Source]:
-        return await self.calls.read(deploy.sources, namespace, app)
+    async def sources(self, namespace: str, app: str, known: int | None) -> tuple[int, list[Source]] | None:
+        return await self.calls.read(deploy.sources, namespace, app, known)
 
     async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None:
         await self.calls.transact(emit.emit, emit.Source(namespace, "folder", kind=KEPT_KIND), list(emissions))

@@ -109,8 +109,8 @@ class SupervisorStore(Protocol):
     async def work_on_runs(self) -> int:
         """One step of work on a stopping run or a wide map; returns whether there was any."""
 
-    async def sources(self, namespace: str, app: str) -> list[Source]:
-        """The sources of events that the deploy in force declares."""
+    async def sources(self, namespace: str, app: str, known: int | None) -> tuple[int, list[Source]] | None:
+        """The number of the deploy in force, and the sources of events that it declares; None if it is `known`."""
 
     async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None: ...
 

@@ -28,8 +28,8 @@ from rota.ops.events.outbox import Drained
 log = logging.getLogger("rota.engine")
 
 T = TypeVar("T")
-REFRESH_S = 5.0
-"""How often the declared sources are read."""
+FIRST_S, REFRESH_S = 0.5, 5.0
+"""How often to look which deploy is in force, before there is one and afterwards."""
 BATCH = 500
 MOST_LEFT = 1000
 
@@ -42,12 +42,16 @@ class Sources:
         self._clock = clock
         self._namespace = namespace
         self._app = app
+        self._deploy: int | None = None
         self._running: dict[Source, asyncio.Task[None]] = {}
         self.loop = Loop("sources", self.step)
 
     async def step(self) -> float:
         """Starts what is declared now, and stops what no longer is."""
-        wanted = set(await self._store.sources(self._namespace, self._app))
+        found = await self._store.sources(self._namespace, self._app, self._deploy)
+        if found is None:
+            return FIRST_S if self._deploy is None else REFRESH_S
+        self._deploy, wanted = found[0], set(found[1])
         for gone in self._running.keys() - wanted:
             self._running.pop(gone).cancel()
         for source in wanted - self._running.keys():

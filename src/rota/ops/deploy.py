@@ -71,13 +71,13 @@ def look(view: View, namespace: str, app: str, lease_s: float, ours: Sequence[in
     return Look(applied, _due(view, namespace, app, applied, lease_s), own)
 
 
-def sources(view: View, namespace: str, app: str) -> list[Source]:
-    """The sources of events that the deploy in force declares."""
+def sources(view: View, namespace: str, app: str, known: int | None = None) -> tuple[int, list[Source]] | None:
+    """The number of the deploy in force, and its sources of events; None if it is `known`, or there is none."""
     found = view.one("applied_deploy", namespace=namespace, app=app)
-    if found is None or found[0] is None:
-        return []
+    if found is None or found[0] in (None, known):
+        return None
     content = view.one("deploy_content", namespace=namespace, app=app, number=found[0])
-    return deploy.decode(content[0]).sources if content else []
+    return (int(found[0]), deploy.decode(content[0]).sources) if content else None
 
 
 def settle(tx: Tx, namespace: str, app: str, lease_s: float, actor: str = "worker") -> int | None:

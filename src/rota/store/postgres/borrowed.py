@@ -42,7 +42,8 @@ SELECT current_database(), current_user, has_schema_privilege(n.oid, 'USAGE'), m
     SELECT string_agg(may || ' on ' || c.relname, ', ' ORDER BY c.relname, may)
     FROM (VALUES ('migration', 'SELECT'), ('job', 'SELECT'), ('queue', 'SELECT INSERT'), ('lane', 'SELECT INSERT'),
                  ('execution', 'SELECT INSERT'), ('ready', 'SELECT INSERT DELETE'), ('expiry', 'INSERT'),
-                 ('scheduled', 'SELECT INSERT UPDATE'), ('unique_key', 'SELECT INSERT UPDATE')) needed (name, rights)
+                 ('scheduled', 'SELECT INSERT UPDATE'), ('unique_key', 'SELECT INSERT UPDATE'),
+                 ('event', 'INSERT'), ('event_open', 'SELECT INSERT UPDATE')) needed (name, rights)
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = needed.name
     CROSS JOIN string_to_table(needed.rights, ' ') may
     WHERE NOT has_table_privilege(c.oid, may))
