@@ -64,7 +64,7 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_idle(),
         *_crowd(size),
     ]
-    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_events(size), *_rota()]
+    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_sleepers(size), *_events(size), *_rota()]
     for peer in PEERS:
         if peer.section(kind):
             figures += _peer(peer, kind)
@@ -303,6 +303,19 @@ def _orchestrator(peer: Orchestrator, size: Size) -> list[Figure]:
         figure("fan", f"a map of {peer.part(size.fan):,} and a reduce: steps", "/s", "fan_rate"),
         figure("many", f"{peer.part(size.runs):,} runs of three steps at once: steps", "/s", "many_rate"),
         figure("rss", peer.memory_of, "MB", "flow_rss"),
+    ]
+
+
+def _sleepers(size: Size) -> list[Figure]:
+    def figure(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="sleepers", what=what, unit=unit, grows=unit == "/s")
+
+    return [
+        figure("sleep_rate", f"{size.sleepers:,} steps that sleep: begun", "/s"),
+        figure("sleep_stored", f"{size.sleepers:,} steps that sleep: stored, each", "bytes"),
+        figure("sleep_rss", f"{size.sleepers:,} steps that sleep: memory of the worker", "MB"),
+        figure("sleep_cpu", f"{size.sleepers:,} steps that sleep: processor time of the worker", "%"),
+        figure("sleep_server_cpu", f"{size.sleepers:,} steps that sleep: processor time of the server", "%"),
     ]
 
 

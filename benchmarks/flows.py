@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 from benchmarks import probe
 from rota import App, Job, Workflow
+from rota.workflow import sleep
 
 VARIABLE = "BENCHMARKS_CHAIN"
 """The environment variable with the number of steps that the chain has."""
 APP = "benchmarks.flows:app"
 IN_TURN = 3
 """Steps of a small workflow."""
+ASLEEP = 500
+"""Steps of a dormant workflow that sleep, each with a step after it."""
 
 
 class Flows(NamedTuple):
@@ -24,6 +27,7 @@ class Flows(NamedTuple):
     fan: Workflow[[int], int]
     wide: Workflow[[int], None]
     small: Workflow[[int], int]
+    dormant: Workflow[[int], None]
     stamp: Job[[int, float], None, Coroutine[Any, Any, None]]
 
 
@@ -68,7 +72,12 @@ def build(url: str | None = None) -> Flows:
     def small(number: int) -> int:
         return in_turn(number, IN_TURN)
 
-    return Flows(app, chain, fan, wide, small, stamp)
+    @app.workflow
+    def dormant(number: int) -> None:
+        for _ in range(ASLEEP):
+            echo.after(sleep("30d")).step(number)
+
+    return Flows(app, chain, fan, wide, small, dormant, stamp)
 
 
 app = build().app

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from benchmarks import flows
 from benchmarks.database import Database
-from benchmarks.flows import APP, IN_TURN, VARIABLE, Flows
+from benchmarks.flows import APP, ASLEEP, IN_TURN, VARIABLE, Flows
 from benchmarks.processes import Tree
-from benchmarks.sections import Samples
+from benchmarks.sections import Samples, cores
 from benchmarks.site import Site
 from benchmarks.sizes import Size
 from benchmarks.steady import Stalled, percentile, until
@@ -36,6 +36,24 @@ def workflows(site: Site, size: Size) -> Samples:
         yield "wide_peak", sum(tree.peak_mb())
     with _working(site, size) as (database, app, _):
         yield from _beside(database, app, size)
+
+
+def sleepers(site: Site, size: Size) -> Samples:
+    """What very many sleeping steps cost: placing them, their rows, and a worker that has nothing else to do."""
+    runs = size.sleepers // ASLEEP
+    with _working(site, size) as (database, app, tree):
+        database.settle()
+        rss, stored, began = sum(tree.rss_mb()), database.stored_bytes(), time.perf_counter()
+        app.dormant.start_many(range(runs))
+        until(lambda: database.one(_SLEEPING) >= runs * ASLEEP, "the last sleep's begin", 10 * size.limit_s)
+        yield "sleep_rate", runs * ASLEEP / (time.perf_counter() - began)
+        database.settle()
+        yield "sleep_stored", (database.stored_bytes() - stored) / (runs * ASLEEP)
+        yield "sleep_rss", sum(tree.rss_mb()) - rss
+        own, server = cores(database, [tree], size.idle_s)
+        yield "sleep_cpu", own * 100
+        if server is not None:
+            yield "sleep_server_cpu", server * 100
 
 
 def _chain(app: Flows, size: Size) -> Samples:
@@ -145,6 +163,7 @@ def _working(site: Site, size: Size) -> Iterator[tuple[Database, Flows, Tree]]:
 
 
 _ENDED = "SELECT count(*) FROM run_ended"
+_SLEEPING = "SELECT count(*) FROM blocker WHERE kind = 'sleep'"
 _UNPLACED = "SELECT count(*) FROM map_open WHERE next_item < width"
 _NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 _WAL_BYTES = "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"

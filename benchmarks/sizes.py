@@ -62,6 +62,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that one event wakes."""
     files: int
     """In a folder that is watched."""
+    sleepers: int
+    """Steps that sleep for a month."""
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
@@ -113,6 +115,7 @@ FULL = Size(
     subscribers=1_000,
     waits=10_000,
     files=10_000,
+    sleepers=1_000_000,
 )
 QUICK = Size(
     rounds=1,
@@ -155,6 +158,7 @@ QUICK = Size(
     subscribers=1_000,
     waits=1_000,
     files=10_000,
+    sleepers=20_000,
 )
 SMOKE = Size(
     rounds=1,
@@ -197,5 +201,6 @@ SMOKE = Size(
     subscribers=150,
     waits=150,
     files=50,
+    sleepers=1_000,
     limit_s=30.0,
 )

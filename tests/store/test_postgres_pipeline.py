@@ -50,6 +50,15 @@ def test_a_read_sees_the_statements_before_it(store: PostgresStore, run: str) ->
     assert store.transact(operation) == [(0, 0, run), (1, 0, run)]
 
 
+def test_statements_that_are_larger_than_the_buffers_of_the_socket_are_sent(store: PostgresStore, run: str) -> None:
+    def operation(tx: Tx) -> list[Row]:
+        for number in (0, 1):
+            tx.run("add_steps", rows=[(run, number, item, run) for item in range(50_000)])
+        return tx.rows("steps_of", run=run, numbers=[0, 1])
+
+    assert len(store.transact(operation)) == 100_000
+
+
 def test_statements_at_the_end_of_an_operation_are_sent(store: PostgresStore, run: str) -> None:
     store.transact(add, run, 0)
     assert store.read(steps, run) == [(0, 0, run)]

@@ -1,4 +1,4 @@
-"""The transaction that ends a step claims the next one, and then no other worker is woken."""
+"""The transaction that ends a step claims the next one, and then no other worker is woken; openings are bounded."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rota.ops.claim import Mark
 from rota.ops.finish import Finished
 from rota.store.hints import Hint, Ready
 from rota.store.port import Tx
+from tests.support.tables import table
 from tests.workflow.stage import Stage
 
 CHAIN = [{"id": name, "job": "echo", "after": list(after)} for name, after in (("a", ""), ("b", "a"), ("c", "b"))]
@@ -71,3 +72,13 @@ def test_steps_of_jobs_that_the_worker_lacks_have_a_hint(stage: Stage) -> None:
     (told,) = fork.ready
     assert isinstance(told, Ready)
     assert len(told.lanes) == 1
+
+
+def test_a_claim_opens_only_as_many_runs_as_fit_into_a_short_transaction(stage: Stage) -> None:
+    stage.workflow("broad", *({"id": f"e{number}", "job": "echo"} for number in range(600)))
+    runs = [stage.start("broad") for _ in range(3)]
+    claimed = stage.store.transact(claim.claim, stage.worker, stage.world.served(jobs=["no job"]), 10)
+    assert (claimed.claims, claimed.has_more) == ([], True)
+    assert [row["id"] for row in table(stage.store, "run")] == runs[:2]
+    stage.open()
+    assert [row["id"] for row in table(stage.store, "run")] == runs

@@ -9,6 +9,7 @@ from rota.domain.claim import Claim
 from rota.domain.reach import Head
 from rota.domain.requirement import Room
 from rota.domain.served import Served
+from rota.store.hints import Ready
 from rota.store.port import Row, Tx
 
 T = TypeVar("T")
@@ -36,6 +37,13 @@ class Claiming:
 
     def lanes_that_fit(self) -> frozenset[int]:
         return frozenset(lane for group in self.groups if group.fits for lane in group.lanes)
+
+    def give_back(self, claims: Iterable[Claim]) -> None:
+        """Returns executions to `ready` that are too much for this transaction; the next claim takes them."""
+        if returned := list(claims):
+            self.tx.run("unclaim", ids=[claim.id for claim in returned])
+            # The hint moves the watermarks of the workers back to these rows.
+            self.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
 
     def once(self, key: str, read: Callable[[], T]) -> T:
         """What `read` returns, read once for the whole claim."""

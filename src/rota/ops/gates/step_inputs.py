@@ -21,7 +21,6 @@ from rota.ops.gates.run_info import runs_of_steps
 from rota.ops.runs.inputs import TROUBLE, UNDO
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.values import Values, results_to_undo
-from rota.store.hints import Ready
 from rota.store.port import Tx
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -56,10 +55,7 @@ def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
         worker = claiming.worker
         ended = [(claim.held_by(worker), finish.Finished(claim.id, claim.fence, failed)) for claim, failed in broken]
         finish.settle(claiming.tx, ended)
-    if returned:
-        claiming.tx.run("unclaim", ids=[claim.id for claim in returned])
-        # The hint moves the watermarks of the workers back to these rows.
-        claiming.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
+    claiming.give_back(returned)
     gone = {claim.id for claim in (*returned, *(claim for claim, _ in broken))}
     return [complete.get(claim.id, claim) for claim in taken if claim.id not in gone]
 

@@ -37,7 +37,16 @@ class Begun(msgspec.Struct, frozen=True):
     ending: Ending | None
 
 
-def begin(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str], values: Values) -> Begun:
+def begin(
+    tx: Tx,
+    run: Run,
+    graph: Graph,
+    number: int,
+    letters: Mapping[str, str],
+    values: Values,
+    lane: tuple[str, int],
+) -> Begun:
+    """`lane` is the queue and the lane of the run."""
     step = graph.steps[number]
     assert step.wait is not None
     id = ids.named(tx.now, f"{run.id}/{number}")
@@ -50,7 +59,7 @@ def begin(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str
     if isinstance(wanted, AwaitEvent) and ending is None:
         event = begin_wait(tx, _event_wait(run, graph, number, id, wanted, letters, values))
         ending = None if event is None else waits.happened(event)
-    return Begun(id, _batch(tx, run, step, number, id, wanted, is_over=ending is not None), ending)
+    return Begun(id, _batch(tx, run, lane, number, id, wanted, is_over=ending is not None), ending)
 
 
 def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
@@ -98,13 +107,10 @@ def _taken(graph: Graph, number: int, letters: Mapping[str, str], values: Values
     return tuple(values(name)["id"] for name in waited if letters[name].lower() == alphabet.SUCCESS)
 
 
-def _batch(tx: Tx, run: Run, step: Step, number: int, id: str, wanted: Wait, *, is_over: bool) -> Batch:
+def _batch(tx: Tx, run: Run, lane: tuple[str, int], number: int, id: str, wanted: Wait, *, is_over: bool) -> Batch:
     kind, about = waits.about(wanted), pinned(run.pinned)
-    found = tx.one("lane_of_run", id=run.id)
-    assert found is not None, "an open run is in `waiting`"
-    queue, lane = found
     # The lane says nothing but the queue in which it is counted: no claim takes what is in `waiting`.
-    route = Route(run.namespace, run.app, kind.job, queue, run.version, lane)
+    route = Route(run.namespace, run.app, kind.job, lane[0], run.version, lane[1])
     return Batch(
         {id: msgspec.json.encode(wanted).decode()},
         route,

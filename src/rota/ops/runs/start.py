@@ -46,6 +46,7 @@ class Started:
         self.endings: dict[str, Ending] = {}
         """Steps that wait, and end in the transaction that places them."""
         self._routes: dict[tuple[str, str, str, str], Route | None] = {}
+        self._lanes: dict[str, tuple[str, int]] = {}
 
     def route(self, tx: Tx, run: Run, job: str, queue: str, version: int) -> Route:
         key = (run.namespace, run.app, job, queue)
@@ -54,6 +55,14 @@ class Started:
         found = self._routes[key]
         assert found is not None, f"job {job} was declared when the run opened"
         return msgspec.structs.replace(found, job_version=version)
+
+    def lane(self, tx: Tx, run: str) -> tuple[str, int]:
+        """The queue and the lane of an open run."""
+        if run not in self._lanes:
+            found = tx.one("lane_of_run", id=run)
+            assert found is not None, "an open run is in `waiting`"
+            self._lanes[run] = (found[0], found[1])
+        return self._lanes[run]
 
     def write(self, tx: Tx) -> None:
         place(tx, self.batches)
@@ -76,7 +85,7 @@ def start(
     for number in numbers:
         step = graph.steps[number]
         if step.wait is not None:
-            begun = begin(tx, run, graph, number, outcomes, values)
+            begun = begin(tx, run, graph, number, outcomes, values, started.lane(tx, run.id))
             started.batches.append(begun.batch)
             started.steps.append((run.id, number, 0, begun.id))
             if begun.ending is not None:

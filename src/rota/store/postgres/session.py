@@ -100,7 +100,6 @@ class PostgresSession(Session):
         self._pgconn = link.connection.pgconn
         self._is_pooled = link.is_pooled
         self._poll = select.poll()
-        self._poll.register(self._pgconn.socket, select.POLLIN)
         self._prepared: set[bytes] = set()
         self._transformer = Transformer(link.connection)
         self._is_autocommit = False
@@ -263,9 +262,11 @@ class PostgresSession(Session):
         return results[-1]
 
     def _next_result(self) -> pq.abc.PGresult | None:
-        """Waits without the interpreter lock, unlike libpq's own wait."""
+        """Waits without the interpreter lock, unlike libpq's own wait, and sends what did not fit into the socket."""
         pgconn = self._pgconn
         while pgconn.is_busy():
+            is_unsent = pgconn.flush() != 0
+            self._poll.register(pgconn.socket, select.POLLIN | select.POLLOUT if is_unsent else select.POLLIN)
             self._poll.poll()
             pgconn.consume_input()
         return pgconn.get_result()
