@@ -301,9 +301,20 @@ class _Kept:
 
     def keep(self, data: bytes) -> None:
         self._kept += data
+        if not self._keeps_all and b"\n" in data:
+            self._keep_last_line()
         if len(self._kept) > 2 * self._most_bytes + CHUNK:
             del self._kept[: -self._most_bytes - 1]
             self._is_cut = True
+
+    def _keep_last_line(self) -> None:
+        """Drops all before the last line that is not empty, and the empty lines after it."""
+        text = self._kept.rstrip()
+        is_ended = b"\n" in self._kept[len(text) :]
+        start = text.rfind(b"\n") + 1
+        if start or is_ended:
+            self._is_cut = self._is_cut and not start
+            self._kept = text[start:] + (b"\n" if is_ended else b"")
 
     def text(self) -> str:
         data, is_whole = bytes(self._kept).strip(), not self._is_cut
