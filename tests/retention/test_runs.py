@@ -65,7 +65,7 @@ def test_results_stay_while_an_open_run_refers_to_them(stage: Stage, flaky: Flak
     again = stage.retry(id)
     stage.pause(again)
     stage.world.clock.advance(100 * DAY_S)
-    assert prune(stage.store) == 2, "only the failed step goes, and the run that was retried"
+    assert prune(stage.store) == 0, "a run stays while a retry of it is open"
     stage.resume(again)
     stage.work()
     assert stage.result(again) == ["early", 149]
@@ -130,6 +130,39 @@ def test_what_an_undo_needs_of_a_retried_run_stays(stage: Stage, flaky: Flaky) -
     stage.work()
     assert stage.end(again) == ("cancelled", "cancelled")
     assert undone == ["kept"]
+
+
+def test_a_sub_run_that_a_retry_has_yet_to_open_stays(stage: Stage, flaky: Flaky) -> None:
+    """The second retry waits for long before it opens its sub-run, whose kept step is from the first run."""
+    stage.workflow("leaf", {"id": "a", "job": "echo", "with": {"x": 5}}, {"id": "f", "job": "flaky", "after": ["a"]})
+    stage.workflow("outer", {"id": "s", "workflow": "leaf"})
+    id = stage.start("outer")
+    for _ in range(2):
+        stage.work()
+        assert stage.end(id) == ("failed", "step_failed")
+        id = stage.retry(id)
+    stage.pause(id)
+    stage.world.clock.advance(100 * DAY_S)
+    prune(stage.store)
+    stage.resume(id)
+    flaky.is_broken = False
+    stage.work()
+    assert stage.end(id)[0] == "success"
+    assert stage.count("echo") == 1, "the step is kept over both retries"
+
+
+def test_a_sub_run_whose_kept_result_is_gone_starts_from_scratch(stage: Stage, flaky: Flaky) -> None:
+    stage.workflow("leaf", {"id": "a", "job": "echo", "with": {"x": 5}}, {"id": "f", "job": "flaky", "after": ["a"]})
+    stage.workflow("outer", {"id": "s", "workflow": "leaf"})
+    id = stage.start("outer")
+    stage.work()
+    stage.world.clock.advance(100 * DAY_S)
+    assert prune(stage.store) > 0
+    flaky.is_broken = False
+    again = stage.retry(id)
+    stage.work()
+    assert stage.end(again)[0] == "success"
+    assert stage.count("echo") == 2
 
 
 def test_a_retry_of_an_undo_whose_result_is_gone_is_refused(stage: Stage) -> None:
@@ -200,6 +233,7 @@ class TestDays:
 
     def test_a_retry_keeps_results_of_dropped_days(self, stage: Stage, flaky: Flaky, keeper: PostgresKeeper) -> None:
         id = stage.start("main")
+        stage.start("echo")
         stage.work()
         self.pass_days(stage.world, keeper, 40)
         stage.work()
@@ -208,7 +242,7 @@ class TestDays:
         again = stage.retry(id)
         stage.pause(again)
         self.pass_days(stage.world, keeper, 60)
-        assert self.drop(stage.world, keeper) == 2
+        assert self.drop(stage.world, keeper) == 1, "the execution that is no step"
         stage.resume(again)
         stage.work()
         assert stage.result(again) == ["early", 149]

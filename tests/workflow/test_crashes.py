@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -112,6 +113,13 @@ def declare(stage: Stage) -> None:
         {"id": "f", "job": "unlucky", "with": {"x": 3}, "after": ["m"]},
         result=ref("m"),
     )
+    stage.workflow(
+        "twig",
+        {"id": "a", "job": "echo", "map": [[ref("input.x"), 1], [ref("input.x"), 2]], "as": "x"},
+        {"id": "f", "job": "unlucky", "with": {"x": ref("input.x")}, "after": ["a"]},
+    )
+    stage.workflow("branch", {"id": "t", "workflow": "twig", "with": {"x": ref("input.x")}})
+    stage.workflow("nested", {"id": "m", "workflow": "branch", "map": [3, 4, 3.0], "as": "x", "tolerate": 1})
     stage.job("undo", unlucky, parameters={"x": {"first": True}})
     stage.workflow("part", {"id": "p", "job": "echo", "with": {"x": ref("input.x")}, "undo": "undo"})
     stage.workflow(
@@ -184,6 +192,21 @@ def retried(ordeal: Ordeal, random: Random) -> None:
     assert len(executions) == WIDTH, "the retry keeps the map"
 
 
+def sub_retried(ordeal: Ordeal, random: Random) -> None:
+    """In two of three sub-runs the last step fails, also in the retry, which keeps their other steps."""
+    stage = ordeal.stage
+    id = stage.start("nested")
+    ordeal.work(random)
+    assert stage.end(id) == ("failed", "step_failed")
+    again = ordeal.insist(lambda: stage.retry(id))
+    yield_to(ordeal, random)
+    assert stage.end(again) == ("failed", "step_failed")
+    roots = {str(row["id"]): str(row["root"]) for row in table(stage.store, "run_ended")}
+    executions = [row for row in stage.executions("echo") if row["run"] and roots[str(row["run"])] in (id, again)]
+    items = Counter((row["arguments"], row["status"]) for row in executions)
+    assert {count for (_, status), count in items.items() if status == "success"} == {1}
+
+
 def undone(ordeal: Ordeal, random: Random) -> None:
     """Two undos fail for good: that of an item, and one in a sub-run. A retry repeats these, and fails again."""
     stage = ordeal.stage
@@ -214,7 +237,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("step", [61, proof(3)])
-@pytest.mark.parametrize("scene", [plain, cancelled, retried, waited, undone], ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize(
+    "scene", [plain, cancelled, retried, sub_retried, waited, undone], ids=lambda scene: scene.__name__
+)
 def test_case_3_a_crash_before_every_statement(
     stage: Stage, scene: Callable[[Ordeal, Random], None], step: int
 ) -> None:

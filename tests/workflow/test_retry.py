@@ -45,6 +45,32 @@ def test_plan(letters: str, from_: str | None, expected: Retry) -> None:
     assert plan(ETL, letters, from_) == expected
 
 
+@pytest.mark.parametrize(
+    ("letters", "options", "partial", "resumed"),
+    [
+        ("sff", {}, (2,), (1, 2)),
+        ("scc", {}, (2,), (1, 2)),
+        ("ssf", {}, (2,), (2,)),
+        ("fbb", {}, (), ()),
+        ("sff", {"from_": "many"}, (2,), ()),
+        ("sff", {"from_": "first"}, (), ()),
+        ("sff", {"step_arguments": ["one"]}, (2,), (2,)),
+        ("sff", {"undone": [0]}, (), ()),
+        ("sff", {"undone": [2]}, (), (1,)),
+    ],
+)
+def test_sub_runs_with_the_same_inputs_are_resumed(
+    letters: str, options: dict[str, Any], partial: tuple[int, ...], resumed: tuple[int, ...]
+) -> None:
+    steps = [
+        {"id": "first", "job": "first"},
+        {"id": "one", "workflow": "sub", "with": {"x": {"$": "first"}}},
+        {"id": "many", "workflow": "sub", "map": {"$": "first.list"}, "as": "x"},
+    ]
+    found = plan(graphs.graph({"name": "main", "steps": steps}), letters, **options)
+    assert (found.partial, found.resumed) == (partial, resumed)
+
+
 def test_a_map_with_other_arguments_repeats_every_item() -> None:
     assert plan(ETL, "ssfbks", step_arguments=["transform"]).partial == ()
 

@@ -120,8 +120,8 @@ def retry(database: Database, id: str, from_: str | None, args: str | None, late
     """Repeat the failed steps of an ended run; a new run keeps the others.
 
     By default every step that failed, was cancelled, was blocked or was undone runs again, and everything after it. Of
-    a map only the items without success run again. If undos of the run failed, these are repeated, and no step runs.
-    Prints the id of the new run.
+    a map only the items without success run again, and of a sub-run only the steps without success. If undos of the run
+    failed, these are repeated, and no step runs. Prints the id of the new run.
 
     \b
     rota run retry 1a2b3c4d

@@ -51,10 +51,13 @@ _NEEDLESS = re.compile(r"NEEDLESS\((\w+)\)")
 _BY_NO_RUN = (
     r"(NOT EXISTS (SELECT 1 FROM run n WHERE n.id = \1.run) AND \1.id NOT IN"
     r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL)"
-    # An undo refers to steps of ended runs below its own, and below runs that it keeps steps of.
-    r" AND NOT EXISTS (SELECT 1 FROM run_ended o WHERE o.id = \1.run AND o.root IN (SELECT n.id FROM run n UNION ALL"
-    r" SELECT k.run FROM run n JOIN step s ON s.run = n.id JOIN execution k ON k.id = s.execution"
-    r" WHERE n.retry_of IS NOT NULL)))"
+    # An undo refers to steps of ended runs below its own, and below the runs that were retried before. So does a retry
+    # of a sub-run, which opens later than the retry of the run above it.
+    r" AND coalesce((SELECT o.root FROM run_ended o WHERE o.id = \1.run), \1.id) NOT IN"
+    r" (SELECT n.id FROM run n UNION ALL SELECT q.id FROM ("
+    r"WITH RECURSIVE retried (id) AS (SELECT n.retry_of FROM run n WHERE n.retry_of IS NOT NULL AND n.depth = 0"
+    r" UNION SELECT k.replay_of FROM retried r JOIN execution k ON k.id = r.id WHERE k.replay_of IS NOT NULL)"
+    r" SELECT r.id FROM retried r) q))"
 )
 _RUNS = re.compile(r"RUNS\((\w+), ([\w.]+), ([\w.]+)\)")
 _LIVE = re.compile(r"LIVE\((\w+)\)")

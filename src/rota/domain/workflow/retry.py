@@ -25,6 +25,8 @@ class Retry(msgspec.Struct, frozen=True):
     """The steps that are decided, and may run, again."""
     partial: tuple[int, ...]
     """The maps among them that keep their successful items, because their inputs are the same."""
+    resumed: tuple[int, ...] = ()
+    """The sub-workflows among them whose sub-runs keep what succeeded, because their inputs are the same."""
 
 
 def plan(
@@ -56,8 +58,21 @@ def plan(
     _refuse_kept(graph, new, again, step_arguments)
     if from_ is not None and from_ != START:
         _refuse_hopeless(new, begin, from_)
-    partial = () if from_ == START else _partial(graph, new, old, again, {*step_arguments, *gone})
-    return Retry(begin, tuple(sorted(again)), partial)
+    same = () if from_ == START else _with_same_inputs(graph, new, old, again, {*step_arguments, *gone})
+    partial = tuple(number for number in same if new.steps[number].is_map)
+    resumed = tuple(number for number in same if new.steps[number].workflow is not None and from_ is None)
+    return Retry(begin, tuple(sorted(again)), partial, resumed)
+
+
+def plan_of_sub_run(graph: Graph, letters: str, undone: Collection[int], *, was_stopped: bool) -> Retry | None:
+    """What the retry of an ended sub-run keeps; None if it runs again as a whole.
+
+    A sub-run that was stopped during its last step has no step to repeat, and all are kept. If it was not stopped, its
+    result could not be made of what the steps returned.
+    """
+    if undone or any(letter in BAD for letter in letters.lower()):
+        return plan(graph, letters, undone=undone)
+    return Retry(letters.upper(), (), ()) if was_stopped else None
 
 
 def _causes(graph: Graph, old: dict[str, str], from_: str | None, undone: Collection[str]) -> set[int]:
@@ -99,14 +114,14 @@ def _refuse_hopeless(graph: Graph, letters: str, name: str) -> None:
         raise UsageError(f"step {name!r} would not run again, because what it needs is kept: {ended}. Retry from there")
 
 
-def _partial(
+def _with_same_inputs(
     graph: Graph, new: Graph, old: dict[str, str], again: set[int], changed: Collection[str]
 ) -> tuple[int, ...]:
+    """The steps that ran without success and would get the same arguments again."""
     return tuple(
         number
         for number in sorted(again)
-        if (step := new.steps[number]).is_map
-        and old.get(step.id, UNDECIDED) in (FAILED, CANCELLED)
+        if old.get((step := new.steps[number]).id, UNDECIDED) in (FAILED, CANCELLED)
         and step.id not in changed
         and again.isdisjoint(edges.of(new).steps[number].upstream)
         and not _changes(graph, new, step.id)

@@ -12,10 +12,10 @@ from rota.ops import blockers, finish
 from rota.ops.after_end import follow
 from rota.ops.gates.claim_state import Claiming
 from rota.ops.runs.advance import look_at
+from rota.ops.runs.kept import keep_steps
 from rota.ops.runs.opening import Opening, add_runs, prepared
-from rota.ops.runs.run import PinnedJob, Run, graph_of, pinned
+from rota.ops.runs.run import PinnedJob, Run, graph_of
 from rota.ops.runs.start import AT_FIRST
-from rota.ops.runs.undo import keep_undos
 
 MOST_STEPS = 1_000
 """A claim opens no more runs after so many steps have started by that: the transaction must stay short."""
@@ -52,10 +52,9 @@ def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     claiming.give_back(returned)
     if runs:
         blockers.block(tx, [(run.id, Kind.RUN, run.id) for run in runs])
-        earlier = {run.id: earlier for run in runs if (earlier := pinned(run.pinned).earlier_undo) is not None}
-        add_runs(tx, runs, earlier)
+        add_runs(tx, runs)
         for run in runs:
-            keep_undos(tx, run)
+            keep_steps(tx, run)
         follow(tx, look_at(tx, runs))
     return [claim for claim in taken if claim.id not in claims]
 

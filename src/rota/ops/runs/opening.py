@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow.graph import Graph
 from rota.ops.runs.run import Pinned, PinnedJob, Run, encode_pinned, pinned, pinned_graph, pinned_jobs
+from rota.ops.runs.sub_retry import sub_retry
 from rota.ops.runs.undo import opened_undo
 from rota.store.hints import Due
 from rota.store.port import Tx
@@ -43,6 +44,8 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     """1 if it undoes its parent."""
     parent_undo_of: str | None
     """The run that its parent undoes."""
+    retry_pinned: str | None
+    """What its parent has pinned, if that is a retry."""
 
     def run(self, deadline: int | None = None, pinned: str = "", letters: str = "") -> Run:
         depth = 0 if self.parent_depth is None else self.parent_depth + 1
@@ -67,13 +70,13 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def add_runs(tx: Tx, runs: Sequence[Run], retries: Mapping[str, str] | None = None) -> None:
-    """Writes the rows of runs that open now. `retries` are the runs that some of them retry."""
+def add_runs(tx: Tx, runs: Sequence[Run]) -> None:
+    """Writes the rows of runs that open now."""
     rows = [
         (
             *(run.id, run.root, run.parent, run.parent_step, run.parent_item, run.depth, run.version, run.deadline),
             *(run.namespace, run.app, run.job, run.graph, run.pinned, run.letters, run.stopping, run.undo_of),
-            (retries or {}).get(run.id),
+            run.retry_of,
         )
         for run in runs
     ]
@@ -93,14 +96,17 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
     bare = opening.run()
     if opening.is_undo or opening.parent_undo_of is not None:
         return _prepared_undo(tx, opening, bare)
-    graph = pinned_graph(tx, bare)
+    earlier = None if opening.retry_pinned is None else sub_retry(tx, bare, opening.retry_pinned)
+    if earlier is not None:
+        opening = msgspec.structs.replace(opening, version=earlier.version, digest=earlier.graph)
+    graph = pinned_graph(tx, opening.run())
     if bare.depth > graph.max_nesting:
         text = f"workflow {opening.job} is nested deeper than max_nesting={graph.max_nesting}"
         return Failed(Error("TooDeep", text), Reason.TOO_DEEP, permanent=True)
     workflow = f"{opening.namespace}/{opening.app}/{opening.digest}"
-    if workflow not in known:
-        known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, graph.callees)
-    jobs = known[workflow]
+    jobs = known.get(workflow) if earlier is None else earlier.jobs
+    if jobs is None:
+        jobs = known[workflow] = pinned_jobs(tx, opening.namespace, opening.app, graph.callees)
     if missing := sorted(graph.callees - jobs.keys()):
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
@@ -109,7 +115,13 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
         return Failed(Error("BadUndo", text), Reason.BAD_ARGUMENTS, permanent=True)
     asked_for = opening.run_at if opening.tick is None else opening.tick
     about = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace, asked_for)
-    return opening.run(_deadline(tx, graph), encode_pinned(about), alphabet.UNDECIDED * len(graph.steps))
+    letters = alphabet.UNDECIDED * len(graph.steps)
+    if earlier is None:
+        return opening.run(_deadline(tx, graph), encode_pinned(about), letters)
+    is_latest = earlier.jobs is None
+    about = msgspec.structs.replace(about, partial=earlier.partial, resumed=earlier.resumed, latest=is_latest)
+    run = opening.run(_deadline(tx, graph), encode_pinned(about), earlier.letters)
+    return msgspec.structs.replace(run, retry_of=earlier.retry_of)
 
 
 def _prepared_undo(tx: Tx, opening: Opening, bare: Run) -> Run | Failed:

@@ -20,10 +20,12 @@ from rota.ops.after_end import follow
 from rota.ops.audit import audit
 from rota.ops.place import Batch, Origin, find_route, place
 from rota.ops.runs.advance import look_at
+from rota.ops.runs.kept import missing_result
 from rota.ops.runs.opening import add_runs
 from rota.ops.runs.run import Pinned, Run, encode_pinned, pinned, pinned_graph, pinned_jobs
+from rota.ops.runs.undo import undo_letters
 from rota.store import reader
-from rota.store.port import Tx, View
+from rota.store.port import Tx
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -83,12 +85,6 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
     return _begin(tx, ended, run, [(old.numbers[name], number) for name, number in kept.items()], actor, request)
 
 
-def undo_letters(view: View, undo: str | None) -> str:
-    """The letters of an undo that has ended; empty if there is none."""
-    found = None if undo is None else view.one("letters_of_ended", id=undo)
-    return "" if found is None else str(found[0])
-
-
 def _retry_undos(tx: Tx, ended: Ended, graph: Graph, undone: str, id: str, actor: str, request: Request) -> str:
     """The new run keeps every step, so it is undone at once; its undo keeps the undos that succeeded."""
     if request.latest or request.step_arguments or request.arguments is not None:
@@ -107,7 +103,7 @@ def _retry_undos(tx: Tx, ended: Ended, graph: Graph, undone: str, id: str, actor
 def _begin(tx: Tx, ended: Ended, run: Run, kept: Sequence[tuple[int, int]], actor: str, request: Request) -> str:
     """Opens the new run. `kept` are the numbers of the kept steps, in the old graph and in the new one."""
     _place(tx, ended, run.id, actor, request)
-    add_runs(tx, [run], {run.id: ended.id})
+    add_runs(tx, [run])
     tx.run("keep_steps", run=run.id, old=ended.id, rows=list(kept))
     tx.run("undead", namespace=ended.namespace, ids=[ended.id])
     tx.run("mark_replayed", rows=[(ended.id, run.id)])
@@ -141,12 +137,10 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def _check_results(tx: Tx, ended: Ended, old: Graph, kept: Mapping[str, int], partial: Sequence[int]) -> None:
-    """Refuses a retry that would keep a result which retention has deleted. Locked, so that none is deleted now."""
-    numbers = [old.numbers[name] for name in kept]
-    if numbers or partial:
-        tx.rows("lock_kept", run=ended.id, numbers=[*numbers, *partial])
-    if numbers and (gone := tx.one("missing_result", run=ended.id, numbers=numbers)):
-        name = old.steps[gone[0]].id
+    """Refuses a retry that would keep a result which retention has deleted."""
+    gone = missing_result(tx, ended.id, [old.numbers[name] for name in kept], partial)
+    if gone is not None:
+        name = old.steps[gone].id
         raise Conflict(f"the result of step {name} is deleted by now: retry from {name!r} or an earlier step")
 
 
@@ -164,8 +158,10 @@ def _new_run(
         before.headers,
         before.trace,
         tx.now,
-        {number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.partial},
-        {**before.arguments, **request.step_arguments},
+        partial={number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.partial},
+        resumed={number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.resumed},
+        latest=request.latest,
+        arguments={**before.arguments, **request.step_arguments},
     )
     return Run(
         id=id,
@@ -185,6 +181,7 @@ def _new_run(
         pinned=encode_pinned(about),
         letters=plan.letters,
         stopping=None,
+        retry_of=ended.id,
     )
 
 

@@ -40,6 +40,8 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     """The execution of its undo, if the run is undoing."""
     undo_of: str | None = None
     """The run that this one undoes."""
+    retry_of: str | None = None
+    """The run that this one retries; known only while it opens."""
 
 
 class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,6 +67,10 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tick of the run, or the time it was asked for."""
     partial: dict[int, tuple[str, int]] = {}
     """By the number of a map: the earlier run whose successful items a retry keeps, and the map's number there."""
+    resumed: dict[int, tuple[str, int]] = {}
+    """By the number of a sub-workflow: the earlier run whose sub-runs are retried, and the step's number there."""
+    latest: bool = False
+    """Whether a retry asked for the latest versions: sub-runs of other versions start from scratch."""
     arguments: dict[str, dict[str, Any]] = {}
     """By the name of a step: the arguments that a retry gave it."""
     earlier_undo: str | None = None

@@ -16,12 +16,11 @@ from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import undo
 from rota.domain.workflow.graph import Graph
-from rota.domain.workflow.letters import SUCCESS
 from rota.ops.place import Batch, Origin, StepOf
 from rota.ops.runs.items import items_to_undo
 from rota.ops.runs.run import Run, encode_pinned, pinned, pinned_graph
 from rota.ops.runs.start import Started
-from rota.store.port import Tx
+from rota.store.port import Tx, View
 
 
 class _Undone(msgspec.Struct, frozen=True, array_like=True):
@@ -67,17 +66,17 @@ def opened_undo(tx: Tx, bare: Run, undone_id: str, earlier: str | None) -> Run |
         steps = pinned_graph(tx, run).steps
         partial = {number: (earlier, number) for number in undo.failures(before[0]) if steps[number].is_map}
     about = msgspec.structs.replace(
-        pinned(undone.pinned), partial=partial, arguments={}, earlier_undo=earlier if before else None
+        pinned(undone.pinned), partial=partial, resumed={}, arguments={}, earlier_undo=earlier if before else None
     )
-    return msgspec.structs.replace(run, pinned=encode_pinned(about), letters=letters)
+    return msgspec.structs.replace(
+        run, pinned=encode_pinned(about), letters=letters, retry_of=earlier if before else None
+    )
 
 
-def keep_undos(tx: Tx, run: Run) -> None:
-    """A retry of an undo refers to the undos that succeeded."""
-    earlier = pinned(run.pinned).earlier_undo
-    kept = [(number, number) for number, letter in enumerate(run.letters) if letter == SUCCESS.upper()]
-    if earlier is not None and kept:
-        tx.run("keep_steps", run=run.id, old=earlier, rows=kept)
+def undo_letters(view: View, undo: str | None) -> str:
+    """The letters of an undo that has ended; empty if there is none."""
+    found = None if undo is None else view.one("letters_of_ended", id=undo)
+    return "" if found is None else str(found[0])
 
 
 def _has_steps_to_undo(tx: Tx, run: str, graph: Graph, letters: str) -> bool:

@@ -28,7 +28,8 @@ SELECT digest FROM job_version WHERE namespace = :namespace AND app = :app AND j
 -- The runs that are about to open, each with the version in force and its parent run.
 SELECT x.id, x.namespace, x.app, x.job, j.version, v.digest, x.priority, x.actor, x.headers, x.trace, x.run, x.step,
        x.map_index, p.depth, p.root, x.run_at, x.tick, x.overrides,
-       CASE WHEN p.undo = x.id THEN 1 ELSE 0 END AS is_undo, p.undo_of
+       CASE WHEN p.undo = x.id THEN 1 ELSE 0 END AS is_undo, p.undo_of,
+       CASE WHEN p.retry_of IS NOT NULL THEN p.pinned END AS retry_pinned
 FROM execution x
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
 CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
@@ -299,6 +300,17 @@ SELECT n.id, n.version, v.digest, n.pinned, n.letters FROM (
 CROSS JOIN execution x ON x.id = n.id
 CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = n.version
 WHERE n.id = :id
+
+-- name: ended_sub_run
+-- The sub-run of a step, with the digest of its version. None if the execution of the step ended before it opened.
+SELECT o.id, o.version, v.digest, o.pinned, o.letters, o.stopping, o.undo FROM step s
+CROSS JOIN run_ended o ON o.id = s.execution
+CROSS JOIN execution x ON x.id = o.id
+CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = o.version
+WHERE s.run = :run AND s.number = :number AND s.item = :item
+
+-- name: pinned_of_ended
+SELECT pinned FROM run_ended WHERE id = :id
 
 -- name: letters_of_ended
 SELECT letters FROM run_ended WHERE id = :id
