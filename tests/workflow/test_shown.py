@@ -16,7 +16,7 @@ from rota.store import run_reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.store.run_reader import RunFilter
-from rota.views import execution, lookup, queue, run, step, why, workflow
+from rota.views import execution, lookup, map_items, queue, run, step, why, workflow
 from rota.views.run import PartialMap, RunDetail
 from rota.views.shape import to_json
 from rota.views.step import StepInfo
@@ -454,7 +454,7 @@ def test_a_wide_map_is_counted_and_not_read(etl: Stage) -> None:
     etl.bodies["extract"] = lambda **_: {"files": [0] * width, "pages": 3}
     id = etl.start("etl")
 
-    def counted(view: View) -> tuple[step.MapInfo | None, int]:
+    def counted(view: View) -> tuple[map_items.MapInfo | None, int]:
         counting: Any = Counting(view)
         return run.run(counting, NAMESPACE, id).steps[2].map, counting.most
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from rota.cli import layout, output, run_picture, text
+from rota.cli import layout, output, run_next, run_picture, text
 from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
@@ -142,7 +142,7 @@ def retry(database: Database, id: str, from_: str | None, args: str | None, late
     print(new_id)
     if before.retried_as is not None:
         output.message(f"the run was retried before, as {before.retried_as} ({before.retried_status})")
-    output.message(run_picture.plan_words(plan, steps))
+    output.message(run_next.plan_words(plan, steps))
 
 
 @run.command()

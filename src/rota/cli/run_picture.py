@@ -14,20 +14,20 @@ from datetime import datetime
 import click
 import msgspec
 
-from rota.cli import layout, text
+from rota.cli import layout, run_next, text
+from rota.cli.run_next import some
 from rota.domain import duration
 from rota.domain.blocker import Kind
 from rota.domain.status import TERMINAL, Reason, Status
-from rota.views.run import RetryPlan, RunDetail
-from rota.views.step import PENDING, MapInfo, StepInfo
+from rota.views.map_items import MapInfo
+from rota.views.run import RunDetail
+from rota.views.step import PENDING, StepInfo
 
 WIDE = 140
 """From this width on an error stands beside its step, below it otherwise."""
 LABEL = 15
 TOOK = 6
 INDENT = "  "
-MOST_COMMANDS = 10
-"""How many commands that answer approvals are listed."""
 UNBOUNDED = 10_000
 MOST_ARGUMENTS = 70
 """How many characters of the arguments of a run its heading has."""
@@ -130,7 +130,7 @@ def _timeout(run: RunDetail) -> str:
     limit = "" if run.timeout is None else f" of {text.short_length(run.timeout.total_seconds())}"
     if not running:
         return f"timeout{limit}"
-    return f"timeout{limit}; {_some(running, 3)} {'was' if len(running) == 1 else 'were'} running"
+    return f"timeout{limit}; {some(running, 3)} {'was' if len(running) == 1 else 'were'} running"
 
 
 def _flowed(parts: Iterable[tuple[str, str]], wide: int) -> list[str]:
@@ -157,7 +157,9 @@ def _footer(run: RunDetail, wide: int) -> list[str]:
     if run.replay_of is not None:
         found.append(("retry of", f"run {run.replay_of}"))
     if run.retried_as is not None:
-        found.append(("retried as", f"{_id(run.retried_as, wide)} ({run.retried_status})"))
+        found.append(
+            ("retried as", f"{run_next.shown_id(run.retried_as, is_short=wide < WIDE)} ({run.retried_status})")
+        )
     if run.why is not None and not any(step.is_open for step in run.steps):
         found.append(("why", run.why.text))
     if run.error_message is not None and run.failed_step is None:
@@ -167,8 +169,8 @@ def _footer(run: RunDetail, wide: int) -> list[str]:
         found.append(("critical path", f"{' → '.join(run.critical_path.steps)}   {of}"))
     if run.status is Status.SUCCESS and run.result is not None:
         found.append(("result", text.shortened(_json(run.result), 2 * wide)))
-    labels = ["next", *[""] * len(run.steps)]
-    found += [(label, "   ".join(filter(None, one))) for label, one in zip(labels, _next(run, wide), strict=False)]
+    commands = run_next.commands(run, is_short=wide < WIDE)
+    found += [("" if number else "next", "   ".join(filter(None, one))) for number, one in enumerate(commands)]
     return [line for label, words in found for line in _labelled(label, words, wide)]
 
 
@@ -176,67 +178,6 @@ def _json(value: object) -> str:
     from rota.cli.output import as_text
 
     return as_text(value)
-
-
-def _next(run: RunDetail, wide: int) -> list[tuple[str, str]]:
-    """Commands, each with what it does. A run that was retried already has none: its retry has them."""
-    id = _id(run.run_id, wide).lstrip("…")
-    if run.retried_as is not None:
-        return []
-    found = _tracebacks(run, wide)
-    if run.paused is not None:
-        return [(f"rota run resume {id}", ""), *found]
-    commands = [command for step in run.steps if step.wait for command in step.wait.commands]
-    found += [(command.replace(run.run_id, id), "") for command in commands[:MOST_COMMANDS]]
-    if run.retry is not None:
-        found.append((f"rota run retry {id}", plan_words(run.retry, run.steps)))
-    return found if found or run.status in TERMINAL else [(f"rota run watch {id}", "")]
-
-
-def plan_words(plan: RetryPlan, steps: Sequence[StepInfo]) -> str:
-    """`runs 2 of 12 items of a, then s; keeps 10 items, 3 steps`."""
-    if plan.undos:
-        return f"repeats the undo of {_some(plan.undos)}; keeps {text.count(plan.kept_step_count, 'step')}"
-    items = {one.step: f"{one.again_count:,} of {text.count(one.width, 'item')} of {one.step}" for one in plan.partial}
-    upstream = {step.step: set(step.upstream) for step in steps}
-    causes = [items.get(name, name) for name in plan.again if upstream[name].isdisjoint(plan.again)]
-    after = [name for name in plan.again if not upstream[name].isdisjoint(plan.again)]
-    kept_items = sum(one.width - one.again_count for one in plan.partial)
-    kept = [text.count(kept_items, "item")] if kept_items else []
-    kept += [text.count(plan.kept_step_count, "step")] if plan.kept_step_count else []
-    then = f", then {_some(after)}" if after else ""
-    return f"runs {_some(causes)}{then}" + (f"; keeps {', '.join(kept)}" if kept else "")
-
-
-def _tracebacks(run: RunDetail, wide: int) -> list[tuple[str, str]]:
-    """The commands that show why the first step failed, and why the first undo did."""
-    steps = [(step, step.step) for step in run.steps if step.status == Status.FAILED and not step.may_fail][:1]
-    steps += [(step, f"the undo of {step.step}") for step in run.undos if step.status == Status.FAILED][:1]
-    return [command for step, name in steps if (command := _traceback(run, step, name, wide)) is not None]
-
-
-def _traceback(run: RunDetail, step: StepInfo, name: str, wide: int) -> tuple[str, str] | None:
-    if step.map is None:
-        id = _id(step.execution_id or "", wide).lstrip("…")
-        if step.sub_run is not None:
-            return f"rota run show {id}", f"the run of {name}"
-        return (f"rota show {id}", f"traceback of {name}") if step.error_message else None
-    if not step.map.bad_items or step.map.bad_items[0].status is not Status.FAILED:
-        return None
-    first = step.map.bad_items[0]
-    if step.workflow is not None:
-        above = _id(run.run_id, wide).lstrip("…")
-        return f"rota runs --parent {above} --status failed", f"the failed runs of {name}"
-    return f"rota show {_id(first.execution_id, wide).lstrip('…')}", f"traceback of {name}[{first.index}]"
-
-
-def _id(id: str, wide: int) -> str:
-    return id if wide >= WIDE else text.short_id(id)
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _labelled(label: str, words: str, wide: int) -> list[str]:
@@ -297,7 +238,7 @@ def _note(step: StepInfo) -> str:
     if step.status in ("blocked", "skipped"):
         return f"{step.status}: {step.because or step.reason or ''}"
     if step.status == PENDING:
-        return f"waits for {_some(step.waits_for, 3)}" if step.waits_for else "about to start"
+        return f"waits for {some(step.waits_for, 3)}" if step.waits_for else "about to start"
     if step.is_open and step.reason == Kind.RUN_PAUSED:
         return "held: the run is paused"
     if step.map is not None:

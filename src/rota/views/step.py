@@ -12,7 +12,7 @@ from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
 from rota.domain.instant import moment
 from rota.domain.status import Status
-from rota.domain.workflow import advance, drawing, edges, maps
+from rota.domain.workflow import advance, drawing, edges
 from rota.domain.workflow import condition as conditions
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow.graph import Graph, Step
@@ -24,6 +24,7 @@ from rota.store import run_reader
 from rota.store.port import View
 from rota.store.run_reader import BadItem, ItemEnds, RunRow, StepRow
 from rota.views.inputs import StoredValues, ValueIsGone
+from rota.views.map_items import MapInfo, bad_words, map_info
 from rota.views.shape import Shape, seconds, shaped, to_json
 from rota.views.stored_json import decoded, error_text
 from rota.views.wait import WaitInfo, sentence, wait_info
@@ -35,40 +36,6 @@ SHORT_VALUE = 40
 """How many characters of a value a reason has."""
 MOST_EXPLAINED = 10
 """How many steps are explained that neither run nor have ended: each explanation is a read."""
-
-
-class MapItem(Shape, frozen=True):
-    """An item of a map that failed or was cancelled."""
-
-    index: int
-    execution_id: str
-    status: Status
-    reason: str
-    attempt_count: int
-    error_message: str | None
-
-
-class MapInfo(Shape, frozen=True):
-    """How many items of a map are in each state. `open` ones have not ended, of which `running` run now.
-
-    `kept` says how many of those in `success` a retry took from an earlier run.
-    `tolerated` is how many may fail, as `tolerate` says; `bad_items` are the first of those that failed.
-    `last_index` is the item that ended last, once the map has ended.
-    """
-
-    width: int
-    open: int
-    running: int
-    success: int
-    kept: int
-    failed: int
-    cancelled: int
-    skipped: int
-    at_once: int | None
-    tolerate: int | str | None
-    tolerated: int
-    bad_items: list[MapItem]
-    last_index: int | None
 
 
 class SubRun(Shape, frozen=True):
@@ -394,10 +361,10 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
             infos[number] = _not_a_list(info, bad[0])
             continue
         if bad and letters[number].lower() in BAD:
-            info = msgspec.structs.replace(info, reason=bad[0].reason, because=_bad_map(graph.steps[number], tally))
+            info = msgspec.structs.replace(info, reason=bad[0].reason, because=bad_words(graph.steps[number], tally))
         infos[number] = msgspec.structs.replace(
             info,
-            map=_map(graph.steps[number], tally, running.get(number, 0), bad, ends),
+            map=map_info(graph.steps[number], tally, running.get(number, 0), bad, ends),
             error=decoded(bad[0].error) if bad else None,
             error_message=error_text(decoded(bad[0].error)) if bad else None,
         )
@@ -408,36 +375,6 @@ def _not_a_list(info: StepInfo, one: BadItem) -> StepInfo:
     error = decoded(one.error)
     about = {"execution_id": one.execution, "attempt_count": one.attempts, "reason": one.reason}
     return msgspec.structs.replace(info, **about, error=error, error_message=error_text(error))
-
-
-def _bad_map(step: Step, tally: Tally) -> str:
-    """`3 of 10 items failed, 4 were cancelled (tolerates 1%)`."""
-    counts = [f"{tally.failed:,} of {tally.width:,} items failed"] if tally.failed else []
-    if tally.cancelled:
-        counts.append(f"{tally.cancelled:,} {'' if counts else f'of {tally.width:,} items '}were cancelled")
-    tolerated = f" (tolerates {step.tolerate})" if step.tolerate is not None else ""
-    return ", ".join(counts) + tolerated
-
-
-def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem], ends: ItemEnds | None) -> MapInfo:
-    return shaped(
-        MapInfo,
-        tally,
-        running=running,
-        at_once=step.at_once,
-        tolerate=step.tolerate,
-        tolerated=maps.allowed(step.tolerate, tally.width),
-        bad_items=[_item(one) for one in bad],
-        kept=ends.kept if ends else 0,
-        last_index=ends.last_item if ends and not tally.open else None,
-    )
-
-
-def _item(one: BadItem) -> MapItem:
-    message = error_text(decoded(one.error))
-    return shaped(
-        MapItem, one, index=one.item, execution_id=one.execution, attempt_count=one.attempts, error_message=message
-    )
 
 
 def _timed_map(
