@@ -354,6 +354,19 @@ def test_what_skipped_and_tolerated_steps_say(shell: Shell, stage: Stage) -> Non
     assert re.search(r"sleeps 6m, 5m\S* left", out)
 
 
+def test_the_graph_of_a_run_is_cut_to_the_terminal_and_has_upstreams_in_one_order(shell: Shell, stage: Stage) -> None:
+    """The stored graph has the arguments of a step in another order than the code."""
+    ask = {"id": "ask", "approve": {"text": "really? " * 30, "timeout": "1d"}}
+    both = {"id": "z", "job": "load", "with": {"a": {"$": "second"}, "b": {"$": "first"}}, "after": ["ask"]}
+    stage.workflow("long", {"id": "first", "job": "echo"}, {"id": "second", "job": "echo"}, ask, both)
+    id = shell.ok("start", "long").out.strip()
+    stage.work()
+    screen = shell.screen("run", "graph", id, columns=80)[1]
+    assert max(map(len, screen.splitlines())) <= 80
+    assert "← first, second" in screen
+    assert "← first, second" in shell.ok("workflows", "show", "long").out
+
+
 # --- Watching -------------------------------------------------------------------------------------
 
 
@@ -562,7 +575,8 @@ def test_answers(shell: Shell, stage: Stage) -> None:
     several = shell.refused("run", "approve", id)
     assert "waits for 2 answers, so name the step: one (one?), other (other?)" in several
     assert f"step one of run {id} is approved" in shell.ok("run", "approve", id, "one", "--note", "go").err
-    assert "step one was approved by " in shell.refused("run", "reject", id, "one", code=1)
+    late = shell.refused("run", "reject", id, "one", code=1)
+    assert re.search(r"step one was approved by \S+ at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(go\)$", late)
     answer = shell.ok("run", "reject", id, "--note", "no", "--json").rows
     assert (answer["step"], answer["approved"], answer["note"]) == ("other", False, "no")
     stage.work()
