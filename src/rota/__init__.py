@@ -54,11 +54,12 @@ if TYPE_CHECKING:
     from rota.views.dead_letter import DeadLetter
     from rota.views.event import Delivery, EventDetail
     from rota.views.execution import ExecutionDetail, StartedBy
+    from rota.views.map_items import MapInfo, MapItem
     from rota.views.progress import Progress
-    from rota.views.run import CriticalPath, RetryPlan, RunDetail
+    from rota.views.run import CriticalPath, PartialMap, RetryPlan, RunDetail
     from rota.views.schedule import LastTick, Schedule
     from rota.views.shape import Paused
-    from rota.views.step import MapInfo, MapItem, Neighbour, StepInfo, StepPlace, SubRun
+    from rota.views.step import Neighbour, StepInfo, StepPlace, SubRun
     from rota.views.tick import Tick
     from rota.views.wait import WaitInfo
     from rota.views.why import Remedy, Why, WhyCheck
@@ -102,6 +103,7 @@ __all__ = [
     "Neighbour",
     "NotFinished",
     "NotUnique",
+    "PartialMap",
     "Paused",
     "Progress",
     "QueueFull",
@@ -158,11 +160,12 @@ _HOMES = {
     "rota.views.dead_letter": ("DeadLetter",),
     "rota.views.event": ("Delivery", "EventDetail"),
     "rota.views.execution": ("ExecutionDetail", "StartedBy"),
+    "rota.views.map_items": ("MapInfo", "MapItem"),
     "rota.views.progress": ("Progress",),
-    "rota.views.run": ("CriticalPath", "RetryPlan", "RunDetail"),
+    "rota.views.run": ("CriticalPath", "PartialMap", "RetryPlan", "RunDetail"),
     "rota.views.schedule": ("LastTick", "Schedule"),
     "rota.views.shape": ("Paused",),
-    "rota.views.step": ("MapInfo", "MapItem", "Neighbour", "StepInfo", "StepPlace", "SubRun"),
+    "rota.views.step": ("Neighbour", "StepInfo", "StepPlace", "SubRun"),
     "rota.views.wait": ("WaitInfo",),
     "rota.views.tick": ("Tick",),
     "rota.views.why": ("Remedy", "Why", "WhyCheck"),

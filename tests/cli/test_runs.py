@@ -11,6 +11,7 @@ import pytest
 
 from rota.clock import SystemClock
 from rota.domain.job import Definition
+from rota.domain.outcome import Cancelled
 from rota.store.sqlite.store import SqliteStore
 from tests.cli.shell import HANG_S, Shell
 from tests.support.waiting import eventually
@@ -144,7 +145,7 @@ def test_show_says_what_became_of_every_step_and_what_to_do(shell: Shell, stage:
     id = failed(shell, stage)
     heading, *lines = shell.ok("run", "show", id[-8:]).out.splitlines()
     assert heading.startswith(f"etl {id}   failed: load   version 1   scheduled for 20")
-    assert heading.endswith("12 of 14 steps kept by a retry")
+    assert heading.endswith('arguments {"day": "monday"}')
     shown = [re.sub(r" {2,}", "  ", line.strip()) for line in lines]
     assert shown[0].startswith("✓ extract  ")
     assert shown[1].startswith("✓ transform  ×10: 9 ok, 1 failed (tolerates 20%)  ")
@@ -154,7 +155,8 @@ def test_show_says_what_became_of_every_step_and_what_to_do(shell: Shell, stage:
     assert shown[3] == f"– {LONG}  skipped: extract = [] is false"
     assert shown[4] == "– page  blocked: load failed"
     assert re.fullmatch(r"critical path  extract → transform\[\d\] → load  \S+ of \S+", shown[5])
-    assert shown[6] == f"next  rota run retry {id}  runs load, page again"
+    assert re.fullmatch(r"next  rota show \S{36}  traceback of load", shown[6])
+    assert shown[7] == f"rota run retry {id}  runs load, then page; keeps 3 steps"
 
 
 def test_show_says_that_a_result_is_clipped(shell: Shell, stage: Stage) -> None:
@@ -218,9 +220,7 @@ def test_nothing_wraps_on_a_terminal(shell: Shell, stage: Stage, columns: int) -
         assert max(map(len, lines)) <= columns, screen
         assert not any(line.endswith(" ") for line in lines), screen
     drawn = shell.screen("run", "show", id, columns=columns)[1]
-    errors = [line for line in drawn.splitlines() if "OperationalError" in line]
-    assert len(errors) == 1
-    assert ("✗ load" in errors[0]) == (columns == 200)  # On a narrow terminal the error has a line of its own.
+    assert ERROR.strip() in " ".join(drawn.split())  # The error is not cut, but has lines of its own.
     shell.ok("run", "resume", opened)
     stage.work()
 
@@ -244,6 +244,127 @@ def test_graph_has_the_outcomes(shell: Shell, stage: Stage) -> None:
     dot = shell.ok("run", "graph", id, "--format", "dot").out
     assert '    "load" [fillcolor="#cf222e", fontcolor=white];\n' in dot
     assert dot.endswith("}\n")
+
+
+def test_a_retry_leaves_kept_items_out_and_the_old_run_names_it(shell: Shell, stage: Stage) -> None:
+    def half(x: int) -> int:
+        if x == 2 and "broken" in stage.bodies:
+            raise Fail("odd")
+        return x
+
+    stage.job("half", half)
+    steps: list[dict[str, Any]] = [
+        {"id": "a", "job": "half", "map": [0, 1, 2], "as": "x"},
+        {"id": "s", "job": "echo", "with": {"x": {"$": "a"}}},
+        {"id": "t", "job": "echo"},
+    ]
+    stage.world.register(workflow("halves", steps))
+    id = shell.ok("start", "halves").out.strip()
+    stage.work()
+    plan = "runs 1 of 3 items of a, then s; keeps 2 items, 1 step"
+    assert f"rota run retry {id}   {plan}\n" in shell.ok("run", "show", id).out
+    first = shell.ok("run", "retry", id)
+    assert first.err == f"{plan}\n"
+    stage.work()
+    new = first.out.strip()
+    out = shell.ok("run", "show", new).out
+    assert "×3: 2 kept, 1 failed" in out
+    assert f"retry of       run {id}" in out
+    old = shell.ok("run", "show", id).out
+    assert f"retried as     {new} (failed)\n" in old
+    assert "next" not in old
+    again = shell.ok("run", "retry", id)
+    assert again.err == f"the run was retried before, as {new} (failed)\n{plan}\n"
+    assert shell.ok("run", "retry", id, "--json").rows["retriedBefore"] == again.out.strip()
+    stage.work()
+
+
+def test_a_step_shows_the_arguments_that_came_from_other_steps(shell: Shell, stage: Stage) -> None:
+    stage.bodies["extract"] = lambda day: list(range(2000))
+    stage.bodies["transform"] = lambda x: x
+    id = failed(shell, stage)
+    (load,) = shell.ok("executions", "--run", id, "--step", "load", "--json").rows
+    out = shell.ok("show", load["executionId"]).out
+    assert re.search(
+        r'^arguments:  \{"parts": \[0, 1, 2, .*… \([\d,]+ characters; --json shows all\)$', out, re.MULTILINE
+    )
+    found = shell.ok("show", load["executionId"], "--json").rows["arguments"]
+    assert found == {"parts": list(range(2000))}
+
+
+def test_a_run_that_timed_out_says_so(shell: Shell, stage: Stage) -> None:
+    stage.workflow("slow", {"id": "long", "job": "echo"}, {"id": "e", "job": "echo", "after": ["long"]}, timeout=0.001)
+    id = shell.ok("start", "slow").out.strip()
+    stage.take(1)
+    eventually(lambda: bool(stage.chores()))
+    (attempt,) = stage.held
+    stage.report((attempt, Cancelled()))
+    stage.held.clear()
+    stage.work()
+    assert "   failed: timeout of 0.001s; long was running   " in shell.ok("run", "show", id).out
+    assert shell.ok("runs", "--json").rows[0]["failedStep"] is None
+
+
+def test_signposts_to_the_traceback(shell: Shell, stage: Stage) -> None:
+    id = failed(shell, stage)
+    screen = shell.screen("run", "show", id, columns=80)[1]
+    command = re.search(r"rota show (\S{8})   traceback of load", screen)
+    assert command
+    assert "Fail: OperationalError" in shell.ok("show", command[1]).out
+    message = shell.ok("logs", id).err
+    assert message == f"a run writes nothing itself; its steps do: rota executions --run {id}\n"
+    assert shell.refused("run", "show", "etl") == (
+        "etl is a workflow, not the id of a run: `rota runs --workflow etl` lists its runs"
+    )
+    stage.workflow("inner", {"id": "one", "job": "load", "with": {"parts": []}})
+    stage.workflow("outer", {"id": "m", "workflow": "inner", "map": [{}, {}]}, {"id": "s", "workflow": "inner"})
+    outer = shell.ok("start", "outer").out.strip()
+    stage.work()
+    assert f"rota runs --parent {outer} --status failed   the failed runs of m" in shell.ok("run", "show", outer).out
+    listed = shell.screen("runs", "--parent", outer, columns=80)[1]
+    assert re.search(r"^…\S{8}  inner  ", listed, re.MULTILINE)  # Without the app, which is the same in all lines.
+    assert "m[1]" in listed
+
+
+def test_a_map_over_a_number_has_no_item(shell: Shell, stage: Stage) -> None:
+    typed, render = {"id": "typed", "job": "echo", "with": {"x": 5}}, {"id": "render", "job": "echo"}
+    stage.workflow("wrong", typed, {**render, "map": {"$": "typed"}, "as": "x"})
+    id = shell.ok("start", "wrong").out.strip()
+    stage.work()
+    out = shell.ok("run", "show", id).out
+    assert "step typed returned a number (5), a map needs a list" in out
+    assert "[0]" not in out
+    assert re.search(r"✗ render +failed", out)
+
+
+def test_what_skipped_and_tolerated_steps_say(shell: Shell, stage: Stage) -> None:
+    large = {"gt": [{"$": "a"}, 5000]}
+    stage.workflow(
+        "branch",
+        {"id": "a", "job": "echo", "with": {"x": 7730}},
+        {"id": "small", "job": "echo", "when": [{"not": large}]},
+        {"id": "bad", "job": "load", "with": {"parts": []}, "may_fail": True},
+        {"id": "nap", "sleep": "6m"},
+    )
+    id = shell.ok("start", "branch").out.strip()
+    stage.work()
+    out = shell.ok("run", "show", id).out
+    assert "skipped: a > 5000 holds (7730)" in out
+    assert "failed after 1 attempt (tolerated, may_fail)" in out
+    assert re.search(r"sleeps 6m, 5m\S* left", out)
+
+
+def test_the_graph_of_a_run_is_cut_to_the_terminal_and_has_upstreams_in_one_order(shell: Shell, stage: Stage) -> None:
+    """The stored graph has the arguments of a step in another order than the code."""
+    ask = {"id": "ask", "approve": {"text": "really? " * 30, "timeout": "1d"}}
+    both = {"id": "z", "job": "load", "with": {"a": {"$": "second"}, "b": {"$": "first"}}, "after": ["ask"]}
+    stage.workflow("long", {"id": "first", "job": "echo"}, {"id": "second", "job": "echo"}, ask, both)
+    id = shell.ok("start", "long").out.strip()
+    stage.work()
+    screen = shell.screen("run", "graph", id, columns=80)[1]
+    assert max(map(len, screen.splitlines())) <= 80
+    assert "← first, second" in screen
+    assert "← first, second" in shell.ok("workflows", "show", "long").out
 
 
 # --- Watching -------------------------------------------------------------------------------------
@@ -321,7 +442,7 @@ def test_retry_keeps_what_succeeded(shell: Shell, stage: Stage) -> None:
     mended(stage)
     answer = shell.ok("run", "retry", id[-8:])
     new = answer.out.strip()
-    assert answer.err == "runs load, page again; keeps 3 steps\n"
+    assert answer.err == "runs load, then page; keeps 3 steps\n"
     stage.work()
     rows = shell.ok("run", "show", new, "--json").rows
     assert (rows["status"], rows["replayOf"], rows["result"]) == ("success", id, sum(range(10)) - 7)
@@ -382,7 +503,7 @@ def test_cancel(shell: Shell, stage: Stage) -> None:
     id = shell.ok("start", "etl", "day=monday").out.strip()
     stage.take(1)
     answer = shell.ok("run", "cancel", id)
-    assert (answer.out, answer.err) == (f"{id}  running\n", f"{id} is stopping\n")
+    assert (answer.out, answer.err) == ("", f"{id} is stopping\n")
     assert shell.ok("runs", "--status", "stopping", "--json").rows[0]["stopping"] == "cancelled"
     stage.chores()
     stage.finish(*stage.held)
@@ -408,7 +529,7 @@ def test_pause_and_resume(shell: Shell, stage: Stage) -> None:
     assert shell.ok("run", "resume", id).err == f"run {id} was not paused\n"
     stage.work()
     assert statuses(shell, id)["load"] == "failed"
-    assert "is not an open run" in shell.refused("run", "pause", id, code=1)
+    assert "has ended already (failed)" in shell.refused("run", "pause", id, code=1)
 
 
 # --- Workflows ------------------------------------------------------------------------------------
@@ -450,11 +571,12 @@ def asked(shell: Shell, stage: Stage) -> str:
 
 def test_answers(shell: Shell, stage: Stage) -> None:
     id = asked(shell, stage)
-    assert "waits in one, other" in shell.ok("runs").out
+    assert "one?; other?" in shell.ok("runs").out
     several = shell.refused("run", "approve", id)
     assert "waits for 2 answers, so name the step: one (one?), other (other?)" in several
     assert f"step one of run {id} is approved" in shell.ok("run", "approve", id, "one", "--note", "go").err
-    assert "step one was approved by " in shell.refused("run", "reject", id, "one", code=1)
+    late = shell.refused("run", "reject", id, "one", code=1)
+    assert re.search(r"step one was approved by \S+ at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(go\)$", late)
     answer = shell.ok("run", "reject", id, "--note", "no", "--json").rows
     assert (answer["step"], answer["approved"], answer["note"]) == ("other", False, "no")
     stage.work()
@@ -468,12 +590,29 @@ def test_show_says_how_to_answer(shell: Shell, stage: Stage) -> None:
     id = asked(shell, stage)
     picture = shell.ok("run", "show", id).out
     assert "waits for an answer of ops: one?" in picture
-    assert f"next           rota run approve {id} one   rota run reject {id} one" in picture
+    commands = [f"rota run {verb} {id} {step}" for step in ("one", "other") for verb in ("approve", "reject")]
+    assert "next           " + f"\n{' ' * 15}".join(commands) in picture
     (step, *_) = shell.ok("run", "show", id, "--json").rows["steps"]
     shown = shell.ok("show", step["executionId"]).out
     assert re.search(r"^for: +an answer of ops: one\?$", shown, re.MULTILINE)
     assert re.search(r"^until: .*then reject$", shown, re.MULTILINE)
     assert re.search(rf"^to end it: +rota run approve {id} one$", shown, re.MULTILINE)
+
+
+def test_runs_with_an_open_approval_and_their_questions(shell: Shell, stage: Stage) -> None:
+    id = asked(shell, stage)
+    failed(shell, stage)
+    (row,) = shell.ok("runs", "--status", "unanswered", "--json").rows
+    assert (row["runId"], row["questions"]) == (id, ["one?", "other?"])
+    stage.workflow("above", {"id": "below", "workflow": "asking"})
+    above = shell.ok("start", "above").out.strip()
+    stage.work()
+    rows = shell.ok("runs", "--status", "unanswered", "--json").rows
+    assert [row["parentRunId"] for row in rows] == [above, None]
+    screen = shell.screen("run", "show", id, columns=80)[1]
+    words = " ".join(screen.split())
+    assert re.search(r"waits for an answer of ops: one\?, since \S+, for 1d23h at most, then reject", words)
+    assert f"rota run reject {id[-8:]} other" in screen
 
 
 def test_undos_are_shown_and_repeated(shell: Shell, stage: Stage) -> None:

@@ -22,7 +22,7 @@ PUBLIC = """
     Run App Context Emitter EventHandle EventInfo Handle Job JobRef ScheduleHandle Status Unique Workflow
     Attempt DeadLetter Delivery EventDetail ExecutionDetail LastTick Paused Progress Remedy Schedule StartedBy Tick
     Usage Why WhyCheck
-    CriticalPath MapInfo MapItem Neighbour RetryPlan RunDetail StepInfo StepPlace SubRun WaitInfo
+    CriticalPath MapInfo MapItem Neighbour PartialMap RetryPlan RunDetail StepInfo StepPlace SubRun WaitInfo
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
     RotaError

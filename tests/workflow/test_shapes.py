@@ -180,7 +180,8 @@ def test_a_map_over_anything_but_a_list_fails(stage: Stage, value: Any, kind: st
     )
     id = run(stage, v=value)
     assert stage.letters(id) == "sf"
-    assert f"step m maps over {kind}" in stage.error(id)
+    assert f"step a returned {kind}" in stage.error(id)
+    assert ", a map needs a list" in stage.error(id)
     (item,) = stage.executions("square" if what == "job" else "inner")
     assert (item["status"], item["reason"]) == ("failed", "bad_arguments")
 

@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 import pytest
 
 from rota.domain.errors import UnknownExecution, UsageError
+from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.ops import control
 from rota.store import run_reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.store.run_reader import RunFilter
-from rota.views import execution, lookup, queue, run, step, why, workflow
-from rota.views.run import RunDetail
+from rota.views import execution, lookup, map_items, queue, run, step, why, workflow
+from rota.views.run import PartialMap, RunDetail
 from rota.views.shape import to_json
 from rota.views.step import StepInfo
 from tests.support.world import APP, NAMESPACE
@@ -87,7 +88,7 @@ def test_a_failed_run(etl: Stage) -> None:
     assert steps["load"].error_message == "Fail: server closed the connection"
     assert steps["load"].duration == timedelta(seconds=1)
     assert (steps["page"].reason, steps["page"].because) == ("upstream_failed", "load failed")
-    assert (steps["big"].reason, steps["big"].because) == ("condition", "extract.pages > 500 is false")
+    assert (steps["big"].reason, steps["big"].because) == ("condition", "extract.pages > 500 is false (3)")
     assert (steps["after_big"].reason, steps["after_big"].because) == ("upstream_skipped", "big was skipped")
     assert steps["transform"].upstream == ["extract"]
     assert steps["transform"].downstream == ["load"]
@@ -96,7 +97,7 @@ def test_a_failed_run(etl: Stage) -> None:
     assert (about.width, about.success, about.open, about.at_once, about.tolerated) == (10, 10, 0, 4, 1)
     assert found.retry is not None
     assert found.retry.again == ["load", "page"]
-    assert (found.retry.kept_count, found.retry.total_count) == (14, 16)
+    assert (found.retry.partial, found.retry.kept_step_count) == ([], 5)
     assert found.critical_path is not None
     assert found.critical_path.steps[0] == "extract"
     assert found.critical_path.steps[-1] == "load"
@@ -137,7 +138,57 @@ def test_a_map_with_too_many_failures_names_the_first_of_them(etl: Stage) -> Non
     assert found.error_message == "StepFailed: step transform failed: item 3: Fail: bad item 3"
     assert found.retry is not None
     assert found.retry.again == ["transform", "load", "page"]
-    assert found.retry.kept_count == 2 + about.success + 2  # extract and check; big and after_big, which were skipped.
+    assert found.retry.partial == [PartialMap("transform", 10 - about.success, 10)]
+    assert found.retry.kept_step_count == 4  # extract and check; big and after_big, which were skipped.
+
+
+def test_a_retried_map_has_the_times_of_its_own_items(etl: Stage) -> None:
+    etl.bad.add("transform")  # type: ignore[attr-defined]
+    old = etl.start("etl")
+    etl.work()
+    success = etl.statuses("transform")["success"]
+    etl.advance(60)
+    new = etl.retry(old)
+    begun_at = moment(etl.world.clock.now())
+    held = etl.take()
+    etl.world.clock.advance(2)
+    _, steps = shown(etl, new)
+    assert (steps["transform"].started_at, steps["transform"].duration) == (begun_at, timedelta(seconds=2))
+    assert steps["transform"].map is not None
+    assert (steps["transform"].map.kept, steps["transform"].map.last_index) == (success, None)
+    etl.finish(*held)
+    etl.work()
+    found, steps = shown(etl, new)
+    about = steps["transform"].map
+    assert about is not None
+    assert (about.kept, about.width) == (success, 10)
+    assert steps["transform"].started_at == begun_at
+    assert found.critical_path is not None
+    assert found.duration is not None
+    assert found.critical_path.duration <= found.duration
+    assert shown(etl, old)[0].retried_as == new
+
+
+def test_arguments_of_steps_have_the_values_of_other_steps(etl: Stage) -> None:
+    etl.workflow("leaf", {"id": "one", "job": "load", "with": {"x": {"$": "input.x"}, "id": {"$": "run.workflow"}}})
+    etl.workflow(
+        "tree",
+        {"id": "a", "job": "echo", "with": {"x": [1, 2]}},
+        {"id": "sub", "workflow": "leaf", "with": {"x": {"$": "a[1]"}}},
+    )
+    id = etl.start("tree")
+    etl.work()
+    etl.advance(1)
+    _, steps = shown(etl, id)
+    below = steps["sub"].execution_id
+    assert below is not None
+    leaf, inner = shown(etl, below)
+    assert leaf.arguments == {"x": 2}
+    one = inner["one"].execution_id
+    assert read(etl, execution.execution, one).arguments == {"x": 2, "id": "leaf"}
+    gone = steps["a"].execution_id
+    etl.store.transact(lambda tx: tx.run("drop_history", ids=[gone], lowest=gone, highest=gone))
+    assert read(etl, execution.execution, below).arguments == {"x": {"$": "a[1]"}}
 
 
 def test_the_items_of_a_map_are_read_once(etl: Stage) -> None:
@@ -203,7 +254,7 @@ def test_a_paused_run_and_its_steps_say_so(etl: Stage) -> None:
     if waiting.status is not Status.SUCCESS:
         explained = read(etl, why.why, waiting.execution_id)
         assert explained is not None
-        assert explained.text.startswith(f"run {id} is paused")
+        assert explained.text.startswith("the run is paused")
     assert [one.run_id for one in read(etl, run.runs, RunFilter(status="paused")).items] == [id]
     etl.resume(id)
     etl.work()
@@ -403,7 +454,7 @@ def test_a_wide_map_is_counted_and_not_read(etl: Stage) -> None:
     etl.bodies["extract"] = lambda **_: {"files": [0] * width, "pages": 3}
     id = etl.start("etl")
 
-    def counted(view: View) -> tuple[step.MapInfo | None, int]:
+    def counted(view: View) -> tuple[map_items.MapInfo | None, int]:
         counting: Any = Counting(view)
         return run.run(counting, NAMESPACE, id).steps[2].map, counting.most
 

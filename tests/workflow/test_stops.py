@@ -328,7 +328,7 @@ def test_a_paused_run_can_be_cancelled(stage: Stage) -> None:
 
 def test_only_open_runs_are_paused(stage: Stage) -> None:
     queued = stage.start("chain")
-    with pytest.raises(Conflict, match="queued"):
+    with pytest.raises(Conflict, match="is not open yet: no worker has opened it"):
         stage.pause(queued)
     stage.work()
     with pytest.raises(Conflict, match="success"):

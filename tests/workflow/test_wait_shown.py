@@ -50,7 +50,7 @@ def test_an_open_approval_says_what_it_waits_for(stage: Stage) -> None:
     assert ok.duration == timedelta(minutes=5)
     assert found.waiting_steps == ["ok"]
     assert found.why is not None
-    assert found.why.text == "waits for ok (which waits)"
+    assert found.why.text == "waits for an answer: ok"
     assert [one.waiting_steps for one in read(stage, run.runs, RunFilter()).items] == [["ok"]]
 
 
@@ -94,7 +94,7 @@ def test_sleeps_and_events(stage: Stage) -> None:
     id = stage.start("both")
     stage.work()
     _, steps = shown(stage, id)
-    assert steps["nap"].because == "waits for 10m to pass, since 0ms, for 10m at most"
+    assert steps["nap"].because == "sleeps 10m, 10m left"
     assert (
         steps["paid"].because == "waits for event paid or late of 17 where {n: 1}, since 0ms, for 1h at most, then fail"
     )

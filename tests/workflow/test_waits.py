@@ -236,7 +236,7 @@ def test_several_open_approvals_must_be_named(stage: Stage) -> None:
         stage.answer(id)
     with pytest.raises(Conflict, match="step third has not been reached yet"):
         stage.answer(id, "third")
-    with pytest.raises(UsageError, match="step 'e' is no approval: those of the run are one, other, third"):
+    with pytest.raises(UsageError, match="step 'e' is no approval: its approvals are one, other, third"):
         stage.answer(id, "e")
     with pytest.raises(UsageError, match="has no step 'x'"):
         stage.answer(id, "x")
@@ -263,11 +263,13 @@ def test_an_approval_below_a_run_is_named(stage: Stage) -> None:
 def test_what_cannot_be_answered(stage: Stage) -> None:
     stage.workflow("nap", *NAP)
     id = stage.start("nap")
-    with pytest.raises(Conflict, match="is not an open run: it is queued"):
+    with pytest.raises(Conflict, match="is not open yet: no worker has opened it"):
         stage.answer(id)
     stage.work()
     with pytest.raises(Conflict, match="waits for no answer: it has no approval"):
         stage.answer(id)
+    with pytest.raises(UsageError, match="has no step 'x': it has no approvals"):
+        stage.answer(id, "x")
     with pytest.raises(UnknownExecution):
         stage.answer("0" * 32)
 

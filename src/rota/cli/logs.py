@@ -12,7 +12,7 @@ from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import number
 from rota.domain.errors import StoreUnavailable
-from rota.store import notes
+from rota.store import notes, run_reader
 from rota.views import log as views
 from rota.views import lookup
 from rota.views.log import Log, LogLine, Position
@@ -62,7 +62,14 @@ def logs(
     if as_json and not follow:
         output.print_json_rows(line for page in pages for line in page)
     elif not _print_all(pages, times=times, as_json=as_json):
-        output.message(f"execution {full} has {'no such lines' if fence or stream else 'written nothing'}")
+        is_run = database.read(run_reader.is_run, database.namespace, full)
+        output.message(_nothing(full, is_run=is_run, is_filtered=bool(fence or stream)))
+
+
+def _nothing(id: str, *, is_run: bool, is_filtered: bool) -> str:
+    if is_run:
+        return f"a run writes nothing itself; its steps do: rota executions --run {id}"
+    return f"execution {id} has {'no such lines' if is_filtered else 'written nothing'}"
 
 
 def _pages(

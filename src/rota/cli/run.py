@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from rota.cli import output, run_picture, text
+from rota.cli import layout, output, run_next, run_picture, text
 from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
@@ -32,8 +32,8 @@ from rota.store.port import View
 from rota.views import lookup
 from rota.views import run as views
 from rota.views.execution import ExecutionStatus
-from rota.views.run import RunDetail
-from rota.views.shape import Shape
+from rota.views.run import RetryPlan, RunDetail
+from rota.views.shape import Shape, shaped
 from rota.views.step import status_word
 
 _COLOURS = {
@@ -58,13 +58,13 @@ def run() -> None:
     """
 
 
-class Retried(Shape, frozen=True):
+class Retried(RetryPlan, frozen=True):
     """A new run that repeats some steps of an ended one, or only the undos of some steps."""
 
     run_id: str
     replay_of: str
-    again: list[str]
-    undos: list[str]
+    retried_before: str | None
+    """The last earlier retry of the same run."""
 
 
 @run.command()
@@ -133,15 +133,16 @@ def retry(database: Database, id: str, from_: str | None, args: str | None, late
     request = _request(database, from_, args, latest=latest)
     new_id = IdSource(database.clock).new()
     database.transact(retrying.retry, database.namespace, full, new_id, database.actor, request)
-    kept = {step.step for step in database.read(views.run, database.namespace, new_id).steps if step.is_kept}
-    again = [step.step for step in before.steps if step.step not in kept]
-    undos = before.retry.undos if before.retry and from_ is None else []
+    steps = database.read(views.run, database.namespace, new_id).steps
+    plan = views.begun_retry(steps, before.retry.undos if before.retry and from_ is None else [])
     if as_json:
-        print(output.to_json(Retried(run_id=new_id, replay_of=full, again=again, undos=undos)))
+        about = shaped(Retried, plan, run_id=new_id, replay_of=full, retried_before=before.retried_as)
+        print(output.to_json(about))
         return
     print(new_id)
-    what = f"repeats the undo of {', '.join(undos)}" if undos else f"runs {', '.join(again)} again"
-    output.message(f"{what}; keeps {text.count(len(kept), 'step')}")
+    if before.retried_as is not None:
+        output.message(f"the run was retried before, as {before.retried_as} ({before.retried_status})")
+    output.message(run_next.plan_words(plan, steps))
 
 
 @run.command()
@@ -160,13 +161,12 @@ def cancel(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     after = {id: database.transact(control.cancel, database.namespace, id, database.actor) for id in found}
     if as_json:
         output.print_json_rows(ExecutionStatus(execution_id=id, status=status) for id, status in after.items())
-    else:
-        print("\n".join(f"{id}  {status}" for id, status in after.items()))
     for id, status in after.items():
         if status is Status.RUNNING:
             output.message(f"{id} is stopping")
-        elif status is not Status.CANCELLED:
-            output.message(f"{id} had already ended: {status}")
+        else:
+            ended = "is cancelled" if status is Status.CANCELLED else f"had already ended: {status}"
+            output.message(f"{id} {ended}")
     if not {Status.CANCELLED, Status.RUNNING} >= set(after.values()):
         click.get_current_context().exit(UNSUCCESSFUL)
 
@@ -260,7 +260,11 @@ def graph(database: Database, id: str, form: str) -> None:
     rota run graph 1a2b3c4d --format mermaid
     """
     found, letters = database.read(_graph, database.namespace, id)
-    print("\n".join(map(text.harmless, _drawn(found, [status_word(letter) for letter in letters], form))))
+    lines = [text.harmless(line) for line in _drawn(found, [status_word(letter) for letter in letters], form)]
+    if form == "text" and sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        lines = [layout.cut(line, columns) for line in lines]
+    print("\n".join(lines))
 
 
 def _detail(view: View, namespace: str, part: str) -> RunDetail:

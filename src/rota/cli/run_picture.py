@@ -14,11 +14,14 @@ from datetime import datetime
 import click
 import msgspec
 
-from rota.cli import layout, text
+from rota.cli import layout, run_next, text
+from rota.cli.run_next import some
 from rota.domain import duration
+from rota.domain.blocker import Kind
 from rota.domain.status import TERMINAL, Reason, Status
+from rota.views.map_items import MapInfo
 from rota.views.run import RunDetail
-from rota.views.step import PENDING, MapInfo, StepInfo
+from rota.views.step import PENDING, StepInfo
 
 WIDE = 140
 """From this width on an error stands beside its step, below it otherwise."""
@@ -26,6 +29,8 @@ LABEL = 15
 TOOK = 6
 INDENT = "  "
 UNBOUNDED = 10_000
+MOST_ARGUMENTS = 70
+"""How many characters of the arguments of a run its heading has."""
 _SIGNS = {
     "success": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -37,6 +42,8 @@ _SIGNS = {
     PENDING: ("·", "bright_black"),
 }
 _WAITS = ("○", "blue")
+_PLAIN_REASONS = (None, "", Reason.ERROR, Reason.PERMANENT_ERROR, Reason.RETRIES_EXHAUSTED, Reason.STEP_FAILED)
+"""Reasons that say no more than the count of attempts and the error."""
 _STATUS_COLOURS = {"success": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
 
 
@@ -90,7 +97,6 @@ def sign(status: str) -> str:
 
 
 def _heading(run: RunDetail, wide: int) -> list[str]:
-    kept = f"{run.retry.kept_count:,} of {run.retry.total_count:,} steps kept by a retry" if run.retry else ""
     took = duration.words(run.duration.total_seconds()) if run.duration else ""
     parts = [
         (f"{run.workflow} {run.run_id if wide >= WIDE else text.short_id(run.run_id)}", "bold"),
@@ -98,7 +104,7 @@ def _heading(run: RunDetail, wide: int) -> list[str]:
         (f"version {run.version}", ""),
         (f"scheduled for {run.scheduled_for:%Y-%m-%d %H:%M} UTC", ""),
         (f"{'took' if run.status in TERMINAL else 'running for'} {took}" if took else "", ""),
-        (kept, ""),
+        (f"arguments {text.clipped(_json(run.arguments), MOST_ARGUMENTS)}" if run.arguments else "", ""),
     ]
     return _flowed([(text.harmless(words), style) for words, style in parts if words], wide)
 
@@ -106,7 +112,9 @@ def _heading(run: RunDetail, wide: int) -> list[str]:
 def status_words(run: RunDetail) -> str:
     """`failed: load`, `running, paused 5m ago by ops`."""
     words = run.status.value
-    if run.status is Status.FAILED:
+    if run.reason == Reason.RUN_TIMEOUT and run.status is Status.FAILED:
+        words += f": {_timeout(run)}"
+    elif run.status is Status.FAILED:
         words += f": {run.failed_step or run.reason}" if run.failed_step or run.reason else ""
         words += ", and an undo failed" if run.reason == Reason.UNDO_FAILED and run.failed_step else ""
     if run.is_undoing:
@@ -114,6 +122,15 @@ def status_words(run: RunDetail) -> str:
     if run.stopping is not None and run.status not in TERMINAL:
         words += f", stopping ({run.stopping})"
     return words + (f", {text.pause(run.paused)}" if run.paused else "")
+
+
+def _timeout(run: RunDetail) -> str:
+    """`timeout of 2s; long was running`."""
+    running = [step.step for step in run.steps if step.status == Status.CANCELLED and step.started_at is not None]
+    limit = "" if run.timeout is None else f" of {text.short_length(run.timeout.total_seconds())}"
+    if not running:
+        return f"timeout{limit}"
+    return f"timeout{limit}; {some(running, 3)} {'was' if len(running) == 1 else 'were'} running"
 
 
 def _flowed(parts: Iterable[tuple[str, str]], wide: int) -> list[str]:
@@ -139,6 +156,10 @@ def _footer(run: RunDetail, wide: int) -> list[str]:
         found.append(("undo of", f"run {run.undo_of}"))
     if run.replay_of is not None:
         found.append(("retry of", f"run {run.replay_of}"))
+    if run.retried_as is not None:
+        found.append(
+            ("retried as", f"{run_next.shown_id(run.retried_as, is_short=wide < WIDE)} ({run.retried_status})")
+        )
     if run.why is not None and not any(step.is_open for step in run.steps):
         found.append(("why", run.why.text))
     if run.error_message is not None and run.failed_step is None:
@@ -147,41 +168,16 @@ def _footer(run: RunDetail, wide: int) -> list[str]:
         of = f"{_took(run.critical_path.duration.total_seconds())} of {_took(run.duration.total_seconds())}"
         found.append(("critical path", f"{' → '.join(run.critical_path.steps)}   {of}"))
     if run.status is Status.SUCCESS and run.result is not None:
-        found.append(("result", _clipped(_json(run.result), 2 * wide)))
-    if (what := _next(run, wide)) is not None:
-        found.append(("next", what))
+        found.append(("result", text.shortened(_json(run.result), 2 * wide)))
+    commands = run_next.commands(run, is_short=wide < WIDE)
+    found += [("" if number else "next", "   ".join(filter(None, one))) for number, one in enumerate(commands)]
     return [line for label, words in found for line in _labelled(label, words, wide)]
-
-
-def _clipped(result: str, most: int) -> str:
-    if len(result) <= most:
-        return result
-    note = f" ({len(result):,} characters; --json shows all)"
-    return text.clipped(result, max(1, most - len(note))) + note
 
 
 def _json(value: object) -> str:
     from rota.cli.output import as_text
 
     return as_text(value)
-
-
-def _next(run: RunDetail, wide: int) -> str | None:
-    id = run.run_id if wide >= WIDE else run.run_id[-text.SHORT_ID :]
-    if run.paused is not None:
-        return f"rota run resume {id}"
-    if commands := [command for step in run.steps if step.wait for command in step.wait.commands]:
-        return "   ".join(commands[:2])
-    if run.retry is not None and run.retry.undos:
-        return f"rota run retry {id}   repeats the undo of {_some(run.retry.undos)}"
-    if run.retry is not None:
-        return f"rota run retry {id}   runs {_some(run.retry.again)} again"
-    return None if run.status in TERMINAL else f"rota run watch {id}"
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _labelled(label: str, words: str, wide: int) -> list[str]:
@@ -242,7 +238,9 @@ def _note(step: StepInfo) -> str:
     if step.status in ("blocked", "skipped"):
         return f"{step.status}: {step.because or step.reason or ''}"
     if step.status == PENDING:
-        return f"waits for {_some(step.waits_for, 3)}" if step.waits_for else "about to start"
+        return f"waits for {some(step.waits_for, 3)}" if step.waits_for else "about to start"
+    if step.is_open and step.reason == Kind.RUN_PAUSED:
+        return "held: the run is paused"
     if step.map is not None:
         return _map_words(step.map)
     runs = f"runs {step.workflow}" if step.workflow else ""
@@ -252,9 +250,12 @@ def _note(step: StepInfo) -> str:
     match step.status:
         case Status.SUCCESS:
             return runs or (attempts if step.attempt_count > 1 else "")
-        case Status.FAILED | Status.CANCELLED:
-            after = f" after {attempts}" if step.attempt_count > 1 else ""
-            return f"{step.because or step.reason or step.status}{after}{', which it may' if step.may_fail else ''}"
+        case Status.FAILED:
+            after = f" after {attempts}" if step.attempt_count else ""
+            code = "" if step.reason in _PLAIN_REASONS else f": {step.reason}"
+            return f"failed{after}{code}{' (tolerated, may_fail)' if step.may_fail else ''}"
+        case Status.CANCELLED:
+            return step.because or step.reason or step.status
         case Status.RUNNING:
             return runs or (f"attempt {step.attempt_count + 1}" if step.attempt_count else "running")
         case _:
@@ -263,10 +264,11 @@ def _note(step: StepInfo) -> str:
 
 
 def _map_words(about: MapInfo) -> str:
-    """`×1,200: 1,198 ok, 2 failed (tolerates 1%)`."""
+    """`×1,200: 1,198 ok, 2 failed (tolerates 1%)`; `×3: 2 kept, 1 failed` in a retry."""
     to_do = about.open - min(about.open, about.running)
     counts = {
-        "ok": about.success,
+        "kept": about.kept,
+        "ok": about.success - about.kept,
         "failed": about.failed,
         "cancelled": about.cancelled,
         "skipped": about.skipped,
@@ -322,20 +324,35 @@ def _widths(rows: Sequence[Row], columns: int | None, bar: int) -> Widths:
 
 
 def _step_lines(row: Row, widths: Widths, wide: int) -> list[str]:
+    """The line of a step. Texts that do not fit into it follow below, in as many lines as they need."""
     before = f"{INDENT}{_styled(row.sign, row.colour)} {_padded(row.name, widths.name)}  "
     used = len(INDENT) + 2 + widths.name + 2
-    if not row.took:
-        rest = layout.cut(row.note, max(1, wide - used))
-        line = before + _styled(rest, "bright_black")
-    else:
-        middle = f"{_padded(row.note, widths.note)}  {row.took:>{TOOK}}  "
+    room = max(layout.NARROW_TEXT, wide - used)
+    below: list[tuple[str, str]] = []
+    if row.took:
+        is_short = layout.width(row.note) <= widths.note
+        below += [] if is_short else [(row.note, "")]
+        middle = f"{_padded(row.note if is_short else '', widths.note)}  {row.took:>{TOOK}}  "
         line = f"{before}{middle}{_styled(row.bar, row.colour)}"
-    if not row.remark:
-        return [line.rstrip()]
-    if widths.remark and row.took:
+    else:
+        first, *rest = _wrapped(row.note, room) or [""]
+        below += [(one, "bright_black") for one in rest]
+        line = before + _styled(first, "bright_black")
+    if row.remark and row.took and layout.width(row.remark) <= widths.remark:
         space = " " * (widths.bar - len(row.bar) + 2)
-        return [line + space + _styled(layout.cut(row.remark, widths.remark), row.remark_colour)]
-    return [line.rstrip(), " " * used + _styled(layout.cut(row.remark, max(1, wide - used)), row.remark_colour)]
+        line += space + _styled(row.remark, row.remark_colour)
+    elif row.remark:
+        below.append((row.remark, row.remark_colour))
+    lines = [(one, style) for words, style in below for one in _wrapped(words, room)]
+    return [line.rstrip(), *(" " * used + _styled(words, style) for words, style in lines)]
+
+
+def _wrapped(words: str, room: int) -> list[str]:
+    """Lines of at most this many columns. A word that is longer is broken."""
+    if layout.width(words) <= room:
+        return [words]
+    # Where some characters take two columns, half as many characters fit for sure.
+    return textwrap.wrap(words, room if layout.width(words) == len(words) else room // 2, break_on_hyphens=False)
 
 
 def _padded(words: str, wide: int) -> str:

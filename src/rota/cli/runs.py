@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,12 +13,18 @@ from rota.cli.database import Database, with_database
 from rota.cli.options import json_option, page_options, past
 from rota.domain import duration
 from rota.domain.status import Status
-from rota.store.run_reader import PAUSED, STOPPING, UNDOING, RunFilter
+from rota.store.run_reader import PAUSED, STOPPING, UNANSWERED, UNDOING, RunFilter
 from rota.views import lookup
 from rota.views import run as views
 from rota.views.run import RunSummary
 
-STATUSES = [*(status.value for status in Status if status is not Status.RETRYING), PAUSED, STOPPING, UNDOING]
+STATUSES = [
+    *(status.value for status in Status if status is not Status.RETRYING),
+    PAUSED,
+    STOPPING,
+    UNDOING,
+    UNANSWERED,
+]
 
 
 @click.command()
@@ -36,16 +44,20 @@ STATUSES = [*(status.value for status in Status if status is not Status.RETRYING
 def runs(database: Database, as_json: bool, parent: str | None, **wanted: Any) -> None:
     """List runs of workflows, newest first.
 
-    Runs that are steps of other runs are listed only with --parent or --workflow.
+    Runs that are steps of other runs are listed only with --parent, --workflow or --status unanswered, which lists
+    runs with an open approval.
 
     \b
     rota runs --status failed --since 1d
+    rota runs --status unanswered
     rota runs --workflow etl
     """
     above = None if parent is None else database.read(lookup.run_id, database.namespace, parent)
     found = database.read(views.runs, database.namespace, RunFilter(parent=above, **wanted))
     more = f"--before {found.items[-1].run_id}" if found.has_more else ""
-    output.listing(found.items, _COLUMNS, as_json=as_json, empty="no runs match", more=more, spare=_SPARE)
+    output.listing(
+        found.items, _columns(found.items, above), as_json=as_json, empty="no runs match", more=more, spare=_SPARE
+    )
 
 
 def _status(one: RunSummary) -> str:
@@ -57,14 +69,16 @@ def _status(one: RunSummary) -> str:
 
 
 def _about(one: RunSummary) -> str:
-    """The failed step and the error; of a paused run who paused it, and why; of an open run the steps that wait; of an
-    undo the run that it undoes."""
+    """The failed step and the error; of a paused run who paused it, and why; of an open run the questions of its
+    approvals or the steps that wait; of an undo the run that it undoes."""
     if one.undo_of is not None:
         return f"undo of run {text.short_id(one.undo_of)}"
     if one.paused is not None:
         return text.pause(one.paused)
     if one.status is Status.SUCCESS:
         return ""
+    if one.questions:
+        return "; ".join(one.questions)
     if one.waiting_steps and one.failed_step is None and one.stopping is None:
         return f"waits in {', '.join(one.waiting_steps)}"
     if one.failed_step is not None:
@@ -74,8 +88,21 @@ def _about(one: RunSummary) -> str:
 
 
 def _parent(one: RunSummary) -> str:
-    item = "" if one.parent_index is None else f"[{one.parent_index}]"
-    return "" if one.parent_run_id is None else f"{text.short_id(one.parent_run_id)} {one.parent_step}{item}"
+    return "" if one.parent_run_id is None else f"{text.short_id(one.parent_run_id)} {_step(one)}"
+
+
+def _step(one: RunSummary) -> str:
+    return f"{one.parent_step}{'' if one.parent_index is None else f'[{one.parent_index}]'}"
+
+
+def _columns(rows: Sequence[RunSummary], parent: str | None) -> output.Columns[RunSummary]:
+    """With `parent` all runs are steps of that run. On a terminal without an app that all runs have in common."""
+    columns = dict(_COLUMNS)
+    if parent is not None:
+        columns["step of"] = _step
+    if sys.stdout.isatty() and len({one.app for one in rows}) == 1:
+        columns["workflow"] = lambda one: one.workflow
+    return columns
 
 
 _COLUMNS: output.Columns[RunSummary] = {

@@ -20,6 +20,8 @@ from rota.views.step import Neighbour
 
 MANY = 1e15
 SHORT_S = 0.1
+MOST_ARGUMENTS = 2_000
+"""How many characters of the arguments are printed."""
 
 
 @click.command()
@@ -57,7 +59,7 @@ def _heading(one: ExecutionDetail) -> None:
     _run(one)
     _wait(one)
     _field("queue", f"{one.queue}, priority {one.priority}")
-    _field("arguments", output.as_text(one.arguments))
+    _field("arguments", text.shortened(output.as_text(one.arguments), MOST_ARGUMENTS))
     crashes = f", {one.crashes} crashed" if one.crashes else ""
     _field("attempts", f"{one.fence} started, {one.attempt_count} counted{crashes}" if one.fence else None)
     _field("created", text.when(one.created_at) + (f" by {one.actor}" if one.actor else ""))

@@ -55,6 +55,14 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def shortened(text: str, most: int) -> str:
+    """The beginning of a value, saying how long it is, and that JSON has all of it."""
+    if len(text) <= most:
+        return text
+    note = f" ({len(text):,} characters; --json shows all)"
+    return clipped(text, max(1, most - len(note))) + note
+
+
 def first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
@@ -82,6 +90,11 @@ def when(at: datetime) -> str:
 def length(start: datetime | None, end: datetime | None) -> str:
     """The time between two instants."""
     return "-" if start is None or end is None else duration.words(max(0.0, (end - start).total_seconds()))
+
+
+def short_length(seconds: float) -> str:
+    """A duration as users write it: `2s`, `1.5s`, `4h`."""
+    return f"{seconds:g}s" if seconds < MINUTE_S else duration.words(seconds)
 
 
 def pause(paused: Paused | None) -> str:

@@ -64,6 +64,8 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     map_index: int | None
     upstream: str | None
     event: str | None
+    inputs: str | None
+    """Of a step: the arguments that are values of other steps, by reference, as JSON."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):

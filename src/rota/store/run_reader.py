@@ -16,8 +16,8 @@ from rota.store import reader
 from rota.store.port import View
 
 MOST_BAD_ITEMS = 5
-PAUSED, STOPPING, UNDOING = "paused", "stopping", "undoing"
-OPEN = (Status.RUNNING, PAUSED, STOPPING, UNDOING)
+PAUSED, STOPPING, UNDOING, UNANSWERED = "paused", "stopping", "undoing", "unanswered"
+OPEN = (Status.RUNNING, PAUSED, STOPPING, UNDOING, UNANSWERED)
 """What a list of open runs can be limited to."""
 
 
@@ -86,19 +86,25 @@ class BadItem(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     attempts: int
     error: str | None
+    map_index: int | None
+    """None if the map has no items, because the value that it maps over is no list."""
 
 
 class ItemEnds(msgspec.Struct, frozen=True):
-    """The ended items of a map: how many, the first start, the last end, and the item that ended last."""
+    """The ended items of a map: how many, the first start, the last end, and the item that ended last.
+
+    Items that a retry kept are counted in `tally` and in `kept`, and have no part in the times.
+    """
 
     tally: Tally
+    kept: int = 0
     started_at: int | None = None
     finished_at: int | None = None
     last: int = -1
 
     @property
-    def last_item(self) -> int:
-        return self.last % 2**20
+    def last_item(self) -> int | None:
+        return None if self.last < 0 else self.last % 2**20
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
@@ -126,12 +132,15 @@ class VersionRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs to list, newest first. Runs that are steps are left out unless `workflow` or `parent` is given."""
+    """Which runs to list, newest first.
+
+    Runs that are steps are left out, unless `workflow` or `parent` is given or they are `unanswered`.
+    """
 
     workflow: str | None = None
     app: str | None = None
     status: str | None = None
-    """A status, or `paused`, `stopping` or `undoing`."""
+    """A status, or `paused`, `stopping`, `undoing`, or `unanswered` for runs with an open approval."""
     since: int | None = None
     parent: str | None = None
     before: str = LAST_ID
@@ -142,6 +151,12 @@ def run(view: View, namespace: str, id: str) -> RunRow | None:
     """None if there is no such execution. It may be no run."""
     found = view.records("runs", RunRow, namespace=namespace, ids=[reader.known(id)])
     return found[0] if found else None
+
+
+def is_run(view: View, namespace: str, id: str) -> bool:
+    """Whether an execution is a run that has opened."""
+    row = run(view, namespace, id)
+    return row is not None and bool(row.letters)
 
 
 def runs(view: View, namespace: str, ids: Sequence[str]) -> list[RunRow]:
@@ -156,7 +171,7 @@ def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Itera
         "app": wanted.app,
         "since": wanted.since,
         "before": reader.position(wanted.before),
-        "nested": int(wanted.workflow is not None or wanted.parent is not None),
+        "nested": int(wanted.workflow is not None or wanted.parent is not None or wanted.status == UNANSWERED),
         "status": wanted.status,
         "most": wanted.limit,
     }
@@ -170,6 +185,11 @@ def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Itera
         rows = [row for name in names for row in view.rows("page_of_runs", **common, job=name)]
     ids = sorted([row[0] for row in rows], reverse=True)[: wanted.limit]
     return runs(view, namespace, ids)
+
+
+def open_approvals(view: View, runs: Sequence[str]) -> list[tuple[str, str]]:
+    """The run and the arguments of each approval of these runs that waits for an answer."""
+    return [(row[0], row[3]) for row in view.rows("open_approvals", runs=list(runs))] if runs else []
 
 
 def page_of_steps(
@@ -202,10 +222,15 @@ def tallies(view: View, run: str) -> dict[int, Tally]:
 def ended_items(view: View, run: str, numbers: Sequence[int]) -> dict[int, ItemEnds]:
     found: dict[int, ItemEnds] = {}
     rows = view.rows("ends_of_items", run=run, numbers=list(numbers)) if numbers else []
-    for number, status, count, started_at, finished_at, last in rows:
+    for number, status, is_kept, count, started_at, finished_at, last in rows:
         before = found.get(number, ItemEnds(Tally()))
+        tally = before.tally + Tally(**{status: count})
+        if is_kept:
+            found[number] = msgspec.structs.replace(before, tally=tally, kept=before.kept + count)
+            continue
         found[number] = ItemEnds(
-            before.tally + Tally(**{status: count}),
+            tally,
+            before.kept,
             min(filter(None, (before.started_at, started_at)), default=None),
             max(filter(None, (before.finished_at, finished_at)), default=None),
             max(before.last, last),

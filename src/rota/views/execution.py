@@ -19,6 +19,7 @@ from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
 from rota.views import lookup
 from rota.views.attempt import Attempt, attempts
+from rota.views.inputs import complete_arguments
 from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.step import StepNames, StepPlace, step_names, step_place
@@ -78,8 +79,9 @@ class ExecutionDetail(Execution, frozen=True):
 
     `attempt_count` counts the attempts that count towards the retries, the running one included: it is then
     `ctx.attempt`. `fence` counts all starts, `crashes` the crashed ones. `started_at` is the start of the last attempt.
-    `run_at` is when it is due. `why` says why it is not running. `error` has the keys type, message and traceback.
-    `replay_of` is the execution that it replays, `replayed_as` its own last replay.
+    `run_at` is when it is due. `arguments` has the values of other steps too; one that is deleted by now is its
+    reference, such as `{"$": "extract.files"}`. `why` says why it is not running. `error` has the keys type, message
+    and traceback. `replay_of` is the execution that it replays, `replayed_as` its own last replay.
 
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
     `upstream` are the executions of other jobs that it was started after, by job.
@@ -156,7 +158,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
     return shaped(
         ExecutionDetail,
         row,
-        **_members(row, step_names(view, namespace, [row])),
+        **{**_members(row, step_names(view, namespace, [row])), "arguments": complete_arguments(view, row)},
         result=last.result if last else None,
         error=ended[-1].error if ended else None,
         progress=percent(told, row.status),

@@ -50,6 +50,12 @@ def run_id(view: View, namespace: str, part: str) -> str:
     """As `execution_id`; but if several executions fit, of which one is a run, that run: its steps begin like it."""
     try:
         return execution_id(view, namespace, part)
+    except UnknownExecution:
+        if any(row.name == part for row in run_reader.workflows(view, namespace)):
+            raise UnknownExecution(
+                f"{part} is a workflow, not the id of a run: `rota runs --workflow {part}` lists its runs"
+            ) from None
+        raise
     except UsageError:
         bounds = ids.range_of(part.lower())
         found = run_reader.runs_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 from rota.domain import job as jobs
 from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UsageError
-from rota.domain.status import TERMINAL, Status
+from rota.domain.status import TERMINAL, Reason, Status
 from rota.domain.workflow import critical_path as paths
 from rota.domain.workflow import retry, undo
 from rota.domain.workflow.critical_path import Span
@@ -21,10 +22,15 @@ from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
 from rota.store.port import View
 from rota.store.run_reader import RunFilter, RunRow
+from rota.views.inputs import complete_arguments
 from rota.views.shape import Page, Paused, Shape, page, paused, seconds, shaped
 from rota.views.step import StepInfo, ended_count, steps
 from rota.views.stored_json import decoded, error_text
+from rota.views.wait import question
 from rota.views.why import Why, why
+
+Questions = dict[str, list[str]]
+"""The texts of open approvals, by run."""
 
 
 class RunSummary(Shape, frozen=True):
@@ -33,7 +39,8 @@ class RunSummary(Shape, frozen=True):
     `paused` says since when and why an open run is paused, `stopping` why it is stopping. `is_undoing` says that the
     steps of an open run are being undone; `undo_run_id` is the run that does or did so, and such a run names the other
     one as `undo_of`. `ended_count` of its `step_count` steps have ended; a map is one step. `waiting_steps` are those
-    that wait for a time, an answer or an event. `failed_step` is the first one that failed the run.
+    that wait for a time, an answer or an event, and `questions` are the texts of the approvals among them that are
+    open. `failed_step` is the first one that failed the run; None if the timeout of the run did.
     """
 
     run_id: str
@@ -53,6 +60,7 @@ class RunSummary(Shape, frozen=True):
     step_count: int
     ended_count: int
     waiting_steps: list[str]
+    questions: list[str]
     failed_step: str | None
     error_message: str | None
     parent_run_id: str | None
@@ -71,23 +79,33 @@ class CriticalPath(Shape, frozen=True):
     """The sum over these steps, without the time that they waited for a worker."""
 
 
-class RetryPlan(Shape, frozen=True):
-    """What `retry` would run again. The counts are of executions: each item of a map is one.
+class PartialMap(Shape, frozen=True):
+    """A map of which a retry runs `again_count` items, and keeps the other ones of `width`."""
 
-    After a failed undo it runs no step: it repeats the undos of the steps in `undos`.
+    step: str
+    again_count: int
+    width: int
+
+
+class RetryPlan(Shape, frozen=True):
+    """What `retry` would run again: the steps in `again`, and of the maps in `partial` only some items.
+
+    `kept_step_count` counts the steps that are kept whole. After a failed undo a retry runs no step: it repeats the
+    undos of the steps in `undos`.
     """
 
     again: list[str]
+    partial: list[PartialMap]
     undos: list[str]
-    kept_count: int
-    total_count: int
+    kept_step_count: int
 
 
 class RunDetail(RunSummary, frozen=True):
     """A run in full.
 
     `timeout_at` is when an open run stops by itself. `undos` are the undos of its steps, each under the name of its
-    step. `retry` is None if nothing is to be retried.
+    step. `retry` is None if nothing is to be retried. `timeout` is how long the run may take. `retried_as` is the last
+    run that retries this one, and `retried_status` its status.
     """
 
     arguments: Any
@@ -97,12 +115,15 @@ class RunDetail(RunSummary, frozen=True):
     key: str | None
     tags: list[str] | None
     schedule: str | None
+    timeout: timedelta | None
     timeout_at: datetime | None
     why: Why | None
     steps: list[StepInfo]
     undos: list[StepInfo]
     critical_path: CriticalPath | None
     retry: RetryPlan | None
+    retried_as: str | None
+    retried_status: Status | None
 
 
 def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
@@ -115,7 +136,8 @@ def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
         rows = run_reader.page_of_runs(
             view, namespace, one_more, known if wanted.workflow is None else [wanted.workflow]
         )
-    return page([shaped(RunSummary, row, **_members(view, row)) for row in rows], wanted.limit)
+    asked = _questions(view, rows)
+    return page([shaped(RunSummary, row, **_members(view, row, asked)) for row in rows], wanted.limit)
 
 
 def run(view: View, namespace: str, id: str) -> RunDetail:
@@ -125,24 +147,39 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
     undo_row = None if row.undo is None else run_reader.run(view, namespace, row.undo)
     about = reader.execution(view, namespace, id)
     end = reader.ending(view, namespace, id) if row.status in TERMINAL else None
+    retried = _retried(view, namespace, id) if row.status in TERMINAL else None
     return shaped(
         RunDetail,
         row,
-        **_members(view, row),
-        arguments=decoded(about.arguments),
+        **_members(view, row, _questions(view, [row])),
+        arguments=complete_arguments(view, about),
         result=decoded(end.result) if end else None,
         error=decoded(end.error) if end else None,
         actor=about.actor or None,
         key=about.key,
         tags=decoded(about.tags),
         schedule=about.schedule,
+        timeout=graph.timeout if graph else None,
         timeout_at=row.deadline,
         why=why(view, namespace, id),
         steps=infos,
         undos=_undos(view, undo_row),
         critical_path=_critical_path(graph, infos) if graph and row.status in TERMINAL else None,
         retry=_retry(row, undo_row, graph, infos) if graph and row.parent is None else None,
+        retried_as=retried.id if retried else None,
+        retried_status=retried.status if retried else None,
     )
+
+
+def begun_retry(steps: Sequence[StepInfo], undos: list[str]) -> RetryPlan:
+    """What a retry runs that has just begun, from its own steps."""
+    again = [] if undos else [step.step for step in steps if not step.is_kept]
+    partial = [
+        PartialMap(step.step, step.map.width - step.map.kept, step.map.width)
+        for step in steps
+        if step.map is not None and step.map.kept and not step.is_kept
+    ]
+    return RetryPlan(again=again, partial=partial, undos=undos, kept_step_count=len(steps) - len(again))
 
 
 def run_row(view: View, namespace: str, id: str) -> RunRow:
@@ -182,7 +219,21 @@ def _sub_runs(view: View, namespace: str, wanted: RunFilter, parent: str) -> lis
     return run_reader.runs(view, namespace, sorted(ids, reverse=True)[: wanted.limit])
 
 
-def _members(view: View, row: RunRow) -> dict[str, Any]:
+def _retried(view: View, namespace: str, id: str) -> RunRow | None:
+    """The last retry of a run, unless it is deleted by now."""
+    new_id = reader.replayed_as(view, id)
+    return None if new_id is None else run_reader.run(view, namespace, new_id)
+
+
+def _questions(view: View, rows: Sequence[RunRow]) -> Questions:
+    """The texts of the open approvals, by run."""
+    found: Questions = {}
+    for run, arguments in run_reader.open_approvals(view, [row.id for row in rows if row.finished_at is None]):
+        found.setdefault(run, []).append(question(arguments))
+    return found
+
+
+def _members(view: View, row: RunRow, asked: Questions) -> dict[str, Any]:
     """The members that the row has under another name or in another form."""
     graph = run_graph(view, row)
     until = row.finished_at or view.now
@@ -197,7 +248,8 @@ def _members(view: View, row: RunRow) -> dict[str, Any]:
         "step_count": len(graph.steps) if graph else len(row.letters),
         "ended_count": ended_count(row.letters),
         "waiting_steps": _waiting_steps(graph, row.letters),
-        "failed_step": _failed_step(graph, row.letters),
+        "questions": asked.get(row.id, []),
+        "failed_step": None if row.reason == Reason.RUN_TIMEOUT else _failed_step(graph, row.letters),
         "error_message": error_text(decoded(row.error)),
         "parent_run_id": row.parent,
         "parent_step": _parent_step(view, row),
@@ -262,15 +314,20 @@ def _retry(row: RunRow, undo_row: RunRow | None, graph: Graph, infos: list[StepI
     if row.status not in TERMINAL or not row.letters:
         return None
     undone = undo_row.letters if undo_row else ""
-    counts = [info.map.width if info.map else 1 for info in infos]
     if undo.is_incomplete(undone):
         names = [graph.steps[number].id for number in undo.failures(undone)]
-        return RetryPlan(again=[], undos=names, kept_count=sum(counts), total_count=sum(counts))
+        return RetryPlan(again=[], partial=[], undos=names, kept_step_count=len(graph.steps))
     try:
         plan = retry.plan(graph, row.letters, undone=undo.undone(undone))
     except (UsageError, Conflict):
         return None
-    kept = sum(count for number, count in enumerate(counts) if number not in plan.again)
-    kept += sum(about.success for number in plan.partial if (about := infos[number].map))
-    again = [graph.steps[number].id for number in plan.again]
-    return RetryPlan(again=again, undos=[], kept_count=kept, total_count=sum(counts))
+    return RetryPlan(
+        again=[graph.steps[number].id for number in plan.again],
+        partial=[
+            PartialMap(graph.steps[number].id, about.width - about.success, about.width)
+            for number in plan.partial
+            if (about := infos[number].map) and about.success
+        ],
+        undos=[],
+        kept_step_count=len(graph.steps) - len(plan.again),
+    )

@@ -8,59 +8,34 @@ from typing import Any, Protocol
 
 import msgspec
 
+from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
 from rota.domain.instant import moment
 from rota.domain.status import Status
-from rota.domain.workflow import advance, drawing, edges, maps
+from rota.domain.workflow import advance, drawing, edges
+from rota.domain.workflow import condition as conditions
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.letters import BAD, BLOCKED, ENDED, OPEN, SKIPPED, UNDECIDED
 from rota.domain.workflow.maps import Tally
+from rota.domain.workflow.template import TemplateError
 from rota.ops.runs.run import graph_of
 from rota.store import run_reader
 from rota.store.port import View
 from rota.store.run_reader import BadItem, ItemEnds, RunRow, StepRow
-from rota.views.shape import Shape, seconds, shaped
+from rota.views.inputs import StoredValues, ValueIsGone
+from rota.views.map_items import MapInfo, bad_words, map_info
+from rota.views.shape import Shape, seconds, shaped, to_json
 from rota.views.stored_json import decoded, error_text
 from rota.views.wait import WaitInfo, sentence, wait_info
 from rota.views.why import why
 
 PENDING = "pending"
 """The status of a step that is not decided yet."""
+SHORT_VALUE = 40
+"""How many characters of a value a reason has."""
 MOST_EXPLAINED = 10
 """How many steps are explained that neither run nor have ended: each explanation is a read."""
-
-
-class MapItem(Shape, frozen=True):
-    """An item of a map that failed or was cancelled."""
-
-    index: int
-    execution_id: str
-    status: Status
-    reason: str
-    attempt_count: int
-    error_message: str | None
-
-
-class MapInfo(Shape, frozen=True):
-    """How many items of a map are in each state. `open` ones have not ended, of which `running` run now.
-
-    `tolerated` is how many may fail, as `tolerate` says; `bad_items` are the first of those that failed.
-    `last_index` is the item that ended last, once the map has ended.
-    """
-
-    width: int
-    open: int
-    running: int
-    success: int
-    failed: int
-    cancelled: int
-    skipped: int
-    at_once: int | None
-    tolerate: int | str | None
-    tolerated: int
-    bad_items: list[MapItem]
-    last_index: int | None
 
 
 class SubRun(Shape, frozen=True):
@@ -75,7 +50,7 @@ class StepInfo(Shape, frozen=True):
 
     `status` is `pending` until it is decided whether the step runs, then the status of its execution, or `blocked` if
     it never ran because an upstream step was bad. `reason` is a code, and `because` says it in words. `is_kept` means
-    that a retry took the result from an earlier run.
+    that a retry took the result from an earlier run. The times of a map are those of its items, without the kept ones.
     """
 
     step: str
@@ -139,7 +114,7 @@ def steps(view: View, row: RunRow, graph: Graph) -> list[StepInfo]:
     rows = run_reader.steps(view, row.id, single) if single else {}
     infos = [_info(row.id, graph, letters, number, rows.get(number), view.now) for number in range(len(graph.steps))]
     _with_maps(view, row, graph, letters, infos)
-    return _explained(view, row, infos)
+    return _explained(view, row, graph, infos)
 
 
 def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
@@ -326,15 +301,42 @@ def _listed(graph: Graph, letters: str, numbers: Sequence[int], wanted: str) -> 
     return ", ".join(f"{graph.steps[one].id} {words[status_word(letters[one])]}" for one in found)
 
 
-def _explained(view: View, row: RunRow, infos: list[StepInfo]) -> list[StepInfo]:
-    """Says of steps that are placed and do not run why they are not running."""
+def _explained(view: View, row: RunRow, graph: Graph, infos: list[StepInfo]) -> list[StepInfo]:
+    """Says why placed steps are not running, and which value skipped a step."""
     left = MOST_EXPLAINED
+    values = StoredValues(view, row, graph)
+    outcomes = {step.id: letter.lower() for step, letter in zip(graph.steps, row.letters, strict=False)}
     for position, info in enumerate(infos):
+        if info.reason == "condition" and left and (words := _false(graph.steps[position], outcomes, values)):
+            infos[position] = msgspec.structs.replace(info, because=words)
+            left -= 1
         is_waiting = info.is_open and info.execution_id and info.status != Status.RUNNING and info.wait is None
         if is_waiting and left and (found := why(view, row.namespace, info.execution_id or "")):
-            infos[position] = msgspec.structs.replace(info, because=found.text)
+            is_held = any(check.code == Kind.RUN_PAUSED and check.holds is False for check in found.checks)
+            reason = Kind.RUN_PAUSED.value if is_held else info.reason
+            infos[position] = msgspec.structs.replace(info, because=found.text, reason=reason)
             left -= 1
     return infos
+
+
+def _false(step: Step, outcomes: Mapping[str, str], values: StoredValues) -> str | None:
+    """Which condition was false, with the value that decided: `reduce.total > 5000 holds (7730)`."""
+    try:
+        false = next((one for one in step.when if not conditions.holds(one, outcomes, values)), None)
+    except (TemplateError, ValueIsGone):
+        return None
+    if false is None:
+        return None
+    inner = false.get("not", false)
+    ((_, operand),) = inner.items()
+    value = values.resolved(operand[0]) if isinstance(operand, list) and set(operand[0]) == {"$"} else None
+    shown = "" if value is None or isinstance(value, dict | list) else f" ({_short(value)})"
+    return f"{drawing.condition_words(inner)} {'holds' if 'not' in false else 'is false'}{shown}"
+
+
+def _short(value: Any) -> str:
+    words = to_json(value)
+    return words if len(words) <= SHORT_VALUE else f"{words[:SHORT_VALUE]}…"
 
 
 # --- Maps -----------------------------------------------------------------------------------------
@@ -346,57 +348,41 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
     if not placed:
         return
     tallies = run_reader.tallies(view, row.id)
-    ended = run_reader.ended_items(view, row.id, [number for number in placed if letters[number] != OPEN])
+    is_retry = row.replay_of is not None
+    ended = run_reader.ended_items(view, row.id, [one for one in placed if is_retry or letters[one] != OPEN])
     running = run_reader.running_items(view, row.id) if row.finished_at is None else {}
     for number in placed:
         ends = ended.get(number)
         tally = tallies.get(number) or (ends.tally if ends else Tally())
         statuses = [status for status in (Status.FAILED, Status.CANCELLED) if getattr(tally, status)]
         bad = run_reader.bad_items(view, row.id, number, statuses, run_reader.MOST_BAD_ITEMS)
-        info = _timed_map(view, row, number, infos[number], ends)
+        info = _timed_map(view, row, number, infos[number], ends, is_open=letters[number] == OPEN)
+        if bad and bad[0].map_index is None:
+            infos[number] = _not_a_list(info, bad[0])
+            continue
         if bad and letters[number].lower() in BAD:
-            info = msgspec.structs.replace(info, reason=bad[0].reason, because=_bad_map(graph.steps[number], tally))
+            info = msgspec.structs.replace(info, reason=bad[0].reason, because=bad_words(graph.steps[number], tally))
         infos[number] = msgspec.structs.replace(
             info,
-            map=_map(graph.steps[number], tally, running.get(number, 0), bad, ends),
+            map=map_info(graph.steps[number], tally, running.get(number, 0), bad, ends),
             error=decoded(bad[0].error) if bad else None,
             error_message=error_text(decoded(bad[0].error)) if bad else None,
         )
 
 
-def _bad_map(step: Step, tally: Tally) -> str:
-    """`3 of 10 items failed, 4 were cancelled (tolerates 1%)`."""
-    counts = [f"{tally.failed:,} of {tally.width:,} items failed"] if tally.failed else []
-    if tally.cancelled:
-        counts.append(f"{tally.cancelled:,} {'' if counts else f'of {tally.width:,} items '}were cancelled")
-    tolerated = f" (tolerates {step.tolerate})" if step.tolerate is not None else ""
-    return ", ".join(counts) + tolerated
+def _not_a_list(info: StepInfo, one: BadItem) -> StepInfo:
+    """A map without items: the value that it maps over is no list. One execution has the error."""
+    error = decoded(one.error)
+    about = {"execution_id": one.execution, "attempt_count": one.attempts, "reason": one.reason}
+    return msgspec.structs.replace(info, **about, error=error, error_message=error_text(error))
 
 
-def _map(step: Step, tally: Tally, running: int, bad: Sequence[BadItem], ends: ItemEnds | None) -> MapInfo:
-    return shaped(
-        MapInfo,
-        tally,
-        running=running,
-        at_once=step.at_once,
-        tolerate=step.tolerate,
-        tolerated=maps.allowed(step.tolerate, tally.width),
-        bad_items=[_item(one) for one in bad],
-        last_index=ends.last_item if ends else None,
-    )
-
-
-def _item(one: BadItem) -> MapItem:
-    message = error_text(decoded(one.error))
-    return shaped(
-        MapItem, one, index=one.item, execution_id=one.execution, attempt_count=one.attempts, error_message=message
-    )
-
-
-def _timed_map(view: View, row: RunRow, number: int, info: StepInfo, ends: ItemEnds | None) -> StepInfo:
+def _timed_map(
+    view: View, row: RunRow, number: int, info: StepInfo, ends: ItemEnds | None, *, is_open: bool
+) -> StepInfo:
     """From the first start to the last end. Of an open map only the first item is read."""
-    if ends is not None:
+    if ends is not None and not is_open:
         return _timed(info, None, ends.started_at, ends.finished_at, view.now)
-    first = view.rows("items_from", run=row.id, number=number, item=0, most=1)
-    found = view.records("states_of_steps", StepRow, ids=[first[0][1]]) if first else []
+    first = view.one("first_item", run=row.id, number=number)
+    found = view.records("states_of_steps", StepRow, ids=[first[0]]) if first else []
     return _timed(info, None, found[0].started_at, None, view.now) if found else info

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from rota.domain import duration
+from rota.domain.blocker import Kind
 from rota.domain.instant import moment
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
@@ -15,6 +16,8 @@ from rota.domain.workflow.drawing import template_words
 from rota.domain.workflow.wait import Approve, AwaitEvent, Decision, Sleep, Wait
 from rota.views.shape import Shape
 from rota.views.stored_json import decoded
+
+_approve = msgspec.json.Decoder(Approve).decode
 
 
 class WaitInfo(Shape, frozen=True):
@@ -72,21 +75,33 @@ def words(wait: Wait) -> str:
     """`an answer of ops: Release?`, `event order.paid of 17`; the end of a sentence."""
     match wait:
         case Sleep():
-            return f"{waits.words(wait.duration)} to pass"
+            return waits.words(wait.duration)
         case Approve():
             who = f" of {', '.join(wait.who)}" if wait.who else ""
-            return f"an answer{who}: {wait.text if isinstance(wait.text, str) else template_words(wait.text)}"
+            return f"an answer{who}: {_text(wait)}"
         case AwaitEvent():
             subject = "" if wait.subject is None else f" of {wait.subject}"
             where = "" if wait.where is None else f" where {template_words(wait.where)}"
             return f"event {' or '.join(wait.names)}{subject}{where}"
 
 
+def question(arguments: str) -> str:
+    """The text of an approval, from the arguments of its execution."""
+    return _text(_approve(arguments))
+
+
 def sentence(info: WaitInfo, now: datetime) -> str:
-    """`waits for an answer: Release?, since 5m, for 1d23h at most, then reject`."""
+    """`waits for an answer: Release?, since 5m, for 1d23h at most, then reject`; `sleeps 10m, 5m left`."""
+    if info.kind == Kind.SLEEP:
+        left = "" if info.until is None else f", {_length(info.until, now)} left"
+        return f"sleeps {info.text}{left}"
     then = f", then {info.on_timeout}" if info.on_timeout else ""
     left = "" if info.until is None else f", for {_length(info.until, now)} at most{then}"
     return f"waits for {info.text}, since {_length(now, info.since)}{left}"
+
+
+def _text(wait: Approve) -> str:
+    return wait.text if isinstance(wait.text, str) else template_words(wait.text)
 
 
 def _outcome(wait: Wait, result: str | None) -> str | None:

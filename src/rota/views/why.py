@@ -15,6 +15,7 @@ from rota.domain.blocker import Kind
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
+from rota.domain.workflow.graph import Step
 from rota.domain.workflow.letters import OPEN
 from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
@@ -28,6 +29,7 @@ PLACE = "place"
 MOST_NAMED = 5
 """How many open steps of a run are named."""
 _AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}
+_WAITED_FOR = {Kind.SLEEP: "the end of a sleep: ", Kind.APPROVAL: "an answer: ", Kind.EVENT: "an event: "}
 _blockers = msgspec.json.Decoder(list[tuple[Kind, str]])
 _circuits = msgspec.json.Decoder(list[tuple[str, int]])
 _offers = msgspec.json.Decoder(list[str])
@@ -145,7 +147,8 @@ def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
 def _run_paused(row: RunRow | None, id: str) -> WhyCheck:
     if row is None or row.paused_at is None:
         return WhyCheck("run_paused", True, "the run is not paused", id)
-    words = f"run {row.id} is paused{_by(row.paused_by, row.paused_note)}"
+    which = "the run" if row.id == id else f"run {row.id}"
+    words = f"{which} is paused{_by(row.paused_by, row.paused_note)}"
     return WhyCheck("run_paused", False, words, row.id, remedy=_command(f"rota run resume {row.id}"))
 
 
@@ -168,11 +171,15 @@ def _run_steps(view: View, row: RunRow) -> WhyCheck:
         if row.letters[number] == OPEN:
             tally = tallies.get(number)
             ended = f" ({tally.width - tally.open:,} of {tally.width:,} items have ended)" if tally else ""
-            words.append(step.id + ended + (" (which waits)" if step.wait is not None else ""))
+            words.append(_waited_for(step) + step.id + ended)
     if not words:
         return WhyCheck("steps", True, "no step of the run is open", row.id)
     more = f" and {len(words) - MOST_NAMED:,} more" if len(words) > MOST_NAMED else ""
     return WhyCheck("steps", False, f"waits for {', '.join(words[:MOST_NAMED])}{more}", row.id)
+
+
+def _waited_for(step: Step) -> str:
+    return "" if step.wait is None else _WAITED_FOR[waits.about(step.wait).blocker]
 
 
 # --- The checks ----------------------------------------------------------------------------------

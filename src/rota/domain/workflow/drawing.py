@@ -22,7 +22,7 @@ def text(graph: Graph) -> str:
     width = max((len(_title(step)) for step in graph.steps), default=0)
     lines = [f"{graph.name}({', '.join(graph.parameters)})"]
     for step in graph.steps:
-        about = "   ".join([*_waits(step), *_notes(step)])
+        about = "   ".join([*_waits(graph, step), *_notes(step)])
         lines.append(f"  {_title(step):{width}}  {about}".rstrip())
     if graph.result is not None:
         lines.append(f"  result: {template_words(graph.result)}")
@@ -122,8 +122,8 @@ def _title(step: Step) -> str:
     return f"{step.id}{runs}{' ×' if step.is_map else ''}"
 
 
-def _waits(step: Step) -> Iterator[str]:
-    if values := _used(step):
+def _waits(graph: Graph, step: Step) -> Iterator[str]:
+    if values := _used(graph, step):
         yield f"← {', '.join(values)}"
     if step.after:
         rule = "" if step.rule == "all_success" else f" {step.rule}"
@@ -145,17 +145,17 @@ def _notes(step: Step) -> Iterator[str]:
         yield f"undo {step.undo}{', also if it fails' if step.undo_failed else ''}"
 
 
-def _used(step: Step) -> list[str]:
-    """The steps whose values are arguments of the step."""
+def _used(graph: Graph, step: Step) -> list[str]:
+    """The steps whose values are arguments of the step, in the order of the graph."""
     uses = template.references(step.values)
     names = [one.root for use in uses for one in use.references if one.root not in RESERVED]
-    return list(dict.fromkeys(names))
+    return sorted(set(names), key=graph.numbers.__getitem__)
 
 
 def _edges(graph: Graph) -> Iterator[tuple[int, int, bool, str]]:
     """Both numbers, whether a value flows, and a label."""
     for number, step in enumerate(graph.steps):
-        used = _used(step)
+        used = _used(graph, step)
         uses = [use for condition in step.when for use in conditions.references(condition)]
         asked = [one.root for use in uses for one in use.references if one.root not in RESERVED]
         for name in used:

@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from rota.domain.errors import DefinitionError
-from rota.domain.workflow.graph import Step
+from rota.domain.workflow.graph import Step, Template
 from rota.domain.workflow.letters import CANCELLED, FAILED, OPEN, SKIPPED, SUCCESS
+from rota.domain.workflow.reference import RESERVED
 from rota.domain.workflow.template import TemplateError, kind
 
 SHARDS = 16
+SHORT_VALUE = 40
 BLOCK = 100
 """Neighbouring items share a shard, so that one batch of ends updates few rows."""
 
@@ -86,13 +88,30 @@ def shard_widths(width: int, first: int = 0) -> list[int]:
 def items(step: Step, most: int, value: Any) -> list[Any]:
     """The items of a map, from the value that it maps over."""
     if not isinstance(value, list):
-        raise TemplateError(f"step {step.id} maps over {kind(value)}; it takes a list")
+        raise TemplateError(f"{_source(step.map)} {kind(value)}{_shown(value)}, a map needs a list")
     if len(value) > most:
         raise TemplateError(f"step {step.id} maps over {len(value):,} items; at most {most:,} are allowed (max_width)")
     if step.item is None:
         for index, item in enumerate(value):
             call(step, item, index)
     return value
+
+
+def _source(mapped: Template) -> str:
+    """`step sizes returned`; of a part of a result `sizes.files is`."""
+    match mapped:
+        case {"$": str() as name} if name.isidentifier() and name not in RESERVED:
+            return f"step {name} returned"
+        case {"$": reference}:
+            return f"{reference} is"
+        case _:
+            return "the mapped value is"
+
+
+def _shown(value: Any) -> str:
+    """The value in parentheses, if it is short."""
+    words = msgspec.json.encode(value).decode()
+    return f" ({words})" if value is not None and len(words) <= SHORT_VALUE else ""
 
 
 def call(step: Step, item: Any, index: int = 0) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from rota.domain.errors import Conflict, UsageError
-from rota.domain.instant import rfc3339
+from rota.domain.instant import MICROSECONDS, rfc3339
 from rota.domain.status import TERMINAL
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow import wait as waits
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.wait import Approve, Decision
 from rota.ops.audit import audit
-from rota.ops.runs.run import graph_of
+from rota.ops.runs.run import graph_of, not_open
 from rota.ops.runs.waits import end_waits
 from rota.store import reader, run_reader
 from rota.store.port import Tx, View
@@ -62,7 +62,7 @@ def _run(view: View, namespace: str, id: str) -> tuple[RunRow, Graph]:
     if row is None:
         raise reader.unknown(id)
     if not row.letters or not row.graph:
-        raise Conflict(f"{id} is not an open run: it is {row.status}")
+        raise not_open(id, row.status)
     return row, graph_of(view, row)
 
 
@@ -85,10 +85,14 @@ def _refusal(view: View, row: RunRow, graph: Graph, name: str) -> Exception:
     """Why this step cannot be answered."""
     approvals = [step.id for step in graph.steps if step.approve is not None]
     if name not in graph.numbers:
-        return UsageError(f"run {row.id} has no step {name!r}: its approvals are {', '.join(approvals) or 'none'}")
+        return UsageError(f"run {row.id} has no step {name!r}: {_listed(approvals)}")
     if name not in approvals:
-        return UsageError(f"step {name!r} is no approval: those of the run are {', '.join(approvals) or 'none'}")
+        return UsageError(f"step {name!r} is no approval: {_listed(approvals)}")
     return Conflict(f"run {row.id}: {_state(view, row, graph, name)}")
+
+
+def _listed(approvals: list[str]) -> str:
+    return f"its approvals are {', '.join(approvals)}" if approvals else "it has no approvals"
 
 
 def _state(view: View, row: RunRow, graph: Graph, name: str) -> str:
@@ -101,10 +105,15 @@ def _state(view: View, row: RunRow, graph: Graph, name: str) -> str:
         return f"step {name} has not been reached yet" if is_later else f"step {name} was not asked for"
     status, result, finished_at = ended
     if result is None:
-        return f"step {name} has ended as {status} at {rfc3339(finished_at)}"
+        return f"step {name} has ended as {status} at {rfc3339(_second(finished_at))}"
     decision = _decision(result)
     word = "approved" if decision.approved else "rejected"
     if decision.timed_out:
-        return f"step {name} was {word} at {rfc3339(finished_at)}, because no answer came in time"
+        return f"step {name} was {word} at {rfc3339(_second(finished_at))}, because no answer came in time"
     note = f" ({decision.note})" if decision.note else ""
-    return f"step {name} was {word} by {decision.by} at {rfc3339(finished_at)}{note}"
+    return f"step {name} was {word} by {decision.by} at {rfc3339(_second(finished_at))}{note}"
+
+
+def _second(at: int) -> int:
+    """The instant without its fraction of a second."""
+    return at // MICROSECONDS * MICROSECONDS

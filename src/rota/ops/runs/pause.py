@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.domain.blocker import Kind
-from rota.domain.errors import Conflict
 from rota.ops import blockers
 from rota.ops.audit import audit
-from rota.ops.runs.run import Run
+from rota.ops.runs.run import Run, not_open
 from rota.store import reader
 from rota.store.hints import Due
 from rota.store.port import Tx
@@ -58,5 +57,5 @@ def _open(tx: Tx, namespace: str, id: str) -> Run:
     runs = [run for run in tx.records("lock_runs", Run, ids=[reader.known(id)]) if run.namespace == namespace]
     if not runs:
         status = reader.status(tx, namespace, id)
-        raise Conflict(f"{id} is not an open run: it is {status}")
+        raise not_open(id, status)
     return runs[0]

@@ -64,6 +64,6 @@ def _first_failure(tx: Tx, run: Run, graph: Graph, letters: str) -> Error:
             first = next(iter(bad_items(tx, run.id, number, (Status.FAILED, Status.CANCELLED), most=1)), None)
             if first is None or first.error is None:
                 return Error("StepFailed", f"step {step.id} {status}")
-            error, item = _decode_error(first.error), f"item {first.item}: " if step.is_map else ""
+            error, item = _decode_error(first.error), f"item {first.item}: " if first.map_index is not None else ""
             return Error("StepFailed", f"step {step.id} {status}: {item}{error.type}: {error.message}")
     return Error("StepFailed", "a step failed")

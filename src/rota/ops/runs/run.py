@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import msgspec
 
 from rota.domain import job
+from rota.domain.errors import Conflict
+from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import graph as graphs
 from rota.domain.workflow import undo
 from rota.domain.workflow.graph import Graph
@@ -113,6 +115,13 @@ class OfRun(OfVersion, Protocol):
     def letters(self) -> str: ...
     @property
     def undo_of(self) -> str | None: ...
+
+
+def not_open(id: str, status: Status) -> Conflict:
+    """The refusal of a request that only an open run can fulfil."""
+    if status in TERMINAL:
+        return Conflict(f"run {id} has ended already ({status})")
+    return Conflict(f"run {id} is not open yet: no worker has opened it")
 
 
 def graph_of(view: View, run: OfRun) -> Graph:

@@ -4,7 +4,7 @@ SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.ac
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
        (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
        j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream,
-       s.event
+       s.event, s.inputs
 FROM state s LEFT JOIN worker w ON w.id = s.worker
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace

@@ -28,7 +28,9 @@ WHERE n.id < :before AND n.namespace = :namespace
   AND (CAST(:job AS text) IS NULL OR n.job = :job) AND (CAST(:parent AS uuid) IS NULL OR n.parent = :parent)
   AND (:nested = 1 OR n.parent IS NULL)
   AND (:status = 'running' OR :status = 'paused' AND n.paused_at IS NOT NULL
-       OR :status = 'stopping' AND n.stopping IS NOT NULL OR :status = 'undoing' AND n.undo IS NOT NULL)
+       OR :status = 'stopping' AND n.stopping IS NOT NULL OR :status = 'undoing' AND n.undo IS NOT NULL
+       OR :status = 'unanswered'
+          AND EXISTS (SELECT 1 FROM blocker b WHERE b.kind = 'approval' AND b.key = CAST(n.id AS text)))
 ORDER BY n.id DESC LIMIT :most
 
 -- name: page_of_pending_runs
@@ -68,17 +70,26 @@ WHERE t.id AMONG(:ids, uuid)
 
 -- name: ends_of_items
 -- Without bounds for the ids: with them PostgreSQL may read all steps for each end in that range.
+-- `kept` says that a retry took the items from an earlier run.
 -- The last column has the item that ended last in its lowest 20 bits, and milliseconds above them.
-SELECT s.number, f.status, count(*), min(f.started_at), max(f.finished_at),
-       max(f.finished_at / 1000 * 1048576 + s.item)
-FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number AMONG(:numbers, int)
-GROUP BY s.number, f.status
+SELECT e.number, e.status, e.kept, count(*), min(e.started_at), max(e.finished_at),
+       max(e.finished_at / 1000 * 1048576 + e.item)
+FROM (SELECT s.number, s.item, f.status, f.started_at, f.finished_at,
+             CASE WHEN (SELECT x.run FROM execution x WHERE x.id = s.execution) = s.run THEN 0 ELSE 1 END AS kept
+      FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
+      WHERE s.run = :run AND s.number AMONG(:numbers, int)) e
+GROUP BY e.number, e.status, e.kept
+
+-- name: first_item
+-- The first item of a map that this run has placed itself.
+SELECT s.execution FROM step s CROSS JOIN execution x ON x.id = s.execution AND x.run = s.run
+WHERE s.run = :run AND s.number = :number ORDER BY s.item LIMIT 1
 
 -- name: bad_items
 -- In the order of the items, up to the last one that is wanted. The text is added to the status to keep PostgreSQL from
 -- starting at the index over bad ends: it would read all steps for each of them.
-SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error
+SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error,
+       (SELECT x.map_index FROM execution x WHERE x.id = s.execution) AS map_index
 FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 WHERE s.run = :run AND s.number = :number AND f.status || '' = :status ORDER BY s.item LIMIT :most
 
