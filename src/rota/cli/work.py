@@ -87,7 +87,7 @@ def worker(
 @click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
 @with_database
 def dev(database: Database, app: str, concurrency: int | None, processes: str | None) -> None:
-    """Run an app on this machine for development, with a log of every execution and run.
+    """Run an app on this machine for development; log executions and runs.
 
     Creates the database if there is none, runs the app's jobs, and prints commands to try next. Ctrl-C stops it.
 
