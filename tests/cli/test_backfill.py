@@ -68,6 +68,13 @@ def test_asked_again_nothing_runs_twice(shell: Shell, seed: Seed) -> None:
     assert len(executions(shell)) == 31
 
 
+def test_a_day_is_meant_in_the_zone_of_the_schedule_and_the_last_one_is_included(shell: Shell, seed: Seed) -> None:
+    put(seed, trigger=Cron("30 0 * * *", "Asia/Tokyo"), tz="Asia/Tokyo")
+    shell.ok("backfill", "send", "--from", "2026-01-10", "--to", "2026-01-11")
+    assert sorted(started(shell)) == ["2026-01-09T15:30:00Z", "2026-01-10T15:30:00Z"]
+    assert "is not a time" in shell.refused("backfill", "send", "--from", "2026-02-30")
+
+
 def test_both_ends_of_the_time_belong_to_it(shell: Shell, seed: Seed) -> None:
     put(seed)
     shell.ok("backfill", "send", "--from", "2026-01-10T09:00Z", "--to", "2026-01-11T09:00Z")

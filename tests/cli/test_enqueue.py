@@ -29,6 +29,8 @@ def row(shell: Shell, id: str) -> Any:
         (["to=a@b.c"], {"to": "a@b.c"}),
         (["to=a=b", "subject="], {"to": "a=b", "subject": ""}),
         (["to=NaN", 'subject="007"'], {"to": "NaN", "subject": "007"}),
+        (["to=1.10", "subject=null"], {"to": "1.10", "subject": "null"}),
+        (["to=007", "subject=true"], {"to": "007", "subject": "true"}),
         (["--args", '{"subject": "x", "to": "a"}'], {"subject": "x", "to": "a"}),
     ],
 )
@@ -52,7 +54,8 @@ def test_json_values_keep_their_types_and_may_come_from_stdin(shell: Shell, seed
     [
         (["send"], "missing argument 'to'; it takes (to: str, subject?: str)"),
         (["send", "to=a", "subjekt=b"], "there is no argument 'subjekt', did you mean 'subject'?"),
-        (["send", "to=3"], "argument 'to': expected str, got int; for the text write to='\"3\"'"),
+        (["send", "to=[3]"], "argument 'to': expected str, got list"),
+        (["send", "--args", '{"to": 3}'], "argument 'to': expected str, got int"),
         (["send", "a@b.c"], "an argument is name=value, not 'a@b.c'"),
         (["send", "to=a", "to=b"], "the argument 'to' is given twice"),
         (["send", "to=a", "--args", "{}"], "not both"),

@@ -85,6 +85,11 @@ def test_the_main_help_lists_every_command_in_a_section_and_has_an_example(shell
     assert shell.ok().out == text
 
 
+def test_a_group_without_a_command_prints_its_help_and_fails(shell: Shell) -> None:
+    done = shell("run")
+    assert (done.code, done.err) == (2, shell.ok("run", "--help").out)
+
+
 def test_the_version_is_printed_without_loading_the_engine(shell: Shell) -> None:
     assert shell.ok("--version").out == f"rota {rota.__version__}\n"
     code = (

@@ -97,6 +97,51 @@ def test_dev_introduces_itself_logs_and_stops_in_order(shell: Shell) -> None:
     assert log.endswith("stopped; unfinished executions continue at the next start\n")
 
 
+BATCHES = """
+from rota import App
+
+app = App("batches")
+
+@app.job(retry=1)
+def publish(name: str) -> str:
+    if name == "b":
+        raise RuntimeError("no network")
+    return name
+
+@app.workflow
+def batch(names: list[str]) -> list[str]:
+    return publish.map(names)
+
+@app.workflow(cron="0 2 * * *", tz="Europe/Berlin")
+def nightly() -> str:
+    return publish.step("n")
+"""
+
+
+def test_dev_names_workflows_and_schedules_and_logs_runs_with_their_steps(shell: Shell) -> None:
+    (shell.folder / "batches.py").write_text(BATCHES)
+    process = shell.start("dev", "batches:app")
+    assert process.stderr is not None
+    banner = ""
+    while "Ctrl-C" not in banner:
+        banner += process.stderr.readline()
+    assert "its workflows:\n  batch(names: list[str])\n  nightly()\n" in banner
+    assert "its schedules:\n  nightly: at 02:00 every day, in Europe/Berlin\n" in banner
+    assert "  rota start batch names=… --wait\n  rota runs\n" in banner
+    assert shell.ok("start", "batch", 'names=["a"]', "--wait").rows == ["a"]
+    bad = shell.ok("start", "batch", 'names=["a", "b"]').out.strip()
+    log = ""
+    while not re.search(rf"rota.runs: batch …{bad[-8:]} ", log):
+        log += process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    log += process.communicate(timeout=HANG_S)[1]
+    assert re.search(r'INFO rota.runs: batch …[0-9a-f]{8} succeeded \["a"\]\n', log)
+    failed = "failed: step publish failed: item 1: RuntimeError: no network"
+    assert re.search(rf"ERROR rota.runs: batch …{bad[-8:]} {failed}\n", log)
+    step = rf"publish [0-9a-f-]{{36}} \(step publish\[1\] of batch …{bad[-8:]}\) failed, attempt 1: RuntimeError"
+    assert re.search(step, log)
+
+
 @pytest.fixture
 def started(shell: Shell) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts a command that runs until it is stopped; after a failure it is killed."""

@@ -370,7 +370,8 @@ def test_options_of_workflows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("(tmeout=5)", "there is no option 'tmeout'"),
+        ("(tmeout=5)", "there is no option 'tmeout': did you mean timeout?"),
+        ("(schedule='0 2 * * *')", "there is no option 'schedule': did you mean cron?"),
         ("(timeout=0)", "timeout must be longer than zero"),
         ("(on_failure='halt')", "on_failure must be 'finish' or 'stop'"),
         ("(max_width=True)", "max_width must be a number"),

@@ -104,8 +104,8 @@ WRONG = {
     "tolerate without a map": (data(step(tolerate=5)), "/steps/0/tolerate", "for a step with a map"),
     "as without a map": (data(step(**{"as": "to"})), "/steps/0/as", "for a step with a map"),
     "nothing at once": (data(step(map=[], at_once=0, **{"as": "text"})), "/steps/0/at_once", "not 0"),
-    "bad share": (data(step(map=[], tolerate="half", **{"as": "text"})), "/steps/0/tolerate", "such as '1%'"),
-    "more than all": (data(step(map=[], tolerate="101%", **{"as": "text"})), "/steps/0/tolerate", "such as '1%'"),
+    "bad share": (data(step(map=[], tolerate="half", **{"as": "text"})), "/steps/0/tolerate", "such as '5%'"),
+    "more than all": (data(step(map=[], tolerate="101%", **{"as": "text"})), "/steps/0/tolerate", "such as '5%'"),
     "item twice": (data(step(map=[], **{"as": "to"})), "/steps/0/with/to", "takes the item of the map"),
     "shared arguments of calls": (data(step(map=[])), "/steps/0/with", "name the parameter by `as`"),
     "cycle": (

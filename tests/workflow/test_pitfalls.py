@@ -217,7 +217,7 @@ CASES = {
     "bad share": (
         "transform.options(tolerate='1').map(['a'])  #!",
         "transform.options(tolerate='1').map(['a'])",
-        "such as '1%'",
+        "a whole number or a percentage such as '5%'",
     ),
     "two rules": (
         "x = send.step('a')\nsend.after(x).after(x, rule='all_done').step('b')  #!",

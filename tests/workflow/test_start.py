@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from rota import (
     DefinitionError,
     ExecutionCancelled,
     ExecutionFailed,
+    FailForGood,
     Run,
     Status,
     WorkflowError,
@@ -208,3 +210,26 @@ def test_a_check_is_about_one_workflow() -> None:
     sound.check()
     with pytest.raises(WorkflowError):
         broken.check()
+
+
+def test_a_workflow_is_started_and_not_called_or_enqueued() -> None:
+    app = App("shop")
+
+    @app.job
+    def send(to: str) -> str:
+        raise FailForGood(to)
+
+    @app.workflow
+    def w(to: str) -> str:
+        return send.step(to)
+
+    called: Any = w
+    with pytest.raises(TypeError, match=r"write w\.start\(…\)"):
+        called("a")
+    with pytest.raises(AttributeError, match=r"write w\.start\(…\)"):
+        called.enqueue("a")
+    with harness(app) as rota:
+        run = w.start("a")
+        rota.run_until_idle()
+        with pytest.raises(ExecutionFailed, match="step send failed: FailForGood: a"):
+            run.result()

@@ -1,7 +1,8 @@
 """A job's arguments as the command line gives them: `name=value` words or one JSON object.
 
 A value is JSON if it parses as JSON, and otherwise the text itself: `count=3` is a number, `to=a@b.c` is text, and
-`code='"007"'` is text too. The arguments are checked against the job's registered parameters: names, which of them are
+`code='"007"'` is text too. For a parameter that is exactly `str`, a number, true, false and null are text as written:
+`version=1.10` is "1.10". The arguments are checked against the job's registered parameters: names, which of them are
 required, plain types. If the app's code is loaded, the function's signature checks the rest.
 """
 
@@ -22,10 +23,12 @@ from rota.domain.errors import ArgumentsError
 _PLAIN: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
-def parse(words: Sequence[str], given: str | None) -> dict[str, Any]:
-    """The arguments by name."""
+def parse(
+    words: Sequence[str], given: str | None, parameters: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The arguments by name. `parameters` are those of the job, if it is known."""
     if given is None:
-        return _from_words(words)
+        return _from_words(words, parameters or {})
     if words:
         raise ArgumentsError(f"give arguments as name=value or as --args, not both ({words[0]!r})")
     value = payload.decode(sys.stdin.read() if given == "-" else given, "--args")
@@ -43,7 +46,7 @@ def encode(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, A
     return payload.encode(dict(given), f"{job}(): the arguments", most_bytes)
 
 
-def _from_words(words: Sequence[str]) -> dict[str, Any]:
+def _from_words(words: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -51,15 +54,16 @@ def _from_words(words: Sequence[str]) -> dict[str, Any]:
             raise ArgumentsError(f"an argument is name=value, not {word!r}")
         if name in given:
             raise ArgumentsError(f"the argument {name!r} is given twice")
-        given[name] = _value(value)
+        given[name] = _value(value, is_text=parameters.get(name, {}).get("type") == "str")
     return given
 
 
-def _value(text: str) -> Any:
+def _value(text: str, *, is_text: bool) -> Any:
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return text
+    return text if is_text and (value is None or isinstance(value, int | float)) else value
 
 
 def _check_names(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]]) -> None:
@@ -81,8 +85,7 @@ def _check_type(job: str, name: str, value: Any, kind: str) -> None:
             return
     except (SyntaxError, ValueError):  # A type with a name that only the code knows.
         return
-    hint = f"; for the text write {name}='\"{value}\"'" if kind == "str" and isinstance(value, int | float) else ""
-    raise ArgumentsError(f"{job}(): argument {name!r}: expected {kind}, got {type(value).__name__}{hint}")
+    raise ArgumentsError(f"{job}(): argument {name!r}: expected {kind}, got {type(value).__name__}")
 
 
 def _fits(value: Any, kind: ast.expr) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import click
 
 from rota.cli import options, output, text
 from rota.cli.database import Database, with_database
 from rota.domain.errors import UsageError
+from rota.domain.instant import MICROSECONDS
 from rota.domain.trigger import After
 from rota.ids import IdSource
 from rota.ops import backfill as ops
@@ -27,12 +30,14 @@ LOOK_S = 0.5
 @click.option(
     "--from",
     "start",
-    type=options.past,
+    type=options.past_or_day,
     required=True,
     metavar="TIME",
-    help="The first instant: 2026-01-31T09:00Z, or 2d (ago).",
+    help="The first instant: 2026-01-31T09:00Z, 2026-01-31 (in the schedule's zone), or 2d (ago).",
 )
-@click.option("--to", "end", type=options.past, metavar="TIME", help="The last instant (default: now).")
+@click.option(
+    "--to", "end", type=options.past_or_day, metavar="TIME", help="The last instant (default: now); a day is included."
+)
 @options.owner_option
 @click.option("--schedule", metavar="NAME", help="Which schedule, if the job has several.")
 @click.option(
@@ -53,8 +58,8 @@ LOOK_S = 0.5
 def backfill(
     database: Database,
     job: str,
-    start: int,
-    end: int | None,
+    start: int | date,
+    end: int | date | None,
     app: str | None,
     schedule: str | None,
     most: int,
@@ -67,13 +72,14 @@ def backfill(
     last tick; if it is interrupted, run it again.
 
     \b
-    rota backfill report --from 2026-01-01T00:00Z --to 2026-02-01T00:00Z
+    rota backfill report --from 2026-01-01 --to 2026-01-31
     rota backfill etl --from 30d --at-once 4
     rota backfill report --from 2d --dry-run
     """
     now = database.clock.now()
-    low, high = options.between(start, end, now)
     row = database.read(lookup.schedule_of_job, database.namespace, job, schedule, app)
+    last = end if end is None else _instant(end, row, is_end=True)
+    low, high = options.between(_instant(start, row), last, now)
     if isinstance(row.spec.trigger, After):
         raise UsageError(f"schedule {row.name!r} has a fixed delay, and so no ticks of its own in the past")
     open_ticks = views.undecided(row, high, now)
@@ -91,6 +97,15 @@ def backfill(
         _run(database, row, low, high, total, at_once)
     for words in open_ticks:
         output.message(words)
+
+
+def _instant(given: int | date, row: ScheduleRow, *, is_end: bool = False) -> int:
+    """A day is its first instant in the zone of the schedule; as an end, the last one before the next day."""
+    if isinstance(given, int):
+        return given
+    day = given + timedelta(days=1) if is_end else given
+    begins = datetime.combine(day, time(), ZoneInfo(row.spec.tz))
+    return round(begins.timestamp() * MICROSECONDS) - is_end
 
 
 def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int, at_once: int | None) -> None:

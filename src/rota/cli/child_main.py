@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rota.cli.apps import load_for_worker, process_arguments
@@ -16,6 +16,7 @@ from rota.cli.outcome_log import OutcomeLog
 from rota.cli.text import LOG_FORMAT, clipped, harmless, signature
 from rota.clock import MACHINE
 from rota.config import Settings
+from rota.domain import wording
 from rota.domain.errors import RotaError, StoreUnavailable
 from rota.engine import child, tether
 from rota.engine.host import Hello
@@ -28,6 +29,7 @@ from rota.executors.process.exiting import exit_at_once, exit_in_order
 from rota.executors.process.hiding import hide
 from rota.executors.process.pool import PATIENCE_S, Pool, Recycling
 from rota.sdk.connection import Connection
+from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.registry import Registry
 from rota.store.opening import place_of
 
@@ -123,6 +125,8 @@ def _introduce(app: Registry, arguments: argparse.Namespace, queues: Sequence[st
         return
     served = "all queues" if queues is None else f"the queues {', '.join(queues)}"
     runs = f"it runs {clipped(', '.join(app.jobs), MOST_NAMES)} from {served}" if app.jobs else "it has no jobs"
+    for noun, names in (("workflows", app.workflows), ("schedules", app.schedules)):
+        runs += f"; {noun}: {clipped(', '.join(names), MOST_NAMES)}" if names else ""
     log.info("process %d has loaded app %s on %s; %s", os.getpid(), app.name, harmless(place), runs)
     if not app.jobs:
         log.warning("app %s has no jobs, so there is nothing to do: declare them in %s", app.name, arguments.app)
@@ -137,13 +141,16 @@ def _removed(banner: Path) -> bool:
 
 
 def _print_banner(app: Registry, place: str) -> None:
-    jobs = [f"  {name}({signature(job.definition.parameters)})" for name, job in app.jobs.items()]
+    schedules = [f"  {name}: {wording.explain(spec.trigger)}" for name, spec in app.schedules.items()]
     lines = [
         f"app {app.name} on {place}",
-        "its jobs:" if jobs else "it has no jobs yet: decorate a function with @app.job",
-        *jobs,
+        "its jobs:" if app.jobs else "it has no jobs yet: decorate a function with @app.job",
+        *_signatures(app.jobs),
+        *(["its workflows:", *_signatures(app.workflows)] if app.workflows else []),
+        *(["its schedules:", *schedules] if schedules else []),
         "in another terminal, try:",
-        f"  rota enqueue {_example(app)} --wait",
+        f"  rota enqueue {_example(app.jobs) or 'JOB'} --wait",
+        *([f"  rota start {_example(app.workflows)} --wait", "  rota runs"] if app.workflows else []),
         "  rota executions",
         "  rota queues",
         "  rota doctor",
@@ -152,10 +159,15 @@ def _print_banner(app: Registry, place: str) -> None:
     print("\n".join(harmless(line) for line in lines), file=sys.stderr, flush=True)
 
 
-def _example(app: Registry) -> str:
-    first = next(iter(app.jobs.values()), None)
+def _signatures(declared: Mapping[str, RegisteredJob]) -> list[str]:
+    return [f"  {name}({signature(job.definition.parameters)})" for name, job in declared.items()]
+
+
+def _example(declared: Mapping[str, RegisteredJob]) -> str:
+    """The first of them with its required arguments; empty if there is none."""
+    first = next(iter(declared.values()), None)
     if first is None:
-        return "JOB"
+        return ""
     required = [name for name, about in first.definition.parameters.items() if about["required"]]
     return " ".join([first.name, *(f"{name}=…" for name in required)])
 

@@ -70,7 +70,8 @@ def enqueue(database: Database, job: str, **given: Any) -> None:
     """Run a job: accept an execution and print its id.
 
     A VALUE is JSON if it parses as JSON, otherwise it is the text itself: count=3 is a number, to=a@b.c is text,
-    items='[1, 2]' is a list, code='"007"' is text that looks like a number.
+    items='[1, 2]' is a list, code='"007"' is text that looks like a number. For a parameter that is exactly `str`,
+    a number, true, false and null are text as written.
 
     \b
     rota enqueue send to=a@b.c subject=Hello
@@ -114,7 +115,7 @@ def _accept(
 
     if timeout is not None and not wait:
         raise click.UsageError("--timeout is how long --wait waits: add --wait; the job has its own timeout")
-    values, options = parse(arguments, args), _options(**given)
+    options = _options(**given)
     code = _load(database, load, app) if load is not None else None
     what = "workflow" if only_workflows else "job"
     if code is not None:
@@ -124,6 +125,7 @@ def _accept(
     definition = _definition(database, code, name, job)
     if only_workflows and definition.target.get("kind") != kinds.WORKFLOW:
         raise UsageError(f"{job} is a job and no workflow: `rota enqueue {job}`; `rota workflows` lists workflows")
+    values = parse(arguments, args, definition.parameters)
     text = encode(job, values, definition.parameters, database.settings.max_payload_bytes)
     if code is not None:
         _registered(code, job).signature.check(text)

@@ -75,8 +75,8 @@ def events_replay(database: Database, id: str, force: bool, as_json: bool) -> No
     """Give an event to the jobs that subscribe now and have not had it.
 
     \b
-    rota events replay 1a2b3c4d            for jobs that were declared later
-    rota events replay 1a2b3c4d --force    for all, as a new event
+    rota events replay 1a2b3c4d          for jobs that subscribed later
+    rota events replay 1a2b3c4d --force  for all; prints the id of the new event
     """
     found = database.read(views.event_id, database.namespace, id)
     if force:

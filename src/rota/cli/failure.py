@@ -33,6 +33,9 @@ def guarded(work: Callable[[], None]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return PIPE_CLOSED
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return BAD_INPUT
     except click.ClickException as error:
         return _say(_usage(error), BAD_INPUT)
     except (Conflict, ExecutionError) as error:

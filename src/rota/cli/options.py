@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 import click
@@ -54,6 +55,14 @@ def past(value: str) -> int:
         return max(0, MACHINE.now() - round(duration.seconds(value) * MICROSECONDS))
     except DefinitionError:
         return round(_moment(value, ", or how long ago, such as 2h").timestamp() * MICROSECONDS)
+
+
+def past_or_day(value: str) -> int | date:
+    """`past`, or a day without a time."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        with contextlib.suppress(ValueError):
+            return date.fromisoformat(value)
+    return past(value)
 
 
 def priority(value: str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from rota.cli.text import clipped, harmless
+from rota.cli.text import clipped, harmless, short_id
 from rota.clock import Clock
 from rota.domain import duration, lifecycle, overrides
 from rota.domain.instant import MICROSECONDS
@@ -64,8 +64,17 @@ def _line(report: Finished) -> str:
     if isinstance(report.outcome, Succeeded):
         result = report.outcome.result
         shown = "" if result == "null" else f" {harmless(clipped(result, MOST_RESULT))}"
-        return f"{report.job} {report.id} succeeded{shown}"
-    return f"{report.job} {report.id} {_WORDS.get(type(report.outcome), 'ended')}"
+        return f"{_named(report)} succeeded{shown}"
+    return f"{_named(report)} {_WORDS.get(type(report.outcome), 'ended')}"
+
+
+def _named(report: Finished) -> str:
+    """`publish 01a1… (step publish[3] of batch …9f2f2daa)`."""
+    name, step = f"{report.job} {report.id}", report.step
+    if step is None:
+        return name
+    item = "" if step.index is None else f"[{step.index}]"
+    return f"{name} (step {step.step}{item} of {step.workflow} {short_id(step.id)})"
 
 
 def _failure_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Rules, now: int) -> tuple[int, str]:
@@ -83,4 +92,4 @@ def _failure_line(report: Finished, outcome: Failed | TimedOut | Lost, rules: Ru
                 after = "; starts again"
             case Final(reason=reason):
                 after, level = f"; given up ({reason})", logging.ERROR
-    return level, harmless(f"{report.job} {report.id} failed{attempt}: {error}{after}")
+    return level, harmless(f"{_named(report)} failed{attempt}: {error}{after}")

@@ -13,6 +13,7 @@ from functools import partial
 
 from rota import __version__, config
 from rota.cli.database import Database
+from rota.cli.run_log import RunLog
 from rota.cli.text import LOG_FORMAT
 from rota.clock import Clock
 from rota.config import Settings
@@ -39,15 +40,17 @@ def supervise(
     arguments: Sequence[str],
     log_level: str,
     offers: Offers,
+    *,
+    verbose: bool,
 ) -> None:
-    """Runs workers of `app` until a signal stops them."""
+    """Runs workers of `app` until a signal stops them. `verbose` logs every execution and run."""
     hide()
     database.export()  # Children read the URL from their environment: every user can read their arguments.
     logging.basicConfig(level=log_level, format=LOG_FORMAT)
     faulthandler.enable()  # A crash in C code would leave nothing in the log.
     _warn_of_unknown_settings()
     plan = Plan(
-        command=_child_command(database, app, arguments),
+        command=_child_command(database, app, [*arguments, *(["--verbose"] if verbose else [])]),
         processes=headcount.parse(settings.processes),
         queues=queues,
         concurrency=settings.concurrency,
@@ -63,7 +66,7 @@ def supervise(
         clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
         await end_left_behind()
         try:
-            await Supervisor(plan, clock, host, partial(_connect, settings, clock)).run()
+            await Supervisor(plan, clock, host, partial(_connect, settings, clock, verbose)).run()
         finally:
             # A repeated signal must not kill the process in the last moments of an orderly stop.
             for number in STOPPING:
@@ -76,10 +79,11 @@ def supervise(
         raise UsageError(str(error)) from None
 
 
-async def _connect(settings: Settings, clock: Clock, url: str) -> AsyncStore:
+async def _connect(settings: Settings, clock: Clock, verbose: bool, url: str) -> AsyncStore:
     """Opens the store of a supervisor."""
     connect = partial(open_store, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
     store = await asyncio.to_thread(connect, url, clock)
+    RunLog(store, verbose=verbose)
     return AsyncStore(store, clock, open_keeper(url, clock), settings.retention_days)
 
 

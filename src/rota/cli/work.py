@@ -40,7 +40,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
     "--grace", type=length, metavar="DURATION", help="How long a stop waits for running executions (default: 30s)."
 )
 @click.option("--lease", type=length, metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
-@click.option("--verbose", is_flag=True, help="Log how every execution ends.")
+@click.option("--verbose", is_flag=True, help="Log how every execution and every run ends.")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS, case_sensitive=False),
@@ -75,9 +75,9 @@ def worker(
     from rota.cli.supervise import supervise  # lazy: `rota --help` does not need the engine
 
     settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
-    arguments = ["--log-level", log_level.upper(), *(["--verbose"] if verbose else [])]
     given = offers(pools, tags, _amounts(resources))
-    supervise(database, app, settings, _queues(queues), arguments, log_level.upper(), given)
+    arguments = ["--log-level", log_level.upper()]
+    supervise(database, app, settings, _queues(queues), arguments, log_level.upper(), given, verbose=verbose)
     logging.getLogger("rota.engine").info("stopped")
 
 
@@ -87,7 +87,7 @@ def worker(
 @click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
 @with_database
 def dev(database: Database, app: str, concurrency: int | None, processes: str | None) -> None:
-    """Run an app on this machine for development, with a log of every execution.
+    """Run an app on this machine for development; log executions and runs.
 
     Creates the database if there is none, runs the app's jobs, and prints commands to try next. Ctrl-C stops it.
 
@@ -103,8 +103,8 @@ def dev(database: Database, app: str, concurrency: int | None, processes: str | 
     try:
         # A developer may return to earlier code, so the code that was started last must be in force: while this file
         # exists, the deploy of a child takes precedence.
-        arguments = ["--verbose", "--banner", banner]
-        supervise(database, app, settings, None, arguments, "INFO", Offers(everything=True))
+        offers = Offers(everything=True)
+        supervise(database, app, settings, None, ["--banner", banner], "INFO", offers, verbose=True)
     finally:
         Path(banner).unlink(missing_ok=True)
     output.message("stopped; unfinished executions continue at the next start")

@@ -190,9 +190,9 @@ def failure(number: int, error: Exception) -> bytes:
 
 def shortened(report: Finished) -> Finished:
     """Without the parts that only the child needs. Of a result that is already written, the store needs no copy."""
-    if report.claim is None and report.written is None:
+    if report.claim is None and report.written is None and report.step is None:
         return report
-    return msgspec.structs.replace(report, claim=None, written=None if report.written is None else "")
+    return msgspec.structs.replace(report, claim=None, step=None, written=None if report.written is None else "")
 
 
 async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None) -> bytes | None:

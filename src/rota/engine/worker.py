@@ -317,7 +317,7 @@ class Worker:
         rules = DEFAULT_RULES if target is None else target.rules
         written, usage = (None, None) if state is None else (state.written, state.usage)
         is_success = type(outcome) is Succeeded
-        about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses)
+        about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses, claim.run_info)
         return Finished(claim.id, claim.fence, outcome, 0.0 if is_success else self._clock.random(), claim.job, *about)
 
 

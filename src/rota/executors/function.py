@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from rota.domain import overrides, payload, retry
+from rota.domain import errors, overrides, payload, retry
 from rota.domain.claim import Claim
 from rota.domain.duration import seconds
 from rota.domain.errors import ArgumentsError, DefinitionError, FailForGood, RetryIn, RotaError, Snooze
@@ -182,7 +182,9 @@ def _stops_caller(error: BaseException) -> bool:
 def described(error: BaseException) -> Error:
     """An exception as an `Error` that can always be stored."""
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    # Users import Rota's exceptions from `rota`, so the module that defines them would only confuse.
+    is_plain = kind.__module__ in ("builtins", errors.__name__)
+    name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
     try:
         message = str(error)
     except BaseException:

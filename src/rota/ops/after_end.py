@@ -33,15 +33,18 @@ def after_end(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = 
     """
     steps = [end for end in ends if end.run is not None]
     runs = advance_runs(tx, steps, stops) if steps or stops else []
-    follow(tx, [*ends, *runs] if runs else ends)
+    follow(tx, runs, ends)
     return runs
 
 
-def follow(tx: Tx, ends: Sequence[End]) -> None:
-    """`after_end` for ends whose runs have been advanced."""
+def follow(tx: Tx, runs: Sequence[End], others: Sequence[End] = ()) -> None:
+    """`after_end` for runs that have ended, and for other executions, if the runs above them have been advanced."""
+    ends = [*others, *runs] if runs else others
     if ends:
         for consequence in CONSEQUENCES:
             consequence(tx, ends)
+    if top := {end.id: end.status.value for end in runs if end.run is None}:
+        tx.tell(Ended((), top))
 
 
 def _notify(tx: Tx, ends: Sequence[End]) -> None:

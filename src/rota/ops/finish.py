@@ -29,6 +29,7 @@ from rota.domain.outcome import (
     Succeeded,
     TimedOut,
 )
+from rota.domain.run_info import RunInfo
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
 from rota.ops import breakers
@@ -46,8 +47,8 @@ _id = attrgetter("id")
 class Finished(msgspec.Struct, frozen=True, array_like=True):
     """The report of one attempt. `jitter` is a random number in [0, 1) for the retry policy.
 
-    `job`, if it is known, and `claim` if the attempt has not succeeded, are for the worker's log; `job` also spares a
-    read of the execution if no job depends on it.
+    `job`, if it is known, `step`, and `claim` if the attempt has not succeeded, are for the worker's log; `job` also
+    spares a read of the execution if no job depends on it.
 
     `breakers` are those that the job relies on; `pauses` says whether it pauses itself after failures in a row. Retries
     follow the job's version in force and the execution's own overrides, whatever the worker's code says.
@@ -66,6 +67,7 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
     claim: Claim | None = None
     breakers: tuple[Breaker, ...] = ()
     pauses: bool = False
+    step: RunInfo | None = None
 
 
 def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:

@@ -105,12 +105,20 @@ def definition(
 def when(options: Mapping[str, Any], job: str) -> tuple[When, Mapping[str, Any]]:
     """The options that say when the job runs by itself, and its arguments then. Refuses options that do not exist."""
     if unknown := sorted(options.keys() - Options.__annotations__.keys() - When.__annotations__.keys()):
-        raise DefinitionError(f"job {job!r}: there is no option {unknown[0]!r}")
+        raise DefinitionError(
+            f"job {job!r}: {no_option(unknown[0], {**Options.__annotations__, **When.__annotations__})}"
+        )
     found: Any = {name: value for name, value in options.items() if name in When.__annotations__}
     arguments = by_name(options.get("arguments"), "arguments", "{'month': 'last'}")
     if arguments and not found and not options.get("depends_on"):
         raise DefinitionError(f"job {job!r}: arguments= are for one with cron=, every=, after=, at= or depends_on=")
     return found, arguments
+
+
+def no_option(name: str, known: Iterable[str]) -> str:
+    """The message for an option that does not exist."""
+    near = ["cron"] if name == "schedule" else get_close_matches(name, list(known), 1)
+    return f"there is no option {name!r}" + (f": did you mean {near[0]}?" if near else "")
 
 
 def name_list(given: Any, what: str) -> list[Any]:

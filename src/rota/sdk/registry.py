@@ -55,7 +55,7 @@ class Registry:
         self.sources: list[Source] = []
         self._breakers: dict[str, Breaker] = {}
         self._definitions: list[Definition] = []
-        self._schedules: dict[str, Spec] = {}
+        self.schedules: dict[str, Spec] = {}
         self.connection = Connection(settings, name, self._declared)
         self.client: Client = StoreClient(self.connection, name)
         self.result_types = ResultTypes()
@@ -81,7 +81,7 @@ class Registry:
         self.jobs[job_name] = job
         self.result_types[self.name, job_name] = signature.result_type
         self._definitions.append(definition)
-        self._schedules |= wanted
+        self.schedules |= wanted
         return job
 
     def add_workflow(
@@ -101,7 +101,7 @@ class Registry:
         wanted = self._wanted_schedules(job, *when) if when[0] else {}
         self.workflows[definition.name] = job
         self.result_types[self.name, definition.name] = signature.result_type
-        self._schedules |= wanted
+        self.schedules |= wanted
         return job
 
     def add_built(self, definition: Definition) -> None:
@@ -144,10 +144,10 @@ class Registry:
     def declare(self, *, takes_precedence: bool) -> int:
         """Registers the declarations as a deploy and returns its number."""
         self.check()
-        declared = (*self._declared(), self._schedules, self.sources)
+        declared = (*self._declared(), self.schedules, self.sources)
         number = self.client.declare(*declared, takes_precedence=takes_precedence)
-        if any(spec.calendars for spec in self._schedules.values()):
-            for name in self.client.unset_calendars(list(self._schedules.values())):
+        if any(spec.calendars for spec in self.schedules.values()):
+            for name in self.client.unset_calendars(list(self.schedules.values())):
                 log.warning(
                     "there is no calendar %r: no date is left out until app.calendar(%r, …) sets it", name, name
                 )
@@ -210,6 +210,6 @@ class Registry:
             ) from None
         found = specs(job.definition, self.name, when, encoded)
         wanted = {job.name if number == 1 else f"{job.name}:{number}": spec for number, spec in enumerate(found, 1)}
-        if taken := sorted(wanted.keys() & self._schedules.keys()):
+        if taken := sorted(wanted.keys() & self.schedules.keys()):
             raise DefinitionError(f"app {self.name!r} already has a schedule {taken[0]!r}: give the job name=")
         return wanted

@@ -60,6 +60,8 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """These executions have ended."""
 
     ids: tuple[Id, ...]
+    runs: dict[Id, str] = {}
+    """Runs of workflows that have ended, and their statuses. Only the process that has ended them gets to know."""
 
 
 Hint = Ready | Due | CancelAsked | Wanted | Ended

@@ -281,6 +281,21 @@ def ending(view: View, namespace: str, id: str) -> Ending | None:
     return found[0] if found else None
 
 
+class RunEnd(msgspec.Struct, frozen=True, array_like=True):
+    """How a run has ended; `result` and `error` are JSON."""
+
+    id: str
+    job: str
+    status: str
+    reason: str
+    result: str | None
+    error: str | None
+
+
+def ends_of_runs(view: View, ids: Sequence[str]) -> list[RunEnd]:
+    return view.records("ends_of_runs", RunEnd, ids=list(ids))
+
+
 def replayed_as(view: View, id: str) -> str | None:
     """The last replay of an ended execution."""
     found = view.one("replayed_as", id=known(id))

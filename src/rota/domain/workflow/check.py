@@ -235,9 +235,9 @@ def _about_map(step: Step, problem: Callable[[str, str], Problem]) -> Iterator[P
     if step.at_once is not None and step.at_once < 1:
         yield problem("/at_once", f"at_once is the number of items that may run at once, not {step.at_once}")
     if isinstance(step.tolerate, str) and not _SHARE.fullmatch(step.tolerate):
-        yield problem("/tolerate", f"tolerate is a number of items or a share such as '1%', not {step.tolerate!r}")
+        yield problem("/tolerate", f"tolerate is a whole number or a percentage such as '5%', not {step.tolerate!r}")
     if isinstance(step.tolerate, int) and step.tolerate < 0:
-        yield problem("/tolerate", f"tolerate is a number of items or a share such as '1%', not {step.tolerate}")
+        yield problem("/tolerate", f"tolerate is a whole number or a percentage such as '5%', not {step.tolerate}")
     if step.item is not None and step.item in step.arguments:
         yield problem(f"/with/{escaped(step.item)}", f"{step.item!r} takes the item of the map")
     if step.item is None and step.arguments:

@@ -68,7 +68,7 @@ def allowed(tolerate: int | str | None, width: int) -> int:
         return tolerate
     share = _SHARE.fullmatch(str(tolerate))
     if share is None or Fraction(share[1]) > 100:
-        raise DefinitionError(f"tolerate takes a number of items or a share such as '1%', not {tolerate!r}")
+        raise DefinitionError(f"tolerate takes a whole number or a percentage such as '5%', not {tolerate!r}")
     return int(Fraction(share[1]) * width / 100)
 
 

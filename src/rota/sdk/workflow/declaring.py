@@ -75,8 +75,9 @@ def from_function(app: str, function: Callable[..., Any], options: Mapping[str, 
     if not callable(function):
         raise DefinitionError(f"@app.workflow() decorates a function, not {function!r}")
     name = names.check(options.get("name") or str(getattr(function, "__name__", "")), "a workflow's name")
-    if unknown := sorted(options.keys() - WorkflowOptions.__annotations__.keys() - When.__annotations__.keys()):
-        raise DefinitionError(f"workflow {name!r}: there is no option {unknown[0]!r}")
+    known = {**WorkflowOptions.__annotations__, **When.__annotations__}
+    if unknown := sorted(options.keys() - known.keys()):
+        raise DefinitionError(f"workflow {name!r}: {declaration.no_option(unknown[0], known)}")
     signature = Signature(function, name)
     of_job = {option: options[option] for option in _OF_JOB if option in options}
     made = _definition(name, signature, of_job, function.__doc__ or "")

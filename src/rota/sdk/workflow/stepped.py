@@ -224,6 +224,8 @@ def _own_option(option: str, value: Any) -> Any:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     fits = {"at_once": is_number, "tolerate": is_number or isinstance(value, str)}
     if not fits.get(option, isinstance(value, bool)):
-        wanted = {"at_once": "a number", "tolerate": "a number or a share such as '1%'"}.get(option, "True or False")
+        wanted = {"at_once": "a number", "tolerate": "a whole number or a percentage such as '5%'"}.get(
+            option, "True or False"
+        )
         raise DefinitionError(f"{option} must be {wanted}, not {value!r}")
     return value

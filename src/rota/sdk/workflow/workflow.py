@@ -7,7 +7,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, Unpack
 
 import msgspec
 
@@ -146,6 +146,20 @@ class Workflow(Stepped[P, T]):
     def handle(self, id: str) -> Run[T]:
         """A handle on a run of this workflow whose id is known."""
         return run_of(self._job.handle(id))
+
+    if not TYPE_CHECKING:  # Type checkers refuse both.
+
+        def __call__(self, *_: Any, **__: Any) -> NoReturn:
+            """A workflow has no body that could be called."""
+            raise TypeError(
+                f"a workflow is not called: write {self.name}.start(…), or {self.name}.step(…) in a workflow"
+            )
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in ("enqueue", "aenqueue", "enqueue_many", "aenqueue_many"):
+                verb = name.replace("enqueue", "start")
+                raise AttributeError(f"a workflow has no {name}: write {self.name}.{verb}(…)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def graph(self) -> Graph:
         """The graph; the first call makes and checks it. Raises a WorkflowError."""

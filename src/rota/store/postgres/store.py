@@ -75,7 +75,8 @@ class PostgresStore:
         self._apart = Inbox(lambda: self._start_writer(self._apart, 1))
         self._counts: dict[Inbox, int] = {self._inbox: 0, self._apart: 0}
         listening = postgres_url.parse(listen_url) if listen_url else self._address
-        self.bus: Bus = PostgresBus(listening, is_apart=listening != self._address)
+        self._own_bus = PostgresBus(listening, is_apart=listening != self._address)
+        self.bus: Bus = self._own_bus
         self._prepare()
         _open_stores.add(self)
 
@@ -146,7 +147,7 @@ class PostgresStore:
     def abandon(self) -> None:
         """In the child of a fork: the threads and connections belong to the parent."""
         self._closing.set()
-        cast("PostgresBus", self.bus).abandon()
+        self._own_bus.abandon()
 
     def _write_here(self, call: PendingCall) -> bool:
         """Runs the call in the caller's thread if no other call waits: two thread switches cost a third of the time.

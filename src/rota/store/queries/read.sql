@@ -21,6 +21,11 @@ SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
 FROM finished f CROSS JOIN execution x ON x.id = f.id
 WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
 
+-- name: ends_of_runs
+SELECT f.id, x.job, f.status, f.reason, f.result, f.error
+FROM finished f CROSS JOIN execution x ON x.id = f.id
+WHERE f.id AMONG(:ids, uuid) AND f.final = 1
+
 -- name: replayed_as
 SELECT replayed_as FROM finished WHERE id = :id AND final = 1
 
