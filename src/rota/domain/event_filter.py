@@ -56,6 +56,11 @@ def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
     return dict(where)
 
 
+def quoted(where: Filter) -> Filter:
+    """The filter with `eq` before each template that stands for a value: an object in its place has no operators."""
+    return {path: {"eq": wanted} if _is_template(wanted) else wanted for path, wanted in where.items()}
+
+
 def matches(where: Filter, payload: Any) -> bool:
     """Whether a decoded payload passes the filter."""
     return all(
