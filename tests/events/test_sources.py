@@ -209,6 +209,21 @@ def test_a_row_that_is_no_event_stays_and_does_not_block_the_others(office: Offi
     assert office.drain(left=tuple(drained.refused)) == outbox.Drained(0, {})
 
 
+@pytest.mark.parametrize("office", ["sqlite"], indirect=True)
+def test_a_row_with_bytes_does_not_block_the_others(office: Office) -> None:
+    office.insert("paid", b'{"n": 1}')  # type: ignore[arg-type]
+    for column in ("name", "payload", "subject", "key"):
+        office.insert("paid", "2")
+        for bad in ("x'ff'", "CAST(x'ff' AS TEXT)"):
+            office.insert("paid", "3")
+            office.connection.execute(f"UPDATE outbox SET {column} = {bad} WHERE id = (SELECT max(id) FROM outbox)")
+    office.connection.commit()
+    drained = office.drain()
+    assert (drained.emitted, len(drained.refused)) == (5, 8)
+    assert sum("is not UTF-8" in why for why in drained.refused.values()) == 6
+    assert [row["payload"] for row in table(office.scene.store, "event")] == ['{"n":1}', "2", "2", "2", "2"]
+
+
 def test_an_outbox_that_is_rolled_back_keeps_its_rows(office: Office) -> None:
     office.insert("paid", "1")
 
