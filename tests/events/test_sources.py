@@ -114,7 +114,9 @@ def test_what_cannot_be_read_does_not_hold_back_the_other_files(
         listed(a_watch(tmp_path / "closed").source)
 
 
-@pytest.mark.parametrize(("changed_s", "shown"), [(10**12, "9999-12-31T23:59:59Z"), (-(10**12), "0001-01-01T00:00:00Z")])
+@pytest.mark.parametrize(
+    ("changed_s", "shown"), [(10**12, "9999-12-31T23:59:59Z"), (-(10**12), "0001-01-01T00:00:00Z")]
+)
 def test_a_time_of_change_that_no_datetime_can_hold(tmp_path: Path, changed_s: int, shown: str) -> None:
     emission = a_watch(tmp_path).emission(Found("a.csv", (1, changed_s * 10**9)))
     assert shown in emission.payload
