@@ -47,6 +47,9 @@ def test_emit_takes_any_json(shell: Shell, scene: Scene) -> None:
     assert "not both" in shell.refused("emit", "x", "a=1", "--payload", "1")
     assert "an event's name" in shell.refused("emit", "a b")
     assert "is not valid JSON" in shell.refused("emit", "x", "--payload", "{")
+    latin = shell("emit", "x", "--payload", "-", stdin='"\udce9"')
+    assert (latin.code, latin.err.count("\n")) == (2, 1)
+    assert "--payload is not valid JSON" in latin.err
 
 
 def test_the_list(shell: Shell, scene: Scene) -> None:
@@ -60,6 +63,7 @@ def test_the_list(shell: Shell, scene: Scene) -> None:
     ]
     assert [row["eventId"] for row in json.loads(shell.ok("events", "--before", two, "--json").out)] == [one]
     assert json.loads(shell.ok("events", "--subject", "A-2", "--json").out) == []
+    assert "'zz' is no id" in shell.refused("events", "--before", "zz")
 
 
 def test_show_says_what_an_event_started(shell: Shell, scene: Scene) -> None:

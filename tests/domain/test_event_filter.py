@@ -54,6 +54,12 @@ def test_a_payload_that_is_no_object_has_no_path(payload: Any) -> None:
     assert event_filter.matches({"n": {"exists": False}}, payload)
 
 
+@pytest.mark.parametrize("value", [{}, float("nan"), {"eq": float("inf")}, "\0", {"in": ["\ud800"]}])
+def test_a_filter_that_cannot_be_meant_is_refused(value: Any) -> None:
+    with pytest.raises(DefinitionError, match="job: where"):
+        event_filter.check({"n": value}, "job")
+
+
 def test_values_of_steps_are_checked_when_they_are_known() -> None:
     where = {"order": {"$": "input.id"}, "total": {"gt": {"$": "a.total"}, "lt": 5}}
     event_filter.check(where, "event", with_templates=True)

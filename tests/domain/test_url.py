@@ -94,3 +94,10 @@ def test_only_the_urls_in_a_message_are_masked() -> None:
     )
     for plain in ("use postgresql://user:password@host:5432/database", "see https://example.org/a?b=c", "a@b.c", ""):
         assert masked_text(plain) == plain
+
+
+def test_a_long_word_is_masked_in_linear_time() -> None:
+    # In time that grows with the square of the length, this would take hours.
+    word = "x" * 3_000_000
+    assert masked_text(word) == word
+    assert masked_text(f"{word}://u:secret@h/d {word}password=secret") == f"{word}://***@h/d {word}password=***"

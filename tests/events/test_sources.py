@@ -16,7 +16,7 @@ from rota.domain import source as sources
 from rota.domain.errors import DefinitionError
 from rota.domain.source import Folder, Outbox, Source
 from rota.engine.async_store import AsyncStore
-from rota.engine.folder_watch import FolderWatch, listed
+from rota.engine.folder_watch import FolderWatch, Found, listed
 from rota.engine.sources import Sources
 from rota.ids import IdSource
 from rota.ops import deploy
@@ -93,6 +93,33 @@ def test_which_files_count(tmp_path: Path) -> None:
     assert [one.name for one in listed(flat)] == ["a.csv", "link.csv"]
     deep = Folder(str(tmp_path), "x", "*.csv", is_recursive=True)
     assert [one.name for one in listed(deep)] == ["a.csv", "link.csv", "sub/c.csv"]
+
+
+def test_what_cannot_be_read_does_not_hold_back_the_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "b.csv", "1")
+    write(tmp_path / "closed" / "c.csv", "1")
+    (tmp_path / "a.csv").symlink_to("a.csv")  # It leads to itself.
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path).name == "closed":
+            raise PermissionError(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # Permissions do not hold for root, as whom the tests may run.
+    assert [one.name for one in listed(a_watch(tmp_path, is_recursive=True).source)] == ["b.csv"]
+    with pytest.raises(PermissionError):
+        listed(a_watch(tmp_path / "closed").source)
+
+
+@pytest.mark.parametrize(
+    ("changed_s", "shown"), [(10**12, "9999-12-31T23:59:59Z"), (-(10**12), "0001-01-01T00:00:00Z")]
+)
+def test_a_time_of_change_that_no_datetime_can_hold(tmp_path: Path, changed_s: int, shown: str) -> None:
+    emission = a_watch(tmp_path).emission(Found("a.csv", (1, changed_s * 10**9)))
+    assert shown in emission.payload
 
 
 def test_two_watchers_make_the_same_event(tmp_path: Path) -> None:
@@ -207,6 +234,21 @@ def test_a_row_that_is_no_event_stays_and_does_not_block_the_others(office: Offi
     assert "another payload" in drained.refused[3]
     assert office.left() == ["not a name", "paid", "large"]
     assert office.drain(left=tuple(drained.refused)) == outbox.Drained(0, {})
+
+
+@pytest.mark.parametrize("office", ["sqlite"], indirect=True)
+def test_a_row_with_bytes_does_not_block_the_others(office: Office) -> None:
+    office.insert("paid", b'{"n": 1}')  # type: ignore[arg-type]
+    for column in ("name", "payload", "subject", "key"):
+        office.insert("paid", "2")
+        for bad in ("x'ff'", "CAST(x'ff' AS TEXT)"):
+            office.insert("paid", "3")
+            office.connection.execute(f"UPDATE outbox SET {column} = {bad} WHERE id = (SELECT max(id) FROM outbox)")
+    office.connection.commit()
+    drained = office.drain()
+    assert (drained.emitted, len(drained.refused)) == (5, 8)
+    assert sum("is not UTF-8" in why for why in drained.refused.values()) == 6
+    assert [row["payload"] for row in table(office.scene.store, "event")] == ['{"n":1}', "2", "2", "2", "2"]
 
 
 def test_an_outbox_that_is_rolled_back_keeps_its_rows(office: Office) -> None:

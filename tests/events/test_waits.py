@@ -74,6 +74,33 @@ def test_case_21_one_event_and_many_waits(scene: Scene, count: int) -> None:
     scene.check()
 
 
+@pytest.mark.parametrize("subject", ["", "A\n1", "x" * 257], ids=["empty", "two-lines", "long"])
+def test_a_subject_that_no_event_can_have_fails_the_step(scene: Scene, subject: str) -> None:
+    event = {"names": ["paid"], "subject": ref("a"), "timeout": "1h"}
+    scene.workflow("main", {"id": "a", "job": "echo", "with": {"x": subject}}, {"id": "w", "event": event})
+    id = scene.start("main")
+    scene.work()
+    assert scene.end(id) == ("failed", "step_failed")
+    assert "an event's subject must be 1 to 256 printable characters" in scene.error(id)
+    scene.check()
+
+
+def test_an_object_in_a_filter_that_is_a_value_has_no_operators(scene: Scene) -> None:
+    event = {"names": ["paid"], "where": {"order": ref("a")}, "timeout": "1h"}
+    scene.workflow(
+        "main",
+        {"id": "a", "job": "echo", "with": {"x": {"exists": True}}},
+        {"id": "w", "event": event},
+        result=ref("w.payload.n"),
+    )
+    id = scene.start("main")
+    scene.work()
+    scene.emit("paid", {"order": "another", "n": 1})
+    scene.emit("paid", {"order": {"exists": True}, "n": 2})
+    assert scene.result(id) == 2
+    scene.check()
+
+
 def test_several_names_and_a_filter(scene: Scene) -> None:
     id = waiting(scene, names=["paid", "declined"], where={"total": {"gt": 10}})
     scene.emit("paid", {"total": 10})

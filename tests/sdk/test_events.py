@@ -102,6 +102,9 @@ def test_many_events_at_once(app: App) -> None:
         results = [app.handle(one.info().started[0].execution_id).result() for one in made]
         assert results == [None, 2]
         assert app.emit_many([]) == []
+        for one in ("paid", {"name": "paid"}):
+            with pytest.raises(ArgumentsError, match="a list of events"):
+                app.emit_many(one)
         with pytest.raises(ArgumentsError, match="emit_many"):
             app.emit_many([{"payload": 1}])
         with pytest.raises(DefinitionError, match="'subjekt'"):

@@ -51,7 +51,7 @@ def run(
         return done.returncode, done.stdout, done.stderr
     with contextlib.ExitStack() as closing:
         files = [closing.enter_context(os.fdopen(os.memfd_create(name), "w+b")) for name in ("in", "out", "err")]
-        files[0].write(stdin.encode())
+        files[0].write(stdin.encode(errors="surrogateescape"))
         files[0].seek(0)
         request = json.dumps({"words": list(words), "folder": str(folder), "env": dict(env)}).encode()
         code = _server().ask(request, [file.fileno() for file in files], timeout_s)

@@ -31,7 +31,7 @@ def parse(
         return _from_words(words, parameters or {})
     if words:
         raise ArgumentsError(f"give arguments as name=value or as --args, not both ({words[0]!r})")
-    value = payload.decode(sys.stdin.read() if given == "-" else given, "--args")
+    value = payload.decode(sys.stdin.buffer.read() if given == "-" else given, "--args")
     if not isinstance(value, dict):
         raise ArgumentsError('--args takes an object of arguments by name, such as {"to": "a@b.c"}')
     return value

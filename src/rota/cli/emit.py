@@ -64,4 +64,4 @@ def _payload(members: tuple[str, ...], given: str | None) -> Any:
         return parse(members, None) if members else None
     if members:
         raise click.UsageError("give the payload as name=value or as --payload, not both")
-    return payload.decode(sys.stdin.read() if given == "-" else given, "--payload")
+    return payload.decode(sys.stdin.buffer.read() if given == "-" else given, "--payload")

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
-from rota.domain.errors import DefinitionError
+from rota.domain import payload
+from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.workflow import condition, reference
 from rota.domain.workflow.reference import Key
 from rota.domain.workflow.template import TemplateError
@@ -45,21 +44,28 @@ def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
             ) from None
         if with_templates and _is_template(wanted):
             continue
+        if not _operators(wanted):
+            raise DefinitionError(f"{what}: where: {path}: {{}} has no operator; for an empty object {{'eq': {{}}}}")
         for name, operand in _operators(wanted).items():
             is_known = not (with_templates and _is_template(operand))
             if is_known and (flaw := _flaw(name, operand)):
                 raise DefinitionError(f"{what}: where: {path}: {flaw}")
     try:
-        msgspec.json.encode(where)
-    except (TypeError, ValueError) as error:
-        raise DefinitionError(f"{what}: where must be JSON: {error}") from None
+        payload.encode(dict(where), f"{what}: where")
+    except ArgumentsError as error:
+        raise DefinitionError(str(error)) from None
     return dict(where)
 
 
-def matches(where: Filter, payload: Any) -> bool:
+def quoted(where: Filter) -> Filter:
+    """The filter with `eq` before each template that stands for a value: an object in its place has no operators."""
+    return {path: {"eq": wanted} if _is_template(wanted) else wanted for path, wanted in where.items()}
+
+
+def matches(where: Filter, value: Any) -> bool:
     """Whether a decoded payload passes the filter."""
     return all(
-        _holds(name, operand, _found(payload, _path(path)))
+        _holds(name, operand, _found(value, _path(path)))
         for path, wanted in where.items()
         for name, operand in _operators(wanted).items()
     )

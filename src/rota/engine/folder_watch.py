@@ -26,6 +26,8 @@ from rota.ops.events.emit import Emission
 
 Version = tuple[int, int]
 """The size, and the time of change in nanoseconds."""
+_FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, which a datetime can hold. Some file systems hold more."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ class FolderWatch:
     def emission(self, one: Found) -> Emission:
         """The event of a file. All that watch the folder make the same one, but for its id."""
         size, changed_ns = one.version
-        changed_at = datetime.fromtimestamp(changed_ns // 1_000_000_000, UTC)
+        changed_at = datetime.fromtimestamp(min(max(changed_ns // 1_000_000_000, _FIRST_S), _LAST_S), UTC)
         value: dict[str, Any] = {
             "path": f"{self.source.path}/{one.name}",
             "name": one.name,
@@ -80,7 +82,7 @@ class FolderWatch:
 
 
 def listed(source: Folder) -> list[Found]:
-    """The files that are there. Leaves out hidden ones, and names that are not text."""
+    """The files that are there. Leaves out hidden ones, names that are not text, and all below that cannot be read."""
     return [
         Found(name, (about.st_size, about.st_mtime_ns))
         for name, about in _files(source.path, "", source.is_recursive)
@@ -99,5 +101,5 @@ def _files(folder: str, below: str, is_recursive: bool) -> Iterator[tuple[str, o
                     yield name, entry.stat()
                 elif is_recursive and entry.is_dir(follow_symlinks=False):
                     yield from _files(folder, name, is_recursive)
-            except FileNotFoundError:
-                continue  # It was removed meanwhile.
+            except OSError:
+                continue  # It was removed meanwhile, or cannot be read: it must not hold back the other files.

@@ -53,6 +53,8 @@ class Emitter:
 
         Each is a name, or a dict with the arguments of `emit`: `name`, and `payload`, `subject`, `key` if it has any.
         """
+        if isinstance(calls, str | Mapping):
+            raise ArgumentsError(f"emit_many takes a list of events, not {calls!r:.64}: for one event use emit")
         emissions = [self._emission(**_arguments(call)) for call in islice(calls, submission.MOST_ITEMS + 1)]
         submission.check_count(len(emissions))
         submission.check_bytes(sum(len(one.payload) for one in emissions))

@@ -6,6 +6,7 @@ import msgspec
 
 from rota.domain.status import Status
 from rota.ids import FIRST_ID, LAST_ID
+from rota.store import reader
 from rota.store.port import View
 
 
@@ -55,7 +56,7 @@ class EventFilter(msgspec.Struct, frozen=True):
     name: str | None = None
     subject: str | None = None
     since: int | None = None
-    before: str | None = None
+    before: str = LAST_ID
     limit: int = 50
 
 
@@ -68,7 +69,7 @@ def events(view: View, namespace: str, wanted: EventFilter) -> list[EventRow]:
         name=wanted.name,
         subject=wanted.subject,
         since=wanted.since or 0,
-        before=wanted.before or LAST_ID,
+        before=reader.position(wanted.before),
         most=wanted.limit,
     )
 

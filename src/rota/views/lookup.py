@@ -57,7 +57,7 @@ def run_id(view: View, namespace: str, part: str) -> str:
             ) from None
         raise
     except UsageError:
-        bounds = ids.range_of(part.lower())
+        bounds = ids.range_of(part.lower()) if part else None
         found = run_reader.runs_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []
         if len(found) == 1:
             return found[0]

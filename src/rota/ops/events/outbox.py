@@ -20,7 +20,7 @@ ACTOR = "outbox"
 
 
 class OutboxRow(msgspec.Struct, frozen=True, array_like=True):
-    """A row as the user wrote it; the payload is JSON."""
+    """A row as the user wrote it. Texts are hexadecimal digits of their bytes; the payload is JSON."""
 
     id: int
     name: str
@@ -74,8 +74,16 @@ def _emit_one(tx: Tx, namespace: str, emission: Emission) -> str | None:
 
 
 def _emission(row: OutboxRow, id: str, most_bytes: int) -> Emission:
-    value = None if row.payload is None else payload.decode(row.payload, "the payload")
+    value = None if row.payload is None else payload.decode(bytes.fromhex(row.payload), "the payload")
     text = payload.encode(value, "the payload", most_bytes)
-    key = None if row.key is None else unique.check_key(row.key, "key")
+    key = None if row.key is None else unique.check_key(_text(row.key, "the key"), "key")
     digest = "" if key is None else payload.digest(text)
-    return Emission(id, event.check_name(row.name), text, event.check_subject(row.subject or None), key, digest)
+    subject = _text(row.subject, "the subject") if row.subject else None
+    return Emission(id, event.check_name(_text(row.name, "the name")), text, event.check_subject(subject), key, digest)
+
+
+def _text(digits: str, what: str) -> str:
+    try:
+        return bytes.fromhex(digits).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what} is not UTF-8: {error}") from None

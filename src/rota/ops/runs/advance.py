@@ -152,11 +152,14 @@ def _advance_level(tx: Tx, level: Level) -> list[Ended]:
                 break
             looked_at = ended_steps.keys()
         advanced.append(_Advanced(run, graph, letters, stopping, values))
-    ended, undos = _results(tx, started, advanced, level.undone)
+    # Before the results: the error of a run may be that of a wait that has failed at its beginning.
+    started.write(tx)
+    undoing = Started()
+    ended, undos = _results(tx, undoing, advanced, level.undone)
     tx.run("update_runs", rows=[one.row(undos.get(one.run.id)) for one in advanced if one.run.undo is None])
     if any(one.begins_to_stop for one in advanced):
         tx.tell(Due(tx.now))
-    started.write(tx)
+    undoing.write(tx)
     return _end(tx, ended)
 
 

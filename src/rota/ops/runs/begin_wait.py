@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 
 from rota import ids
+from rota.domain import event_filter
 from rota.domain.duration import seconds
+from rota.domain.errors import DefinitionError
+from rota.domain.event import check_subject
 from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import Error
 from rota.domain.status import Reason, Status
@@ -78,11 +81,20 @@ def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
         case Approve() as approve:
             return msgspec.structs.replace(approve, text=text(approve.text, "the text"))
         case AwaitEvent() as event:
-            subject = None if event.subject is None else text(event.subject, "the subject")
-            return msgspec.structs.replace(event, subject=subject, where=value(event.where))
+            subject = None if event.subject is None else _subject(text(event.subject, "the subject"))
+            where = None if event.where is None else event_filter.quoted(event.where)
+            return msgspec.structs.replace(event, subject=subject, where=value(where))
         case sleep:
             assert sleep is not None
             return sleep
+
+
+def _subject(found: str) -> str:
+    """Refuses a subject that no event can have. An empty one would stand for every subject."""
+    try:
+        return check_subject(found)
+    except DefinitionError as error:
+        raise TemplateError(str(error)) from None
 
 
 def _event_wait(
