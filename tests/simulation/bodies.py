@@ -216,9 +216,9 @@ class Bodies:
 
     _choosy = _patient = _told
 
-    async def _revert(self, context: Context, result: dict[str, Any] | None) -> Any:
+    async def _revert(self, context: Context, result: dict[str, Any] | None, seconds: float = 0.1) -> Any:
         with self._body(context) as body:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(seconds)
             return self._done(body)
 
     async def _reluctant(self, context: Context, result: dict[str, Any] | None) -> Any:
