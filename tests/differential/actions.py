@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.clock import ManualClock
+from rota.domain import payload
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Cancelled, Error, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
@@ -17,10 +18,15 @@ from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
+from rota.domain.subscription import Subscribes
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import LAST_ID, IdSource
 from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops.events import emit, replay, subscriptions
+from rota.ops.events.chores import work_on_events
+from rota.ops.events.emit import Emission, Source
 from rota.ops.runs import pause
+from rota.ops.runs.approvals import Answer, answer
 from rota.ops.runs.chores import work_on_runs
 from rota.ops.runs.retry import Request, retry
 from rota.ops.submission import Header, Item
@@ -32,8 +38,7 @@ from tests.support.newcomers import newcomer
 
 NAMESPACE = "default"
 APPS = ("shop", "post")
-JOBS = ["send", "count"]
-FLOWS = ["flow", "outer"]
+JOBS = ["send", "count", "unsend"]
 GRAPHS: dict[str, dict[str, Any]] = {
     "flow": {
         "steps": [
@@ -54,7 +59,38 @@ GRAPHS: dict[str, dict[str, Any]] = {
         "result": {"$outcomes": "m"},
         "on_failure": "stop",
     },
+    "waits": {
+        "steps": [
+            {"id": "s", "sleep": 2},
+            {"id": "ok", "approve": {"text": "Go on?", "timeout": 6, "on_timeout": "approve"}},
+            {
+                "id": "e",
+                "event": {"names": ["paid", "declined"], "subject": "ä€", "lookback": 5, "timeout": 8},
+                "after": ["s"],
+            },
+            {
+                "id": "f",
+                "event": {"names": ["paid"], "where": {"n": {"ge": 1}}, "timeout": 3, "on_timeout": "skip"},
+                "after": ["e"],
+            },
+            {"id": "b", "job": "send", "with": {"n": {"$": "ok.approved"}}, "after": ["f"], "rule": "all_done"},
+        ],
+        "result": {"$default": [{"$": "e"}, None]},
+    },
+    "saga": {
+        "steps": [
+            {"id": "a", "job": "send", "undo": "unsend", "undo_failed": True},
+            {"id": "m", "job": "count", "map": [1, 2, 3], "as": "n", "at_once": 2, "undo": "unsend", "after": ["a"]},
+            {"id": "inner", "workflow": "booking", "after": ["a"]},
+            {"id": "ok", "approve": {"text": "Pay?", "timeout": 3, "required": True}, "after": ["m", "inner"]},
+            {"id": "b", "job": "send", "after": ["ok"]},
+        ],
+    },
+    "booking": {"steps": [{"id": "a", "job": "count", "undo": "unsend"}, {"id": "b", "job": "send", "after": ["a"]}]},
 }
+FLOWS = list(GRAPHS)
+EVENTS = ("paid", "paid", "declined", "unheard")
+MOST_ROUNDS = 100
 QUEUES = ("default", "line", "tight", "new")
 NOTES = ("", "a note", 'quotes " and \\ and ä€𝄞')
 ERROR = Error("ValueError", 'boom "quoted" \\ {braces}', "Traceback …")
@@ -74,6 +110,7 @@ class Actions:
         """Id, fence and place of the worker of what was claimed, newest last."""
         self._places = 0
         self.runs: list[str] = []
+        self._events: list[str] = []
         self._suspects: list[tuple[str, int]] = []
         self._kinds: list[tuple[Callable[[], tuple[str, Ask]], int]] = [
             (self._register, 2),
@@ -89,6 +126,9 @@ class Actions:
             (self._pause, 4),
             (self._pause_job, 4),
             (self._on_run, 8),
+            (self._answer, 8),
+            (self._emit, 10),
+            (self._replay_event, 3),
             (self._join, 6),
             (self._deploy, 2),
             (self._fleet, 8),
@@ -118,14 +158,30 @@ class Actions:
 
     def _register_app(self, app: str) -> tuple[str, Ask]:
         declared = self._declared()
-        return f"register {app} {declared}", lambda side: side.store.transact(
-            define.register, NAMESPACE, app, *declared
-        )
+
+        def ask(side: Side) -> Any:
+            side.store.transact(define.register, NAMESPACE, app, *declared)
+            side.store.transact(subscriptions.declare, NAMESPACE, app, declared[0])
+
+        return f"register {app} {declared}", ask
 
     def _declared(self) -> tuple[list[Definition], list[Queue]]:
         policy = Fixed(attempts=self._chance.randint(1, 4), delay=self._chance.choice([0, 2, 10]))
         total_s = self._chance.choice([None, None, 5.0])
-        definitions = [Definition(name=job, retry=policy.describe(), total_timeout_s=total_s) for job in JOBS]
+        on = {
+            "send": Subscribes(["declined", "paid"], where=self._chance.choice([{}, {"n": {"ge": 2}}])),
+            "count": Subscribes(["paid"], debounce_s=self._chance.choice([None, 1.0])),
+        }
+        definitions = [
+            Definition(
+                name=job,
+                retry=policy.describe(),
+                total_timeout_s=total_s,
+                parameters={"n": {"first": True}},
+                on=on.get(job) if self._chance.random() < 0.8 else None,
+            )
+            for job in JOBS
+        ]
         definitions += [
             Definition(
                 name=name,
@@ -359,6 +415,34 @@ class Actions:
                     retry, NAMESPACE, id, new, "ann", request
                 )
 
+    def _answer(self) -> tuple[str, Ask]:
+        id, step = self._chance.choice([*self.runs[-12:], self._id()]), self._chance.choice([None, None, "ok", "a"])
+        given = Answer(self._chance.random() < 0.6, "ann", self._chance.choice(NOTES), step)
+        return f"answer {id} {given}", lambda side: side.store.transact(answer, NAMESPACE, id, given)
+
+    # Events.
+
+    def _emit(self) -> tuple[str, Ask]:
+        source = Source(NAMESPACE, "test", is_later=self._chance.random() < 0.3)
+        emissions = [self._emission() for _ in range(self._chance.choice([1, 1, 1, 4]))]
+        self._events += [one.id for one in emissions]
+        self.known += [one.id for one in emissions]
+        return f"emit {source} {emissions}", lambda side: side.store.transact(emit.emit, source, emissions)
+
+    def _emission(self) -> Emission:
+        text = self._chance.choice(['{"n":1}', '{"n":2}', '{"n":3,"text":"ä€𝄞 \\""}', "null"])
+        key = self._chance.choice([None, None, "one", 'odd " key \\'])
+        subject, digest = self._chance.choice(["", "ä€", "other"]), "" if key is None else payload.digest(text)
+        return Emission(self._ids.new(), self._chance.choice(EVENTS), text, subject, key, digest)
+
+    def _replay_event(self) -> tuple[str, Ask]:
+        id = self._chance.choice([*self._events[-8:], self._id()])
+        if self._chance.random() < 0.5:
+            return f"replay event {id}", lambda side: side.store.transact(replay.replay, NAMESPACE, id, "ann")
+        new = self._ids.new()
+        self._events.append(new)
+        return f"repeat event {id} {new}", lambda side: side.store.transact(replay.repeat, NAMESPACE, id, new, "ann")
+
     # The fleet.
 
     def _join(self) -> tuple[str, Ask]:
@@ -415,7 +499,9 @@ class Actions:
     # Time and chores.
 
     def _chore(self) -> tuple[str, Ask]:
-        match self._chance.randrange(6):
+        match self._chance.randrange(8):
+            case 6 | 7:
+                return "events", _work_on_events
             case 4 | 5:
                 return "runs", lambda side: side.store.transact(work_on_runs, 0)
             case 0:
@@ -461,3 +547,10 @@ class Actions:
 
     def _id(self) -> str:
         return self._chance.choice(self.known[-40:] + self.known[:2])
+
+
+def _work_on_events(side: Side) -> None:
+    """Until nothing is left to do. PostgreSQL needs more rounds: it settles waits that SQLite never has to."""
+    for _ in range(MOST_ROUNDS):
+        if not side.store.transact(work_on_events):
+            return

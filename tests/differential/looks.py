@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from rota.domain.served import Served
+from rota.ids import LAST_ID, is_id
 from rota.ops import upkeep
-from rota.store import reader
+from rota.store import event_reader, reader
+from rota.store.event_reader import EventFilter
 from rota.store.reader import Filter
 from rota.views import lookup
 from tests.differential.side import Side
@@ -39,6 +41,11 @@ def _namespace(_: Side, asked: Asked) -> str:
 
 def _id(_: Side, asked: Asked) -> str:
     return asked.id
+
+
+def _known_id(_: Side, asked: Asked) -> str:
+    """For a reader that is only asked about a row that exists."""
+    return asked.id if is_id(asked.id) else LAST_ID
 
 
 def _ids(_: Side, asked: Asked) -> list[str]:
@@ -87,6 +94,10 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("apps of job", _read(reader.apps_of_job, _namespace, lambda _, asked: "send")),
     ("definition", _read(reader.definition, _namespace, _app, lambda _, asked: "count")),
     ("stranded", _read(reader.stranded, _namespace)),
+    ("events", _read(event_reader.events, _namespace, lambda _, asked: EventFilter(limit=asked.wanted.limit))),
+    ("event", _read(event_reader.event, _namespace, _id)),
+    ("deliveries", _read(event_reader.deliveries, _known_id, lambda *_: 100)),
+    ("subscriptions", _read(event_reader.subscriptions, _namespace, lambda *_: None, lambda *_: 100)),
     ("clock", _read(reader.clock)),
     ("look", _read(upkeep.look, lambda *_: LEASE_S)),
 ]

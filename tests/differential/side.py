@@ -14,6 +14,7 @@ from psycopg.types.string import TextLoader
 from rota.clock import ManualClock
 from rota.domain.errors import RotaError, StoreError
 from rota.ops.claim import Claimed, Mark
+from rota.ops.upkeep import Chores
 from rota.store.hints import CancelAsked, Due, Ended, Hint, Ready, Wanted
 from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
@@ -48,6 +49,10 @@ TABLES = [
     "step",
     "map_open",
     "map_tally",
+    "event",
+    "event_open",
+    "subscription",
+    "delivery",
 ]
 NUMBERED = ("lane", "audit")
 """Tables whose own numbers mean nothing: they are left out, and where others name them, they are put into words."""
@@ -123,6 +128,8 @@ class Side(ABC):
                 fields["lane"] = self._lane(fields["lane"])
             if isinstance(value, WorkerRow):
                 fields["id"] = self._place(fields["id"])
+            if isinstance(value, Chores):
+                del fields["has_events"]  # PostgreSQL has waits to settle, SQLite never has.
             return {"": type(value).__name__, **{name: self.plain(field) for name, field in fields.items()}}
         if isinstance(value, list | tuple):
             return [self.plain(one) for one in value]
@@ -147,6 +154,8 @@ class Side(ABC):
             del plain["id"]
         if table == "worker":
             plain["id"] = self._place(row["id"])
+        if table == "subscription":
+            del plain["unsure"]  # Whether a wait may have missed an emit that ran beside it, on PostgreSQL only.
         if table in ("execution", "scheduled", "waiting", "ready", "running"):
             plain["lane"] = self._lane(row["lane"])
         if table in ("running", "finished") and row["worker"] is not None:

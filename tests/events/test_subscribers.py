@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.domain.errors import ClockSkew, KeyConflict
+from rota.domain.errors import ClockSkew, KeyConflict, UnknownEvent
 from rota.domain.job import Definition
 from rota.domain.status import Status
 from rota.domain.subscription import Subscribes
 from rota.ops.events import emit as emitting
 from rota.ops.events import replay
 from rota.ops.events.emit import Source
+from rota.store import event_reader
 from tests.events.scene import ONE, Scene, subscriber
 from tests.support.tables import table
 from tests.support.world import NAMESPACE
@@ -211,6 +212,21 @@ def test_a_replay_is_for_jobs_that_have_not_had_the_event(scene: Scene) -> None:
     assert scene.replay(id) == 0
     assert scene.started_by(id) == ["bill", "pack"]
     assert len(scene.executions("bill")) == 1
+
+
+def test_an_event_starts_its_jobs_although_the_clock_was_set_back(scene: Scene) -> None:
+    scene.deploy(subscriber("bill", "order.paid"))
+    scene.world.clock.advance(-10)
+    assert scene.started_by(scene.emit("order.paid")) == ["bill"]
+
+
+@pytest.mark.parametrize("id", ["nonsense", "", "00000000-0000-7000-8000-000000000000"])
+def test_an_id_that_no_event_has_is_refused(scene: Scene, id: str) -> None:
+    assert scene.store.read(event_reader.event, NAMESPACE, id) is None
+    with pytest.raises(UnknownEvent):
+        scene.replay(id)
+    with pytest.raises(UnknownEvent):
+        scene.store.transact(replay.repeat, NAMESPACE, id, scene.world.ids.new(), "test")
 
 
 def test_a_forced_replay_is_a_new_event_for_all(scene: Scene) -> None:

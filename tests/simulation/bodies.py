@@ -47,8 +47,15 @@ RULES: dict[str, Rules] = {
     "garbage": Rules(retry=retry.Fixed(attempts=3, delay=0.2)),
     "poison": Rules(retry=retry.Fixed(attempts=2, delay=0.2)),
     "newborn": Rules(retry=retry.Fixed(attempts=2, delay=0.2)),
+    "told": Rules(retry=retry.Fixed(attempts=3, delay=0.2)),
+    "choosy": Rules(retry=retry.Fixed(attempts=3, delay=0.2)),
+    "patient": Rules(retry=retry.Fixed(attempts=3, delay=0.2)),
+    "revert": Rules(retry=retry.Fixed(attempts=3, delay=0.2)),
+    "reluctant": Rules(retry=retry.NO_RETRY),
 }
-"""`newborn` is a job that a part of the fleet does not have yet."""
+"""`newborn` is a job that a part of the fleet does not have yet. Events start the three after it; the last two undo."""
+FIRST = dict.fromkeys(["told", "choosy", "patient"], "payload") | dict.fromkeys(["revert", "reluctant"], "result")
+"""The first parameter of jobs that get a payload, or the result of the step that they undo."""
 
 GARBAGE: dict[str, Callable[[], object]] = {
     "nan": lambda: {"value": float("nan")},
@@ -201,6 +208,23 @@ class Bodies:
 
     async def _newborn(self, context: Context, tag: int = 0) -> Any:
         with self._body(context) as body:
+            return self._done(body)
+
+    async def _told(self, context: Context, payload: dict[str, int]) -> Any:
+        with self._body(context) as body:
+            return self._done(body)
+
+    _choosy = _patient = _told
+
+    async def _revert(self, context: Context, result: dict[str, Any] | None, seconds: float = 0.1) -> Any:
+        with self._body(context) as body:
+            await asyncio.sleep(seconds)
+            return self._done(body)
+
+    async def _reluctant(self, context: Context, result: dict[str, Any] | None) -> Any:
+        with self._body(context) as body:
+            if len(self._outside.bodies) % 2:
+                raise ValueError("this cannot be undone now")
             return self._done(body)
 
     @contextlib.contextmanager

@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.history import History
-from tests.simulation.invariants import accepting, blocking, hints, leases, lifecycle, order, outcomes, runs, waiting
+from tests.simulation.invariants import (
+    accepting,
+    blocking,
+    events,
+    hints,
+    leases,
+    lifecycle,
+    order,
+    outcomes,
+    runs,
+    undos,
+    waiting,
+    waits,
+)
 
 Invariant = Callable[[History], Iterator[str]]
 MOST = 5
@@ -57,6 +70,18 @@ INVARIANTS: tuple[Invariant, ...] = (
     lifecycle.every_worker_has_left,
 )
 
+RUNS: tuple[Invariant, ...] = (
+    lifecycle.the_witness_saw_everything,
+    lifecycle.exactly_one_end,
+    lifecycle.one_place_at_a_time,
+    lifecycle.nothing_after_the_end,
+    *runs.INVARIANTS,
+    *waits.INVARIANTS,
+    *events.INVARIANTS,
+    *undos.INVARIANTS,
+)
+"""For a world with workflows. Those above then hold for the executions that are neither runs nor waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -73,7 +98,7 @@ def check(history: History) -> list[Violation]:
     """Everything that is wrong with a run; empty is good."""
     found: list[Violation] = []
     if history.has_runs:
-        found += _violations(runs.INVARIANTS, history)
+        found += _violations(RUNS, history)
         history = runs.without_runs(history)
     return found + _violations(INVARIANTS, history)
 

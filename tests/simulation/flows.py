@@ -11,7 +11,10 @@ from unittest import mock
 from rota.domain.errors import StoreError
 from rota.domain.job import Definition
 from rota.domain.requirement import Needs
+from rota.domain.status import Reason
+from rota.domain.subscription import Subscribes
 from rota.ops import control
+from rota.ops.events import deliver, emit
 from rota.ops.runs import chores, expand, pause, start
 from rota.ops.runs.retry import Request, retry
 from rota.ops.runs.sweep import sweep
@@ -24,6 +27,15 @@ from tests.simulation.history import Try
 
 QUIET_S = 3.0
 """The sweeper looks at runs after this time, to find nothing."""
+PAID, DECLINED = "paid", "declined"
+SUBJECTS = ("one", "two")
+SUBSCRIBERS = {
+    "told": Subscribes([DECLINED, PAID]),
+    "choosy": Subscribes([PAID], where={"n": {"ge": 2}}),
+    "patient": Subscribes([PAID], debounce_s=0.8),
+    "flow_sleep": Subscribes([DECLINED]),
+}
+"""The jobs and workflows that events start."""
 
 
 def _ref(path: str) -> dict[str, str]:
@@ -80,6 +92,52 @@ GRAPHS: dict[str, dict[str, Any]] = {
         "steps": [{"id": "a", "job": "long", "with": {"seconds": 6.0}}, _steady("b", after=["a"])],
         "timeout": 2.5,
     },
+    "flow_sleep": {"steps": [_steady("a"), {"id": "s", "sleep": 1.2, "after": ["a"]}, _steady("b", after=["s"])]},
+    "flow_approval": {
+        "steps": [
+            {"id": "ok", "approve": {"text": "Go on?", "timeout": 5.0}},
+            _steady("yes", when=[{"eq": [_ref("ok.approved"), True]}]),
+            _steady("no", when=[{"eq": [_ref("ok.approved"), False]}]),
+        ],
+        "result": _ref("ok"),
+    },
+    "flow_event": {
+        "steps": [
+            {"id": "e", "event": {"names": [PAID, DECLINED], "subject": "one", "timeout": 5.0, "on_timeout": "skip"}},
+            _steady("s", 0.5),
+            {
+                "id": "f",
+                "event": {"names": [PAID], "where": {"n": {"ge": 2}}, "lookback": 2.0, "timeout": 6.0},
+                "after": ["e", "s"],
+                "rule": "all_done",
+            },
+            _steady("b", after=["f"]),
+        ],
+        "result": _ref("f"),
+    },
+    "flow_booking": {
+        "steps": [
+            _steady("a", undo="revert"),
+            {"id": "m", "job": "steady", "map": [0.0, 0.2, 0.1], "as": "seconds", "at_once": 2, "undo": "revert"},
+            _steady("c", after=["a", "m"]),
+        ],
+    },
+    "flow_trip": {
+        "steps": [
+            _steady("a", undo="reluctant"),
+            {"id": "w", "workflow": "flow_booking", "after": ["a"]},
+            _steady("b", undo="revert", after=["a"]),
+            {"id": "ok", "approve": {"text": "Pay?", "timeout": 4.0, "required": True}, "after": ["w", "b"]},
+            {"id": "d", "job": "once", "with": {"fails": {"$": "ok.timed_out"}}, "undo": "revert"},
+        ],
+    },
+    "flow_saga": {
+        "steps": [
+            {"id": "m", "job": "once", "map": [False, True, False], "as": "fails", "undo": "revert"},
+            _steady("a", 0.3, undo="revert"),
+            {"id": "f", "job": "once", "with": {"fails": True}, "undo": "revert", "undo_failed": True, "after": ["a"]},
+        ],
+    },
     "flow_deep": {"steps": [{"id": "a", "workflow": "flow_deep"}], "max_nesting": 1},
 }
 DEFINITIONS = [
@@ -87,21 +145,24 @@ DEFINITIONS = [
         name=name,
         target={"kind": "workflow", "graph": {"rota": "workflow/1", "name": name, **graph}},
         needs=Needs(workflow=True),
+        on=SUBSCRIBERS.get(name),
     )
     for name, graph in GRAPHS.items()
 ]
+OUTSIDE = [name for name, graph in GRAPHS.items() if any("approve" in one or "event" in one for one in graph["steps"])]
+"""The workflows that wait for something from outside, which are started more often."""
 
 
 @contextmanager
 def small_and_watched(errors: list[str]) -> Iterator[None]:
-    """Maps are expanded in small chunks, and whatever the sweeper repairs is an error."""
+    """Maps are expanded and events delivered in small chunks, and whatever the sweeper repairs is an error."""
 
     def watched(tx: Tx) -> list[str]:
         found = sweep(tx, QUIET_S)
         errors.extend(f"the sweeper repaired run {id}" for id in found)
         return found
 
-    sizes = [(start, "AT_FIRST", 5), (expand, "CHUNK", 4)]
+    sizes = [(start, "AT_FIRST", 5), (expand, "CHUNK", 4), (emit, "MOST", 2), (deliver, "CHUNK", 2)]
     with ExitStack() as stack:
         for module, name, value in sizes:
             stack.enter_context(mock.patch.object(module, name, value))
@@ -124,10 +185,13 @@ class Starter(Client):
             await self._retry_a_run()
 
     async def be_calm(self, count: int, within_s: float) -> None:
-        """Nothing more."""
+        """Retries what has failed, runs whose undo failed first."""
+        for _ in range(count):
+            await asyncio.sleep(self._entropy.expovariate(count / within_s))
+            await self._retry_a_run(Reason.UNDO_FAILED)
 
     async def _start(self) -> None:
-        job = self._entropy.choice(list(GRAPHS))
+        job = self._entropy.choice([*GRAPHS, *OUTSIDE, *OUTSIDE])
         delay_s = self._entropy.choice([0.0, 0.0, self._entropy.uniform(0, 2)])
         header = Header(namespace=NAMESPACE, app=APP, job=job, queue="default", actor="client", delay_s=delay_s)
         await self._submit_all(header, "{}")
@@ -146,12 +210,12 @@ class Starter(Client):
             await asyncio.sleep(self._entropy.uniform(0.5, 4))
             await self._insist(Try(0, ""), pause.resume, NAMESPACE, id, "client")
 
-    async def _retry_a_run(self) -> None:
+    async def _retry_a_run(self, preferred: Reason | None = None) -> None:
         try:
             rows = await self._calls.read(reader.dead, NAMESPACE, reader.Filter(limit=50))
         except StoreError:
             return
-        failed = [row.id for row in rows if row.job in GRAPHS]
-        if failed:
-            id, new_id = self._entropy.choice(failed), self._ids.new()
+        failed = [row for row in rows if row.job in GRAPHS]
+        if failed := [row for row in failed if row.reason == preferred] or failed:
+            id, new_id = self._entropy.choice(failed).id, self._ids.new()
             await self._order("retry", [id], [new_id], retry, id, new_id, "client", Request())

@@ -53,6 +53,12 @@ def key_of(table: str, row: Row) -> Any:
         return row.get("execution"), row["kind"], row["key"]
     if table == "step":
         return row["run"], row["number"], row["item"]
+    if table == "event_open":
+        return row["event"]
+    if table == "subscription":
+        return row["name"], row["subject"], row["subscriber"]
+    if table == "delivery":
+        return row["event"], row["subscriber"]
     return row["name"] if table in ("queue", "job") else row["id"]
 
 

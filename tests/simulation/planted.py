@@ -19,6 +19,8 @@ from rota.domain.lifecycle import Held, Later, Move
 from rota.domain.outcome import Failed, GivenBack, Outcome
 from rota.domain.status import PENDING, Status
 from rota.domain.unique import Scope
+from rota.domain.workflow import undo
+from rota.domain.workflow.graph import Graph
 from rota.engine import worker_loops
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.heart import Heart
@@ -38,8 +40,11 @@ from rota.ops import (
     submission,
     upkeep,
 )
+from rota.ops.events import emit
+from rota.ops.events import waits as event_waits
 from rota.ops.finish import Finished
 from rota.ops.gates import start_deadlines
+from rota.ops.runs import approvals
 from rota.store import statements
 from rota.store.hints import CancelAsked, Hint
 from rota.store.pending_call import PendingCall
@@ -63,6 +68,8 @@ class Bug:
     databases: tuple[str, ...] = ("sqlite", "postgres")
     first: int = 0
     """A seed that is known to notice, to shorten the hunt. If it no longer does, the others are tried."""
+    runs: bool = False
+    """Whether it is hunted in a world with workflows and events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def hunt(bug: Bug, most: int = MOST_SEEDS, database: str = "sqlite") -> Catch | 
     """Runs seed after seed until one notices."""
     with bug.plant():
         for seed in [*range(bug.first, most), *range(bug.first)]:
-            _, violations = runner.run(seed, database)
+            _, violations = runner.run(seed, database, runs=bug.runs)
             if violations:
                 return Catch(seed, violations[0].invariant)
     return None
@@ -344,6 +351,36 @@ def _jobs_of_others_are_claimed() -> AbstractContextManager[None]:
     return _rewritten("served_lanes", "l.job IN (SELECT value FROM json_each(:jobs))", ":jobs IS NOT NULL")
 
 
+def _delivered_again() -> AbstractContextManager[None]:
+    """A delivery without its key: a replay does not see which subscribers have had the event."""
+    return _both(
+        _stated("delivered", lambda texts: (*texts[:-1], f"SELECT * FROM ({texts[-1]}) had WHERE false")),
+        _stated("add_deliveries", lambda texts: (*texts[:-1], f"{texts[-1]} WHERE true ON CONFLICT DO NOTHING")),
+    )
+
+
+def _answers_end_nothing() -> AbstractContextManager[object]:
+    """An answer is acknowledged, and the approval waits on until its timeout."""
+    return _replaced(approvals, "end_waits", _nothing([None]))
+
+
+def _undos_repeated() -> AbstractContextManager[object]:
+    """A retry of failed undos repeats those that succeeded, too."""
+
+    def again(original: Callable[[str], str], before: str) -> str:
+        return original(before).replace("S", ".")
+
+    return _replaced(undo, "again", again)
+
+
+def _maps_are_not_undone() -> AbstractContextManager[object]:
+    def begin(original: Callable[..., str], graph: Graph, letters: str, has_items: Any) -> str:
+        found = zip(graph.steps, original(graph, letters, has_items), strict=True)
+        return "".join([undo.LEFT if step.is_map else letter for step, letter in found])
+
+    return _replaced(undo, "begin", begin)
+
+
 BUGS: tuple[Bug, ...] = (
     Bug("finish does not check the fence", _any_fence_may_finish, first=5),
     Bug("a child finishes the execution of another worker", _finish_is_not_bound, first=5),
@@ -388,6 +425,12 @@ BUGS: tuple[Bug, ...] = (
     Bug("rows below a watermark are never swept", _sweeping_removed),
     Bug("a hint does not move the mark back", _marks_stay, first=8),
     Bug("a cancel sends no hint to the worker", _cancel_not_told),
+    Bug("a replayed event is delivered again", _delivered_again, runs=True),
+    Bug("a wait does not look back", lambda: _replaced(event_waits, "look_back", _nothing()), runs=True),
+    Bug("the rest of an event is forgotten", lambda: _replaced(emit, "open_events", _nothing()), runs=True),
+    Bug("a wait times out although it was answered", _answers_end_nothing, first=3, runs=True),
+    Bug("a retry of undos undoes a step twice", _undos_repeated, first=3, runs=True),
+    Bug("maps are not undone", _maps_are_not_undone, first=3, runs=True),
 )
 
 

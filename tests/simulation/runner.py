@@ -28,10 +28,10 @@ class Failure:
         return "\n".join([*lines, *(f"  {violation}" for violation in self.violations)])
 
 
-def run(seed: int, database: str = "sqlite") -> tuple[History, list[Violation]]:
-    """One run and what is wrong with it."""
+def run(seed: int, database: str = "sqlite", *, runs: bool = False) -> tuple[History, list[Violation]]:
+    """One run and what is wrong with it; with `runs`, in a world with workflows and events."""
     with quiet():
-        history = World(seed, database=database).run()
+        history = World(seed, database=database, runs=runs).run()
     return history, check(history)
 
 

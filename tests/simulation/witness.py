@@ -29,6 +29,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "deadline",
         "replay_of",
         "run",
+        "event",
     ),
     "scheduled": ("id", "lane", "priority", "run_at", "fence", "attempts", "crashes", "first_start_at"),
     "waiting": ("id", "lane", "rank", "fence", "attempts", "crashes", "first_start_at"),
@@ -65,9 +66,13 @@ TABLES: dict[str, tuple[str, ...]] = {
     "worker": ("id", "name", "state", "heartbeat_at", "lease_until", "stopped_at"),
     "queue": ("name", "policy", "max_depth", "paused_at"),
     "job": ("name", "paused_at"),
-    "run": ("id", "parent", "job", "letters", "stopping", "paused_at"),
-    "run_ended": ("id", "parent", "letters"),
+    "run": ("id", "parent", "job", "letters", "stopping", "paused_at", "opened_at", "undo_of"),
+    "run_ended": ("id", "parent", "letters", "opened_at", "undo_of"),
     "step": ("run", "number", "item", "execution"),
+    "event": ("id", "name", "subject", "key", "payload", "emitted_at"),
+    "event_open": ("event", "after", "is_replay"),
+    "subscription": ("name", "subject", "subscriber", "since_at", "execution", "filter", "target"),
+    "delivery": ("event", "subscriber", "execution"),
 }
 _EVENTS = (("+", "INSERT", "NEW"), ("~", "UPDATE", "NEW"), ("-", "DELETE", "OLD"))
 
@@ -92,7 +97,7 @@ class Witness(ABC):
     def commit(self, operation: Operation) -> None:
         """The operation is durable: what was seen since `begin` is its work."""
         operation.changes = _without_undone_claims(self.seen())
-        if operation.changes or (operation.name in ("finish", "enqueue") and operation.result):
+        if operation.changes or (operation.name in ("finish", "enqueue", "answer") and operation.result):
             self.operations.append(operation)
 
     def table(self, name: str) -> list[Row]:

@@ -16,8 +16,9 @@ from rota.engine.dispatcher import LONGEST_SWEEP_S
 from rota.engine.plan import Plan
 from rota.ids import IdSource
 from rota.ops import blockers, define
+from rota.ops.events import subscriptions
 from tests.simulation import flows, requests
-from tests.simulation.bodies import RULES, Outside
+from tests.simulation.bodies import FIRST, RULES, Outside
 from tests.simulation.bus import SimBus
 from tests.simulation.calls import Network, SimCalls
 from tests.simulation.chaos import Chaos
@@ -28,6 +29,7 @@ from tests.simulation.faults import Script, Weather
 from tests.simulation.history import Heard, History, Incarnation, Trouble
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.machine import Machine, Setup
+from tests.simulation.operator import Operator
 from tests.simulation.postgres import PostgresSimStore
 from tests.simulation.store import SimStore, SqliteSimStore
 from tests.simulation.witness import TABLES
@@ -37,7 +39,7 @@ LIMIT_S = 500.0
 DATABASES: dict[str, Callable[[StoreClock], SimStore]] = {"sqlite": SqliteSimStore, "postgres": PostgresSimStore}
 BATCH = 2
 """Executions that one batch releases from a blocker, so that a resume takes several."""
-LIVE = ("scheduled", "waiting", "ready", "running")
+LIVE = ("scheduled", "waiting", "ready", "running", "event_open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class World:
         *,
         runs: bool = False,
     ) -> None:
-        """With `runs` there are workflows, and a client that starts runs of them."""
+        """With `runs` there are workflows and events, a client that starts runs, and one that answers and emits."""
         self._has_runs = runs
         self.seed = seed
         self.database = database
@@ -128,7 +130,9 @@ class World:
             machine.boot()
         clients = [self._client(number) for number in range(self.scale.clients)]
         if self._has_runs:
-            clients.append(self._client(len(clients), flows.Starter, Memory()))
+            memory = Memory()
+            clients.append(self._client(len(clients), flows.Starter, memory))
+            clients.append(self._client(len(clients), Operator, memory))
         chaos = Chaos(
             self.loop,
             self.machines,
@@ -181,7 +185,13 @@ class World:
 
     def _register(self) -> None:
         definitions = [
-            Definition(name=name, retry=rules.retry.describe(), total_timeout_s=rules.total_timeout_s)
+            Definition(
+                name=name,
+                retry=rules.retry.describe(),
+                total_timeout_s=rules.total_timeout_s,
+                parameters={FIRST[name]: {"first": True}} if name in FIRST else {},
+                on=flows.SUBSCRIBERS.get(name) if self._has_runs else None,
+            )
             for name, rules in RULES.items()
         ]
         queues = [
@@ -192,8 +202,9 @@ class World:
             )
             for name in requests.QUEUES
         ]
-        more = flows.DEFINITIONS if self._has_runs else []
-        self.store.perform(define.register, (NAMESPACE, APP, definitions + more, queues), {}, "deploy")
+        definitions += flows.DEFINITIONS if self._has_runs else []
+        self.store.perform(define.register, (NAMESPACE, APP, definitions, queues), {}, "deploy")
+        self.store.perform(subscriptions.declare, (NAMESPACE, APP, definitions), {}, "deploy")
 
     def _machine(self, number: int, entropy: Random) -> Machine:
         plan = Plan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.domain.status import Status
-from rota.ids import FIRST_ID, LAST_ID
+from rota.ids import FIRST_ID, LAST_ID, is_id
 from rota.store import reader
 from rota.store.port import View
 
@@ -75,6 +75,8 @@ def events(view: View, namespace: str, wanted: EventFilter) -> list[EventRow]:
 
 
 def event(view: View, namespace: str, id: str) -> EventRow | None:
+    if not is_id(id):
+        return None
     return next(iter(view.records("event_of", EventRow, namespace=namespace, id=id)), None)
 
 

@@ -1,14 +1,19 @@
-"""The app: short bodies, and workflows of four shapes."""
+"""The app: short bodies, and workflows of six shapes."""
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import Any
 
-from rota import App, Fixed
+from rota import App, Context, Fixed
 from tests.support.workflows import add_workflow
 
 PATIENT = Fixed(attempts=9, delay=0.05)
+PAID = "paid"
+UNDONE = Path("undone.txt")
+"""In the folder of the workers: a line for each call of an undo, with its idempotency key and the result to undo."""
 app = App("kill")
 
 
@@ -35,6 +40,19 @@ def total(x: list[int]) -> int:
 @app.job(retry=PATIENT)
 def quick(x: int) -> int:
     return x
+
+
+@app.job(retry=1)
+def refuse(x: int) -> None:
+    raise ValueError("refused")
+
+
+@app.job(retry=PATIENT)
+def give_back(x: int, context: Context) -> None:
+    line = os.open(UNDONE, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(line, f"{context.id} {x}\n".encode())
+    os.close(line)
+    time.sleep(0.03)  # sleep: a worker may be killed after the effect and before the end
 
 
 FIRST = {"id": "a", "job": "twice", "with": {"x": ref("input.x")}}
@@ -72,14 +90,45 @@ SHAPES: dict[str, Any] = {
         {"id": "t", "job": "total", "with": {"x": ref("m")}},
         result=ref("t"),
     ),
+    "patient": add_workflow(
+        app,
+        "patient",
+        FIRST,
+        {"id": "s", "sleep": 0.3, "after": ["a"]},
+        {"id": "ok", "approve": {"text": "Go on?", "timeout": "10m", "required": True}, "after": ["s"]},
+        {
+            "id": "e",
+            "event": {"names": [PAID], "subject": {"$text": "order {x}", "x": ref("input.x")}, "timeout": "10m"},
+            "after": ["ok"],
+        },
+        {"id": "t", "job": "total", "with": {"x": [ref("a"), ref("e.payload.amount")]}},
+        result=ref("t"),
+    ),
+    "saga": add_workflow(
+        app,
+        "saga",
+        {**FIRST, "undo": "give_back"},
+        {"id": "m", "job": "quick", "map": [1, 2, 3], "as": "x", "after": ["a"], "undo": "give_back"},
+        {"id": "ok", "approve": {"text": "Pay?", "timeout": "10m", "required": True}, "after": ["m"]},
+        {"id": "f", "job": "refuse", "with": {"x": ref("input.x")}, "after": ["ok"]},
+    ),
 }
+ANSWERED = ("patient", "saga")
+"""The shapes that wait for an answer."""
 
 
 def expected(shape: str, x: int) -> int:
     match shape:
         case "wide":
             return sum(range(700))
+        case "patient":
+            return 3 * x
         case "nested":
             return sum(8 * one for one in range(x))
         case _:
             return 8 * x
+
+
+def undone(x: int) -> list[int]:
+    """The results that a saga has undone in the end."""
+    return [2 * x, 1, 2, 3]

@@ -10,25 +10,34 @@ from functools import cache
 import msgspec
 
 from rota.domain.status import Status
-from rota.domain.workflow import advance, edges, graph, letters
-from rota.domain.workflow.graph import Graph
+from rota.domain.workflow import advance, edges, letters, undo
+from rota.domain.workflow.graph import Graph, decode
+from rota.domain.workflow.wait import is_wait
 from tests.simulation.flows import DEFINITIONS, GRAPHS
 from tests.simulation.history import Change, History, Row
 from tests.simulation.ledger import endings, replay
 
+TABLES = ("run", "run_ended", "step", "event", "event_open", "subscription", "delivery")
+
 
 @cache
-def _graph(name: str) -> Graph:
+def graph_named(name: str) -> Graph:
     (definition,) = (one for one in DEFINITIONS if one.name == name)
-    return graph.decode(msgspec.json.encode(definition.target["graph"]))
+    return decode(msgspec.json.encode(definition.target["graph"]))
+
+
+def _graph_of(run: Row, job: str) -> Graph:
+    """The graph of a run, which is derived if the run is an undo."""
+    graph = graph_named(job)
+    return graph if run["undo_of"] is None else undo.undo_graph(graph, run["letters"])
 
 
 def without_runs(history: History) -> History:
-    """The same history as if runs were not executions: their steps are."""
-    runs = {row["id"] for row in history.tables["execution"] if row["job"] in GRAPHS}
+    """The same history as if runs, and steps that wait, were not executions: their steps are."""
+    runs = {row["id"] for row in history.tables["execution"] if row["job"] in GRAPHS or is_wait(row["job"])}
 
     def is_of_run(row: Row, table: str) -> bool:
-        return table in ("run", "run_ended", "step") or row.get("id" if table != "blocker" else "execution") in runs
+        return table in TABLES or row.get("id" if table != "blocker" else "execution") in runs
 
     def kept(changes: list[Change]) -> list[Change]:
         return [change for change in changes if not is_of_run(change.row, change.table)]
@@ -58,10 +67,12 @@ def every_step_has_one_outcome(history: History) -> Iterator[str]:
     placed: dict[tuple[str, int], list[str]] = {}
     for row in history.tables["step"]:
         placed.setdefault((row["run"], row["number"]), []).append(row["execution"])
-    retries = {row["id"] for row in history.tables["execution"] if row["replay_of"] is not None}
-    times = Counter(id for (run, _), executions in placed.items() if run not in retries for id in executions)
+    # A retry refers to the steps that it keeps, and a retry of undos to the undos that succeeded.
+    keeping = {row["id"] for row in history.tables["execution"] if row["replay_of"] is not None}
+    keeping |= {row["id"] for row in history.tables["run_ended"] if row["undo_of"] is not None}
+    times = Counter(id for (run, _), executions in placed.items() if run not in keeping for id in executions)
     for run in history.tables["run_ended"]:
-        steps = _graph(jobs[run["id"]]).steps
+        graph = _graph_of(run, jobs[run["id"]])
         for number, letter in enumerate(run["letters"]):
             executions = placed.get((run["id"], number), [])
             if letter in "kbB" and executions:
@@ -70,11 +81,11 @@ def every_step_has_one_outcome(history: History) -> Iterator[str]:
                     yield f"step {number} of {run['id']} is {letter!r} and was placed: {found}"
             if not executions or letter.isupper():
                 continue
-            if not steps[number].is_map and letters.letter_of(Status(ends[executions[0]]["status"])) != letter:
+            if not graph.steps[number].is_map and letters.letter_of(Status(ends[executions[0]]["status"])) != letter:
                 yield f"step {number} of {run['id']} is {letter!r}, but its execution {ends[executions[0]]['status']}"
         status = ends[run["id"]]["status"]
         if status in (Status.SUCCESS, Status.FAILED) and ends[run["id"]]["reason"] in ("completed", "step_failed"):
-            right = advance.outcome(_graph(jobs[run["id"]]), run["letters"])
+            right = advance.outcome(graph, run["letters"])
             if status != right:
                 yield f"run {run['id']} is {status} with the letters {run['letters']}"
     for id, count in times.items():
@@ -89,7 +100,8 @@ def no_step_starts_before_its_upstreams_have_ended(history: History) -> Iterator
             if change.table != "step" or change.kind != "+":
                 continue
             run, number = change.row["run"], change.row["number"]
-            for upstream in edges.of(_graph(jobs[run])).steps[number].upstream:
+            graph = _graph_of(after["run"].get(run) or after["run_ended"][run], jobs[run])
+            for upstream in edges.of(graph).steps[number].upstream:
                 for row in after["step"].values():
                     if (row["run"], row["number"]) == (run, upstream) and row["execution"] not in after.ended:
                         yield f"{operation.name} placed step {number} of {run} before step {upstream} had ended"
@@ -99,7 +111,7 @@ def no_more_items_than_at_once(history: History) -> Iterator[str]:
     """An item that is ready, runs or waits for its retry has a place."""
     jobs = {row["id"]: row["job"] for row in history.tables["execution"]}
     bounded = {
-        name: {number: step.at_once for number, step in enumerate(_graph(name).steps) if step.at_once is not None}
+        name: {number: step.at_once for number, step in enumerate(graph_named(name).steps) if step.at_once is not None}
         for name in GRAPHS
     }
     for operation, _, after in replay(history):

@@ -19,7 +19,7 @@ def deliver(tx: Tx, pairs: Sequence[Pair], *, is_new: bool = False, is_replay: b
 
     `is_new`: the events were inserted by this transaction. To be called once in a transaction, like `after_end`.
     """
-    wanted = [pair for pair in pairs if pair[1].wants(pair[0], is_replay=is_replay)]
+    wanted = [pair for pair in pairs if pair[1].wants(pair[0], is_new=is_new, is_replay=is_replay)]
     if wanted and not is_new:
         rows = tx.rows("delivered", rows=[(event.id, one.subscriber) for event, one in wanted])
         had = {(event, subscriber) for event, subscriber in rows}

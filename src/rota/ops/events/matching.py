@@ -59,9 +59,14 @@ class Subscription(msgspec.Struct, frozen=True, array_like=True):
     target: str | None
     """JSON: for a job its `Target`; for a step the ids of events that it does not take."""
 
-    def wants(self, event: Emitted, *, is_replay: bool = False) -> bool:
-        """Whether it gets an event with its name and subject. A replay is also for jobs that were declared later."""
-        if event.emitted_at < self.since_at and not (is_replay and self.execution is None):
+    def wants(self, event: Emitted, *, is_new: bool = False, is_replay: bool = False) -> bool:
+        """Whether it gets an event with its name and subject.
+
+        A new event is younger than every subscription that its emit found, also if the clock of the database was set
+        back meanwhile. A replay is also for jobs that were declared later.
+        """
+        ignores_time = is_new or (is_replay and self.execution is None)
+        if event.emitted_at < self.since_at and not ignores_time:
             return False
         if self.execution is not None and self.target is not None and event.id in _excluded(self.target):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rota.domain.errors import UnknownEvent
+from rota.ids import is_id
 from rota.ops.audit import audit
 from rota.ops.events.deliver import deliver_open
 from rota.ops.events.emit import Emission, Source, emit, open_events
@@ -31,7 +32,8 @@ def repeat(tx: Tx, namespace: str, id: str, new: str, actor: str) -> str:
 
 
 def _event(tx: Tx, namespace: str, id: str) -> Emitted:
-    found = [event for event in tx.records("events_named", Emitted, ids=[id]) if event.namespace == namespace]
+    rows = tx.records("events_named", Emitted, ids=[id]) if is_id(id) else []
+    found = [event for event in rows if event.namespace == namespace]
     if not found:
         raise UnknownEvent(f"there is no event {id}")
     return found[0]
