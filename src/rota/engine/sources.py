@@ -74,8 +74,8 @@ class Sources:
                     await self._store.emit_files(self._namespace, [watch.emission(one) for one in batch])
                     watch.tell(batch)
                 trouble.is_over()
-            except (OSError, RotaError) as error:
-                trouble.tell(str(error))
+            except Exception as error:  # An error that is not foreseen must not end the source.
+                trouble.tell(_words(error))
             await asyncio.sleep(source.every_s)
 
     async def _outbox(self, source: Outbox) -> None:
@@ -86,8 +86,8 @@ class Sources:
             try:
                 drained = await self._store.drain_outbox(self._namespace, source.table, BATCH, sorted(left))
                 trouble.is_over()
-            except RotaError as error:
-                trouble.tell(str(error))
+            except Exception as error:
+                trouble.tell(_words(error))
             for id, why in drained.refused.items():
                 log.error("row %d of the outbox %s is no event, and stays there: %s", id, source.table, why)
             left.update(list(drained.refused)[: MOST_LEFT - len(left)])
@@ -111,6 +111,10 @@ class _Trouble:
         if self._last is not None:
             log.warning("the source %s can be read again", self._name)
         self._last = None
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, OSError | RotaError) else f"{type(error).__name__}: {error}"
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
