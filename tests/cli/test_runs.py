@@ -519,10 +519,6 @@ def test_an_empty_id_is_refused_even_if_there_is_only_one_run(shell: Shell, stag
     assert stage.world.status(id) == "queued"
 
 
-def test_the_group_needs_a_command(shell: Shell) -> None:
-    assert shell.refused("run") == "missing command; see `rota run --help`"
-
-
 def test_pause_and_resume(shell: Shell, stage: Stage) -> None:
     id = shell.ok("start", "etl", "day=monday").out.strip()
     stage.take(1)

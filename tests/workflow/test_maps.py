@@ -71,7 +71,7 @@ def test_a_failed_map_stays_failed_in_whatever_order_its_items_end() -> None:
 
 @pytest.mark.parametrize("tolerate", [-1, "1", "x%", "101%", "-1%", "1/2%", "", "nan%"])
 def test_tolerance_that_cannot_be_read(tolerate: int | str) -> None:
-    with pytest.raises(DefinitionError, match="tolerate takes a number of items"):
+    with pytest.raises(DefinitionError, match="tolerate takes a whole number or a percentage"):
         maps.allowed(tolerate, 10)
 
 

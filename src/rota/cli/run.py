@@ -48,7 +48,7 @@ id_argument = click.argument("id")
 ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 
-@click.group(cls=Group, no_args_is_help=False)
+@click.group(cls=Group)
 def run() -> None:
     """Show one run of a workflow; watch, retry and pause it; answer approvals.
 
