@@ -231,7 +231,7 @@ class Harness:
     def _fake(self, job: str, function: Callable[..., Any]) -> Executor:
         """Calls the function of the test in place of the job, with the rules of the job."""
         rules, most = self._registry.jobs[job].target.rules, self._registry.settings.max_result_bytes
-        return FunctionExecutor(function, Signature(function, job), rules, most)
+        return FunctionExecutor(function, Signature(function, f"the fake of {job}"), rules, most)
 
     def _target(self, job: str) -> Executor:
         if job in self._fakes:

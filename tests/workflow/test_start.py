@@ -140,6 +140,13 @@ def test_a_fake_takes_the_place_of_a_job() -> None:
         assert run.result() == "fails: 6"
 
 
+def test_a_fake_that_takes_other_arguments_is_named() -> None:
+    with harness(app, fakes={refuse: lambda: None}) as rota:
+        run = fails.start(5)
+        rota.run_until_idle()
+        assert "the fake of refuse()" in (run.detail().error_message or "")
+
+
 def test_a_key_names_one_run() -> None:
     with harness(app) as rota:
         one, other = (with_default.options(key="k").start(3) for _ in range(2))
