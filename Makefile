@@ -30,8 +30,8 @@ setup: ## make .venv with the locked requirements
 setup-run:
 	@scripts/setup run
 
-run: setup-run ## run the example app on an embedded database (APP=module:app)
-	@$(BIN)/rota dev $(APP) $(ARGS)
+run: setup-run ## run the example app and the HTTP API on an embedded database (APP=module:app)
+	@$(BIN)/rota dev $(APP) --directory examples $(ARGS)
 
 check: setup ## lint, formatting, types and layers
 	@$(MAKE) --no-print-directory --jobs 4 lint format types layers
@@ -69,5 +69,5 @@ soak: setup ## run the simulation with many seeds (ROUNDS=100)
 	@$(BIN)/python -m tests.simulation --seeds $(ROUNDS) $(ARGS)
 
 clean: ## remove .venv, caches and build output
-	rm -rf .venv .venv-peers .venv-prefect .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf ui/node_modules src/rota/api/pages/swagger .venv .venv-peers .venv-prefect .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,20 @@ from pathlib import Path
 import msgspec
 
 import rota
-from benchmarks import crowd, events, executors, load, orchestration, place, raw, report, sections, site, timetable
+from benchmarks import (
+    crowd,
+    events,
+    executors,
+    http,
+    load,
+    orchestration,
+    place,
+    raw,
+    report,
+    sections,
+    site,
+    timetable,
+)
 from benchmarks.figures import catalogue
 from benchmarks.growth import growth
 from benchmarks.peers import canvas, compare, environment, prefork
@@ -49,6 +62,7 @@ SECTIONS: dict[str, Section] = {
     "sleepers": orchestration.sleepers,
     "canvas": canvas.canvas,
     "events": events.events,
+    "http": http.http,
     "growth": growth,
 }
 SLOW = {
@@ -64,6 +78,7 @@ SLOW = {
     "sleepers",
     "canvas",
     "events",
+    "http",
     "growth",
 }
 WITH_PEERS = {"peers", "brokers", "timers", "prefork", "canvas"}

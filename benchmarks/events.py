@@ -106,7 +106,7 @@ def _folder(store: Store, folder: Path, size: Size) -> Samples:
     settled = watch.settled(found, 0)
     for start in range(0, len(settled), BATCH):
         emissions = [watch.emission(one) for one in settled[start : start + BATCH]]
-        store.transact(emit.emit, emit.Source("default", "folder", kind=KEPT_KIND), emissions)
+        store.transact(emit.emit, emit.EmitHeader("default", "folder", key_kind=KEPT_KIND), emissions)
     yield "folder_emit", size.files / (time.perf_counter() - began)
 
 

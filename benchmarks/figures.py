@@ -64,7 +64,15 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_idle(),
         *_crowd(size),
     ]
-    figures += [*_timetable(size), *_growth(size), *_workflows(size), *_sleepers(size), *_events(size), *_rota()]
+    figures += [
+        *_timetable(size),
+        *_growth(size),
+        *_workflows(size),
+        *_sleepers(size),
+        *_events(size),
+        *_http(size),
+        *_rota(),
+    ]
     for peer in PEERS:
         if peer.section(kind):
             figures += _peer(peer, kind)
@@ -330,6 +338,20 @@ def _events(size: Size) -> list[Figure]:
         figure("wake", f"one event wakes {size.waits:,} runs: each", "/s"),
         figure("folder_list", f"a folder with {size.files:,} files: to list it", "ms"),
         figure("folder_emit", f"a folder with {size.files:,} files: events", "/s"),
+    ]
+
+
+def _http(size: Size) -> list[Figure]:
+    def figure(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="http", what=what, unit=unit, grows=unit in ("/s", "%"))
+
+    lines = f"{size.bulk[1]:,} lines in one request"
+    return [
+        figure("http_single", "enqueues over 64 connections, one by one", "/s"),
+        figure("http_bare", "a bare handler with group commit, the same calls", "/s"),
+        figure("http_share", "enqueues over HTTP, of the bare handler", "%"),
+        figure("http_lines", f"{lines}: each", "/s"),
+        figure("http_lines_memory", f"{lines}: memory that the server grows by", "MB"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A folder into which others put files of sales: each is parsed and loaded, and a summary follows.
+"""A folder into which other programs put files of sales. Each file is parsed and loaded, and a summary follows.
 
     ROTA_DROP=/tmp/drop rota dev examples.file_drop:app
 

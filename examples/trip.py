@@ -14,7 +14,7 @@ from rota import App, FailForGood
 
 app = App("travel")
 booked: dict[str, int] = {}
-"""What the airline and the hotel have on their books, by number of the booking. It stands for their services."""
+"""The bookings of the airline and the hotel, by number. In a real program their services would store them."""
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Booking:
 
 
 def book(number: str, price: int) -> Booking:
-    """A repeated call changes nothing: each job may run twice, if its worker dies."""
+    """A second call with the same number changes nothing: a job may run twice if its worker dies."""
     booked[number] = price
     return Booking(number, price)
 
@@ -46,7 +46,7 @@ def book_hotel(name: str) -> Booking:
 
 @app.job
 def cancel_hotel(hotel: Booking | None) -> None:
-    """Without a booking: the hotel did not answer, and may have booked nevertheless."""
+    """`hotel` is None if `book_hotel` did not succeed. A real job would then ask the service for a booking."""
     if hotel is not None:
         booked.pop(hotel.number, None)
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from rota.sdk.schedule_handle import ScheduleHandle
     from rota.sdk.workflow.workflow import Workflow
     from rota.views.attempt import Attempt, Usage
+    from rota.views.callback import CallbackState
     from rota.views.dead_letter import DeadLetter
     from rota.views.event import Delivery, EventDetail
     from rota.views.execution import ExecutionDetail, StartedBy
@@ -70,6 +71,7 @@ __all__ = [
     "App",
     "ArgumentsError",
     "Attempt",
+    "CallbackState",
     "ClockSkew",
     "CommitUnknown",
     "Conflict",
@@ -157,6 +159,7 @@ _HOMES = {
     "rota.sdk.schedule_handle": ("ScheduleHandle",),
     "rota.sdk.workflow.workflow": ("Workflow",),
     "rota.views.attempt": ("Attempt", "Usage"),
+    "rota.views.callback": ("CallbackState",),
     "rota.views.dead_letter": ("DeadLetter",),
     "rota.views.event": ("Delivery", "EventDetail"),
     "rota.views.execution": ("ExecutionDetail", "StartedBy"),

@@ -29,6 +29,9 @@ class Clock(Protocol):
     def random_bits(self, count: int) -> int:
         """An integer of `count` random bits."""
 
+    def secret_bits(self, count: int) -> int:
+        """Random bits that cannot be foretold from others, for tokens and keys. Slower than `random_bits`."""
+
 
 class SystemClock:
     """The machine's own clock and randomness."""
@@ -50,6 +53,10 @@ class SystemClock:
 
     def random_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)
+
+    def secret_bits(self, count: int) -> int:
+        # Ids show what the generator of this process makes, and its next numbers follow from enough of them.
+        return int.from_bytes(os.urandom((count + 7) // 8)) & ((1 << count) - 1)
 
 
 MACHINE: Clock = SystemClock()
@@ -74,6 +81,9 @@ class ManualClock:
         return self._entropy.random()
 
     def random_bits(self, count: int) -> int:
+        return self._entropy.getrandbits(count)
+
+    def secret_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)
 
     def advance(self, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -14,12 +15,15 @@ import msgspec
 from rota.domain import headcount, names
 from rota.domain.decoding import prepare
 from rota.domain.errors import DefinitionError
-from rota.domain.url import masked
+from rota.domain.url import MASK, masked
 
 DEFAULT_URL = "sqlite:///rota.db"
 FILE = "rota.toml"
 _URLS = {"url", "listen_url"}
+_SECRET = {*_URLS, "token"}
+_TOKEN = re.compile(r"[!-~]+")
 _NO_SETTINGS = {
+    "ROTA_CALLBACK_SECRET",
     "ROTA_DUMPABLE",
     "ROTA_HTTP_ALLOW",
     *(f"ROTA_{name}" for name in ("EXECUTION_ID", "JOB", "ATTEMPT", "FENCE", "DEADLINE")),
@@ -33,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     url: str = DEFAULT_URL
     listen_url: str | None = None
     """A direct PostgreSQL URL for wake-ups, if `url` leads through a pooler."""
+    token: str | None = None
+    """The token by which an app reaches a server, if `url` is that of one."""
     namespace: str = "default"
     lease_s: float = 10.0
     """How long a worker may hold its executions without a heartbeat."""
@@ -57,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     recycle_bytes: int = 512 * 1024 * 1024
     """… or when it holds this much memory after a job."""
     max_payload_bytes: int = 1024 * 1024
-    """The most bytes of JSON for the arguments of one execution."""
+    """The most bytes of JSON for the arguments of one execution, and for the payload of one event."""
     max_result_bytes: int = 16 * 1024 * 1024
     """The most bytes of JSON for the result of one execution."""
     retention_days: int = 30
@@ -66,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __repr__(self) -> str:
         values = msgspec.structs.asdict(self)
         values |= {name: masked(values[name]) for name in _URLS if values[name] is not None}
+        values["token"] = None if self.token is None else MASK
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
@@ -99,6 +106,12 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None, *
     return _validated(values)
 
 
+def is_given(name: str, environ: Mapping[str, str] | None = None, folder: Path | None = None) -> bool:
+    """Whether `rota.toml` or the environment has this setting."""
+    environ = os.environ if environ is None else environ
+    return bool(environ.get(f"ROTA_{name.upper()}")) or name in _file((folder or Path.cwd()) / FILE)
+
+
 def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that look like settings but are none, each with the most similar setting, or nothing."""
     settings = [f"ROTA_{field.upper()}" for field in Settings.__struct_fields__]
@@ -123,6 +136,8 @@ def _validated(values: dict[str, Any]) -> Settings:
         raise DefinitionError(_readable(str(error), values)) from None
     names.check(settings.namespace, "the setting namespace")
     headcount.parse(settings.processes, "the setting processes")
+    if settings.token is not None and not _TOKEN.fullmatch(settings.token):
+        raise DefinitionError("the setting token must be a token as it was shown, without spaces or line breaks")
     for field, (low, high) in _BOUNDS.items():
         value = getattr(settings, field)
         if isinstance(value, str):
@@ -143,7 +158,7 @@ def _readable(message: str, values: dict[str, Any]) -> str:
     field = message.rpartition("$.")[2].rstrip("`")
     if field not in values:
         return f"settings: {message} (from {FILE} or ROTA_… in the environment)"
-    # A malformed URL may hold a password, too.
-    value = f"a {type(values[field]).__name__}" if field in _URLS else repr(values[field])
+    # A malformed URL or token may be a secret, too.
+    value = f"a {type(values[field]).__name__}" if field in _SECRET else repr(values[field])
     kind = "a number or a range such as 2-8" if field == "processes" else Settings.__annotations__[field]
     return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {value}"

@@ -58,7 +58,7 @@ def named(instant: int, name: str, place: int | None = None) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether this could be the id of an execution."""
+    """Whether this has the form of an id."""
     return _FORM.fullmatch(text) is not None
 
 
@@ -74,7 +74,7 @@ def made_at(id: str) -> int:
 
 
 def sequence(id: str) -> int:
-    """The place of an id among those of the same millisecond."""
+    """The position of an id among those that its maker made in the same millisecond."""
     return int(id[15:18], 16)
 
 

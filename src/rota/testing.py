@@ -14,7 +14,7 @@
 
 With `harness(app, inline=True)` every enqueue runs at once, before it returns. With `harness(app, http=handler)` the
 handler answers the requests of HTTP jobs; none is ever sent. With `harness(app, schedules=False)` no schedule fires.
-A step that waits for an answer gets it by `rota.approve(run)` or `rota.reject(run)`; a sleep ends by `advance`.
+`rota.approve(run)` and `rota.reject(run)` answer a step that waits for an answer; `advance` ends a sleep.
 With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
 What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
@@ -40,7 +40,7 @@ from rota.clock import ManualClock
 from rota.domain import payload, schedule
 from rota.domain.claim import Claim
 from rota.domain.duration import Duration, seconds
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import DefinitionError, UsageError
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.job import Definition
 from rota.domain.note import Run, State, pieces
@@ -53,6 +53,7 @@ from rota.executors.process.lines import MOST_LINE
 from rota.executors.signature import Signature
 from rota.ids import IdSource
 from rota.ops import after_end, blockers, claim, define, finish, firing, fleet, notes, upkeep
+from rota.ops.actions import work_on_actions
 from rota.ops.events.chores import work_on_events
 from rota.ops.finish import Finished
 from rota.ops.runs import approvals
@@ -62,6 +63,7 @@ from rota.sdk.app import App, registry_of
 from rota.sdk.handle import Handle
 from rota.sdk.job import Job
 from rota.sdk.options import instant
+from rota.store.opening import is_server
 from rota.store.port import Tx
 from rota.store.sqlite.store import SqliteStore
 
@@ -145,11 +147,12 @@ class Harness:
         return attempts + more
 
     def approve(self, run: Handle[Any], step: str | None = None, note: str = "", by: str = "test") -> int:
-        """Approves a step that waits for an answer, or the only one; runs what follows, and returns the attempts."""
+        """Approves a step, or without `step` the only open approval; then runs until idle, and returns the number of
+        attempts."""
         return self._answer(run, Answer(True, by, note, step))
 
     def reject(self, run: Handle[Any], step: str | None = None, note: str = "", by: str = "test") -> int:
-        """`approve`, with the other answer."""
+        """Rejects a step; otherwise like `approve`."""
         return self._answer(run, Answer(False, by, note, step))
 
     def _answer(self, run: Handle[Any], given: Answer) -> int:
@@ -196,13 +199,13 @@ class Harness:
         return (taken.claims[0] if taken.claims else None), next_at
 
     def _times(self, chores: upkeep.Chores) -> list[int]:
-        times = [chores.next_due_at, chores.next_deadline, chores.next_run_at]
+        times = [chores.next_due_at, chores.next_deadline, chores.next_run_at, chores.next_action_at]
         times += [chores.next_tick_at] if self._fires else []
         return [at for at in times if at is not None]
 
     def _is_due(self, chores: upkeep.Chores) -> bool:
-        is_waited_for = chores.has_followers or chores.has_lifted or chores.has_events
-        return is_waited_for or any(at <= chores.now for at in self._times(chores))
+        has_chores = chores.has_followers or chores.has_lifted or chores.has_events
+        return has_chores or any(at <= chores.now for at in self._times(chores))
 
     def _known_shards(self) -> list[tuple[int, int]]:
         """The shards that can have schedules of the app's jobs; looking into all 64 takes longer."""
@@ -212,7 +215,7 @@ class Harness:
     def _has_done_chores(self, tx: Tx, shards: list[tuple[int, int]]) -> bool:
         fired = firing.fire(tx, shards, self._ids.many).schedules if self._fires else 0
         is_woken = after_end.wake_forgotten(tx) or blockers.release_lifted(tx)
-        is_woken = is_woken or work_on_events(tx)
+        is_woken = is_woken or work_on_events(tx) or work_on_actions(tx)
         return bool(fired or is_woken or upkeep.promote(tx) or upkeep.expire(tx) or work_on_runs(tx, look_s=0))
 
     async def _run(self, attempt: Claim) -> tuple[Finished, _Notes]:
@@ -226,7 +229,7 @@ class Harness:
         report = Finished(
             attempt.id, attempt.fence, outcome, jitter, attempt.job, breakers=rules.breakers, pauses=rules.pauses
         )
-        return report, told
+        return finish.timed(report, attempt), told
 
     def _fake(self, job: str, function: Callable[..., Any]) -> Executor:
         """Calls the function of the test in place of the job, with the rules of the job."""
@@ -264,6 +267,11 @@ def harness(
     clock = ManualClock(seed=seed) if start is None else ManualClock(instant(start, "start"), seed)
     store = _InlineStore(clock) if inline else SqliteStore("sqlite://:memory:", clock, inline=True)
     registry = registry_of(app)
+    if is_server(registry.settings.url):
+        raise UsageError(
+            "a harness has a database of its own, and this app reaches a server over HTTP: in tests make the app "
+            "without the URL of the server (url= or ROTA_URL)"
+        )
     for one in registry.upstreams():  # Jobs of other apps are known, but never run here.
         store.transact(define.register, registry.settings.namespace, one.app, [Definition(name=one.job)], [])
     with registry.connection.borrowed(store, clock):

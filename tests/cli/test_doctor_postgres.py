@@ -220,7 +220,7 @@ def test_the_doctor_names_the_rights_that_a_role_lacks(url: str, ask: Ask) -> No
         found = worst(ask(guest, doctor_checks_postgres.rights))
         assert (found.verdict, "schema rota (USAGE)" in found.found) == (Verdict.FAIL, True)
         connection.execute("GRANT USAGE ON SCHEMA rota TO visitor")
-        assert "affinity (DELETE)" in worst(ask(guest, doctor_checks_postgres.rights)).found
+        assert "action (DELETE)" in worst(ask(guest, doctor_checks_postgres.rights)).found
         connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA rota TO visitor")
         found = worst(ask(guest, doctor_checks_postgres.rights))
         assert (found.verdict, "does not own the tables" in found.found) == (Verdict.WARN, True)

@@ -34,7 +34,7 @@ def test_emit_prints_the_id(shell: Shell, scene: Scene) -> None:
     assert scene.started_by(id) == ["bill"]
     again = shell.ok("emit", "order.paid", "order=A-17", "total=9.5", "--subject", "A-17", "--key", "k", "--json")
     assert json.loads(again.out) == {"eventId": id, "isNew": False, "deliveries": 1}
-    assert "was there already" in again.err
+    assert "exists already" in again.err
 
 
 def test_emit_takes_any_json(shell: Shell, scene: Scene) -> None:
@@ -78,6 +78,16 @@ def test_show_says_what_an_event_started(shell: Shell, scene: Scene) -> None:
     assert f"{id}" in shell.ok("show", started.execution_id).out
 
 
+def test_show_of_an_event_whose_execution_was_deleted(shell: Shell, scene: Scene) -> None:
+    id = scene.emit("order.paid", {"total": 9})
+    (started,) = scene.event(id).started
+    with sqlite3.connect(shell.folder / "rota.db", timeout=HANG_S) as connection:
+        connection.execute("DELETE FROM execution")
+        connection.execute("DELETE FROM scheduled")
+    connection.close()
+    assert shell.ok("events", "show", id).out.splitlines()[-1] == f"  {started.execution_id}  deleted by retention"
+
+
 def test_replay(shell: Shell, scene: Scene) -> None:
     id = scene.emit("order.lost", 1)
     scene.deploy(subscriber("find", "order.lost"))
@@ -102,7 +112,8 @@ def load(what):
 
 
 def test_a_worker_looks_after_folders_and_tables(shell: Shell, worker: Callable[..., None]) -> None:
-    """A real worker, from the file and the row to the results."""
+    """A real worker, from the file and the row to the results. The setting limits the payload of a row."""
+    shell.env["ROTA_MAX_PAYLOAD_BYTES"] = "2000"
     drop = shell.folder / "drop"
     drop.mkdir()
     (drop / "a.csv").write_text("1")
@@ -113,7 +124,8 @@ def test_a_worker_looks_after_folders_and_tables(shell: Shell, worker: Callable[
             "CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, payload TEXT, "
             "subject TEXT, key TEXT)"
         )
-        connection.execute("INSERT INTO outbox (name, payload) VALUES ('order.paid', '5')")
+        large = json.dumps("x" * 2000)
+        connection.execute("INSERT INTO outbox (name, payload) VALUES ('order.paid', ?), ('order.paid', '5')", (large,))
     connection.close()
     worker(app="drop_app:app")
 
@@ -123,6 +135,9 @@ def test_a_worker_looks_after_folders_and_tables(shell: Shell, worker: Callable[
 
     eventually(lambda: results() == ["load", "load"], timeout_s=HANG_S, what="two executions")
     assert {row["name"] for row in json.loads(shell.ok("events", "--json").out)} == {"file.dropped", "order.paid"}
+    with sqlite3.connect(shell.folder / "rota.db", timeout=HANG_S) as connection:
+        assert connection.execute("SELECT payload FROM outbox").fetchall() == [(large,)]
+    connection.close()
 
 
 def test_subscribers(shell: Shell, scene: Scene) -> None:

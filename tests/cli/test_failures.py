@@ -34,6 +34,11 @@ from tests.cli.shell import HANG_S, Seed, Shell
         (["enqueue", "send", "--queue", "no good"], "a queue's name"),
         (["--namespace", "no good", "executions"], "namespace"),
         (["--url", "mysql://x", "executions"], "no database for 'mysql://x'"),
+        (
+            ["--url", "https://a.example", "executions"],
+            "https://a.example is a server of Rota, and this needs the data",
+        ),
+        (["--url", "http://ann:secret@a", "worker", "shop:app"], "is a server of Rota, and this needs the database"),
         (["--url", "sqlite://:memory:", "executions"], "in memory"),
         (["--url", "sqlite:///no/such/folder/x.db", "migrate"], "does not exist: create it"),
         (["worker", "nothing_here:app"], "there is no module 'nothing_here'"),

@@ -65,10 +65,10 @@ def test_attempts_have_the_numbers_that_the_function_saw_and_a_traceback_is_show
 
 def test_a_replayed_execution_names_its_last_replay(shell: Shell, seed: Seed) -> None:
     (id,) = seed.fail()
-    assert shell.ok("show", id, "--json").rows["replayedAs"] is None
+    assert shell.ok("show", id, "--json").rows["replayedBy"] is None
     for words in (["dead", "replay", id], ["replay", id]):
         new = shell.ok(*words).out.strip()
-        assert shell.ok("show", id, "--json").rows["replayedAs"] == new
+        assert shell.ok("show", id, "--json").rows["replayedBy"] == new
         assert f"replayed:   as {new}\n" in shell.ok("show", id).out
         assert f"replay of:  {id}\n" in shell.ok("show", new).out
 

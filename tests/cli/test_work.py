@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -165,11 +166,16 @@ def worker_ids(shell: Shell) -> list[int]:
     return [int(row["workerId"]) for row in shell.ok("workers", "--json").rows]
 
 
+def workers_of_the_app(shell: Shell) -> list[dict[str, Any]]:
+    """Without the worker that runs jobs of the HTTP API."""
+    return [row for row in shell.ok("workers", "--json").rows if row["app"] == "shop"]
+
+
 def test_a_process_of_dev_that_is_replaced_does_not_undo_a_newer_deploy(
     shell: Shell, seed: Seed, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
     dev = started("dev", "shop:app", until="Ctrl-C")
-    (first,) = eventually(lambda: shell.ok("workers", "--json").rows, what="the worker of rota dev")
+    (first,) = eventually(lambda: workers_of_the_app(shell), what="the worker of rota dev")
     start(seed, backup=HOURLY)
     os.kill(first["pid"], signal.SIGKILL)
     eventually(lambda: max(worker_ids(shell)) > int(first["workerId"]) + 1, what="another")

@@ -29,6 +29,7 @@ def wrong(to: str) -> None:
 @app.workflow
 def worse(to: str) -> None:
     send.step(to + "!")
+    send.step(to.upper())
 """
 
 
@@ -56,11 +57,12 @@ def test_check_prints_everything_that_is_wrong(bad: Shell) -> None:
     assert answer.code == 1
     assert answer.out == "WORKFLOW  STEPS\nmailing   2\nmailings  1\n"
     lines = answer.err.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("rota: workflow 'wrong': flows.py:")
     assert "`send.step(to, subject=5)`: step 'send': argument 'subject' takes string, but this is 5" in lines[0]
     assert "step 'send_2': argument 'copies' takes integer, but this is 'many'" in lines[1]
     assert '`to + "!"`: the value is not known yet' in lines[2]
+    assert "`to.upper`: " in lines[3]
 
 
 def test_check_as_json(bad: Shell) -> None:
@@ -69,7 +71,8 @@ def test_check_as_json(bad: Shell) -> None:
     rows = {row["workflow"]: row for row in answer.rows}
     assert rows["mailing"] == {"workflow": "mailing", "steps": 2, "problems": []}
     assert rows["worse"]["steps"] is None
-    (problem,) = rows["worse"]["problems"]
+    problem, other = rows["worse"]["problems"]
+    assert other["line"] == problem["line"] + 1
     assert problem["expression"] == 'to + "!"'
     lines = (SHOP + GOOD + BAD).splitlines()
     assert "!" in lines[problem["line"] - 1]

@@ -37,6 +37,7 @@ def batch(world: World, count: int = 1, **changes: Any) -> Batch:
         "headers": HEADERS,
         "overrides": OVERRIDES,
         "upstream": UPSTREAM,
+        "callback": '{"url":"https://example.com/"}',
     }
     origin |= {name: changes.pop(name) for name in list(changes) if name in origin}
     values: dict[str, Any] = {

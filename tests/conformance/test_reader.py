@@ -9,7 +9,7 @@ from rota.domain.outcome import Snoozed
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID
 from rota.ops import define, enqueue, fleet, submission
-from rota.store import reader
+from rota.store import claim_reader, reader
 from rota.store.port import View
 from rota.store.reader import Filter, QueueRow
 from rota.views import lookup
@@ -141,7 +141,7 @@ def test_an_id_that_is_not_clear_is_answered_with_the_ids_that_it_could_be(world
 
 def test_an_unknown_execution_is_a_clear_error(world: World) -> None:
     id = world.ids.new()
-    for query in (reader.status, reader.execution, reader.ending, reader.claim_facts):
+    for query in (reader.status, reader.execution, reader.ending, claim_reader.claim_facts):
         with pytest.raises(UnknownExecution, match=id):
             world.store.read(query, NAMESPACE, id)
 
@@ -155,7 +155,7 @@ def test_executions_of_another_namespace_are_not_visible(world: World) -> None:
             reader.status,
             reader.execution,
             reader.ending,
-            reader.claim_facts,
+            claim_reader.claim_facts,
             lookup.execution_id,
             reader.attempts,
         )
@@ -194,24 +194,24 @@ def test_an_empty_queue_has_no_oldest(world: World) -> None:
 
 def test_queued_executions_without_a_worker_are_found(world: World) -> None:
     world.enqueue_many(3, queue="mail")
-    (found,) = world.store.read(reader.stranded, NAMESPACE)
+    (found,) = world.store.read(claim_reader.stranded, NAMESPACE)
     assert (found.app, found.queue, found.queued) == (APP, "mail", 3)
     worker = world.join()
-    assert world.store.read(reader.stranded, NAMESPACE) == []
+    assert world.store.read(claim_reader.stranded, NAMESPACE) == []
     world.store.transact(fleet.leave, worker)
-    assert len(world.store.read(reader.stranded, NAMESPACE)) == 1
+    assert len(world.store.read(claim_reader.stranded, NAMESPACE)) == 1
     world.store.transact(define.pause_queue, NAMESPACE, "mail", "ann", "")
-    assert world.store.read(reader.stranded, NAMESPACE) == []
+    assert world.store.read(claim_reader.stranded, NAMESPACE) == []
 
 
 def test_an_execution_has_the_facts_that_a_claim_checks(world: World) -> None:
     first, second = world.enqueue(), world.enqueue()
-    facts = world.store.read(reader.claim_facts, NAMESPACE, second)
+    facts = world.store.read(claim_reader.claim_facts, NAMESPACE, second)
     assert (facts.status, facts.ahead, facts.live_workers) == (Status.QUEUED, 1, 0)
     (attempt,) = world.claim(world.join(), 1)
     assert attempt.id == first
-    running = world.store.read(reader.claim_facts, NAMESPACE, first)
-    behind = world.store.read(reader.claim_facts, NAMESPACE, second)
+    running = world.store.read(claim_reader.claim_facts, NAMESPACE, first)
+    behind = world.store.read(claim_reader.claim_facts, NAMESPACE, second)
     assert (running.status, running.lease_until) == (Status.RUNNING, world.clock.now() + 10 * SECOND)
     assert (behind.ahead, behind.live_workers) == (0, 1)
 
@@ -219,7 +219,7 @@ def test_an_execution_has_the_facts_that_a_claim_checks(world: World) -> None:
 def test_a_snoozed_execution_has_the_reason_snoozed(world: World) -> None:
     _, attempt = world.start()
     world.finish(attempt, Snoozed(60))
-    facts = world.store.read(reader.claim_facts, NAMESPACE, attempt.id)
+    facts = world.store.read(claim_reader.claim_facts, NAMESPACE, attempt.id)
     assert (facts.status, facts.reason) == (Status.SCHEDULED, "snoozed")
     assert facts.due_at == world.clock.now() + 60 * SECOND
 

@@ -35,7 +35,7 @@ SUMMARY = {
 }
 DETAIL = {
     *("arguments", "result", "error", "progress", "progressDetail", "why", "attempts", "fence", "crashes"),
-    *("replayedAs", "lastHeartbeat", "tick", "lateBy", "catchUp", "key", "headers", "actor", "cancelRequestedAt"),
+    *("replayedBy", "lastHeartbeat", "tick", "lateBy", "catchUp", "key", "headers", "actor", "cancelRequestedAt"),
 }
 QUEUE = {"name", "policy", "maxDepth", "queued", "scheduled", "running", "waiting", "dead", "oldestAt", "paused"}
 WORKER = {"workerId", "state", "slots", "busy", "queues", "offers", "trouble", "leaseUntil"}

@@ -14,10 +14,15 @@ from tests.support.world import APP, NAMESPACE, World
 
 CODES = [
     "due",
-    "blocked",
+    "dependencies",
+    "event",
+    "approval",
+    "run_paused",
+    "map",
     "job_paused",
     "queue_paused",
     "breaker",
+    "limits",
     "worker",
     "worker_has_job",
     "worker_fits",
@@ -64,6 +69,11 @@ def test_all_failing_checks_are_listed_and_the_first_is_the_sentence(world: Worl
     assert found["queue_paused"].subject == "default"
     assert found["queue_paused"].remedy is not None
     assert found["queue_paused"].remedy.command == "rota queues resume default"
+    assert (found["queue_paused"].remedy.method, found["queue_paused"].remedy.path) == (
+        "POST",
+        "/api/v1/queues/default/resume",
+    )
+    assert (found["queue_paused"].evidence or {})["by"] == "ann"
     assert world.why(x) == "job shop.send is paused by bob (broken): `rota jobs resume send`; next in line"
 
 
@@ -71,7 +81,7 @@ def test_a_blocker_is_named(world: World) -> None:
     x = world.enqueue()
     block(world, [x], RATE)
     found = failing(world, x)
-    assert (found["blocked"].text, found["blocked"].subject) == ("waits for rate limit mails", "mails")
+    assert (found["limits"].text, found["limits"].subject) == ("waits for rate limit mails", "mails")
 
 
 def test_a_scheduled_execution_says_until_when(world: World) -> None:

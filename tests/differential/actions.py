@@ -21,10 +21,10 @@ from rota.domain.status import Reason, Status
 from rota.domain.subscription import Subscribes
 from rota.domain.unique import OnConflict, Unique
 from rota.ids import LAST_ID, IdSource
-from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops import claim, control, define, deploy, enqueue, finish, fleet, job_pauses, statistics, upkeep
 from rota.ops.events import emit, replay, subscriptions
 from rota.ops.events.chores import work_on_events
-from rota.ops.events.emit import Emission, Source
+from rota.ops.events.emit import Emission, EmitHeader
 from rota.ops.runs import pause
 from rota.ops.runs.approvals import Answer, answer
 from rota.ops.runs.chores import work_on_runs
@@ -423,11 +423,11 @@ class Actions:
     # Events.
 
     def _emit(self) -> tuple[str, Ask]:
-        source = Source(NAMESPACE, "test", is_later=self._chance.random() < 0.3)
+        header = EmitHeader(NAMESPACE, "test", delivers_later=self._chance.random() < 0.3)
         emissions = [self._emission() for _ in range(self._chance.choice([1, 1, 1, 4]))]
         self._events += [one.id for one in emissions]
         self.known += [one.id for one in emissions]
-        return f"emit {source} {emissions}", lambda side: side.store.transact(emit.emit, source, emissions)
+        return f"emit {header} {emissions}", lambda side: side.store.transact(emit.emit, header, emissions)
 
     def _emission(self) -> Emission:
         text = self._chance.choice(['{"n":1}', '{"n":2}', '{"n":3,"text":"ä€𝄞 \\""}', "null"])
@@ -509,6 +509,8 @@ class Actions:
                 return f"rescue {looked_at}", lambda side: side.store.transact(upkeep.rescue, LEASE_S, looked_at)
             case 1:
                 return "expire", lambda side: side.store.transact(upkeep.expire)
+            case 2:
+                return "fold", lambda side: side.store.transact(statistics.fold, 5) < 0
             case _:
                 return "promote", lambda side: side.store.transact(upkeep.promote)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.differential.actions import Actions
 from tests.differential.side import PostgresSide, Side, SqliteSide
+from tests.support import statistics
 
 STATE_EVERY = 50
 MOST_TOLD = 12
@@ -45,6 +46,8 @@ def _fight(sides: list[Side], actions: Actions, seed: int, steps: int) -> dict[s
         answered[kind] = answered.get(kind, 0) + 1
         if answers[0][0] == "answered":
             actions.learn(answers[0][1])
+    for side in sides:
+        statistics.check(side.store)
     return answered
 
 

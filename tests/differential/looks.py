@@ -10,11 +10,12 @@ import msgspec
 from rota.domain.served import Served
 from rota.ids import LAST_ID, is_id
 from rota.ops import upkeep
-from rota.store import event_reader, reader
+from rota.store import claim_reader, event_reader, reader
 from rota.store.event_reader import EventFilter
 from rota.store.reader import Filter
 from rota.views import lookup
 from tests.differential.side import Side
+from tests.support.statistics import counted
 
 NAMESPACE = "default"
 APPS = ("shop", "post")
@@ -75,7 +76,7 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("attempts", _read(reader.attempts, _namespace, _id)),
     ("ending", _read(reader.ending, _namespace, _id)),
     ("status", _read(reader.status, _namespace, _id)),
-    ("claim facts", _read(reader.claim_facts, _namespace, _id)),
+    ("claim facts", _read(claim_reader.claim_facts, _namespace, _id)),
     ("id by its start", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
     ("id by its end", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[-6 - len(asked.ids) :])),
     ("executions", _read(reader.executions, _namespace, lambda _, asked: asked.wanted)),
@@ -93,11 +94,12 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("jobs", _read(reader.jobs, _namespace)),
     ("apps of job", _read(reader.apps_of_job, _namespace, lambda _, asked: "send")),
     ("definition", _read(reader.definition, _namespace, _app, lambda _, asked: "count")),
-    ("stranded", _read(reader.stranded, _namespace)),
+    ("stranded", _read(claim_reader.stranded, _namespace)),
     ("events", _read(event_reader.events, _namespace, lambda _, asked: EventFilter(limit=asked.wanted.limit))),
     ("event", _read(event_reader.event, _namespace, _id)),
     ("deliveries", _read(event_reader.deliveries, _known_id, lambda *_: 100)),
     ("subscriptions", _read(event_reader.subscriptions, _namespace, lambda *_: None, lambda *_: 100)),
+    ("statistics", lambda side, _: sorted(counted(side.store).items())),
     ("clock", _read(reader.clock)),
     ("look", _read(upkeep.look, lambda *_: LEASE_S)),
 ]

@@ -20,7 +20,8 @@ from rota.cli.main import cli
 from rota.clock import SystemClock
 from rota.domain.instant import MICROSECONDS
 from rota.executors.http import signing
-from rota.sdk.app import App
+from rota.sdk.app import App, registry_of
+from rota.store.opening import is_server
 from rota.testing import harness
 from tests.docs.pages import blocks, inline_code, pages
 
@@ -43,7 +44,8 @@ def inline_apps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         class InlineApp(App):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **kwargs)
-                stack.enter_context(harness(self, inline=True))
+                if not is_server(registry_of(self).settings.url):  # Such an app is made, but not used.
+                    stack.enter_context(harness(self, inline=True))
 
         monkeypatch.setattr(rota, "App", InlineApp)
         yield

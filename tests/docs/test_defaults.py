@@ -16,6 +16,7 @@ import click
 import msgspec
 import pytest
 
+from rota.api.query import Page
 from rota.cli.main import cli
 from rota.config import Settings
 from rota.domain import (
@@ -38,11 +39,11 @@ from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.unique import Unique
 from rota.domain.workflow import check, graph
-from rota.engine import sizing, worker
+from rota.engine import autoscale, worker
 from rota.executors import reference
 from rota.executors.http import resolver
 from rota.executors.http.request import Request
-from rota.executors.process import exiting, start_backoff, warm_process
+from rota.executors.process import exit_process, start_backoff, warm_process
 from rota.executors.process.command import Command
 from rota.executors.signature import Signature
 from rota.ops import blockers, enqueue, job_pauses, submission
@@ -51,10 +52,10 @@ from rota.ops.gates import step_inputs
 from rota.ops.runs import expand
 from rota.ops.runs import result as run_result
 from rota.ops.runs import start as run_start
-from rota.sdk import declaration, when
+from rota.sdk import declaration, schedule_options
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import MOST_TAGS
-from rota.sdk.when import When
+from rota.sdk.schedule_options import When
 from rota.store import load_reader
 from rota.store.postgres.url import DEFAULT_SCHEMA
 from tests.docs.pages import REPOSITORY, pages, prose, table
@@ -124,7 +125,7 @@ def test_another_default_would_be_found(wrong: dict[str, Any]) -> None:
 
 def planned(trigger: dict[str, Any], **options: Any) -> dict[str, Any]:
     given: Any = {**trigger, **options}
-    (spec,) = when.specs(declared(), "shop", given, "{}")
+    (spec,) = schedule_options.specs(declared(), "shop", given, "{}")
     return {**msgspec.structs.asdict(spec), "window_s": spec.reach_s}
 
 
@@ -293,6 +294,11 @@ assert pruning.LEDGER_S == 400 * 86_400
 assert retention_rules.AUDIT_S == 365 * 86_400
 
 SENTENCES = {
+    "docs/http.md": [
+        f"`limit` is 1 to 1,000, by default {Page().limit}.",
+        "null puts the default back.",
+        "or of the app default.",
+    ],
     "README.md": [
         f"(with the default lease of {LEASE})",
     ],
@@ -326,7 +332,7 @@ SENTENCES = {
     ],
     "docs/execution.md": [
         RECYCLED,
-        f"handlers first, for at most {word(exiting.HANDLERS_S)} seconds",
+        f"handlers first, for at most {word(exit_process.HANDLERS_S)} seconds",
         f"after {CRASHES} crashes that job is a dead letter",
         f"queued again after {start_backoff.DELAY_S / 2} to {start_backoff.DELAY_S * 1.5} s",
         f"for {word(start_backoff.FIRST_PAUSE_S)} second, then one such job, then none for two seconds, four and so on,"
@@ -337,8 +343,8 @@ SENTENCES = {
         f"and up to {resolver.MOST_LOOKUPS} in total",
         f"up to {kib(reference.MOST_BYTES)}",
         f"at least {word(reference.SHORTEST)} characters",
-        f"for {word(sizing.GROW_AFTER_S)} seconds, every process used {sizing.FULL:.0%}".replace("%", " %"),
-        f"stay below {sizing.SPARE:.0%}".replace("%", " %"),
+        f"for {word(autoscale.GROW_AFTER_S)} seconds, every process used {autoscale.FULL:.0%}".replace("%", " %"),
+        f"stay below {autoscale.SPARE:.0%}".replace("%", " %"),
         f"serves the pool `{requirement.DEFAULT_POOL}`",
         "or from `http` to `https` on the default ports",
     ],
@@ -370,7 +376,7 @@ SENTENCES = {
         f"for {word(deploy.GRACE_LEASES)} leases (a minute, with the default `lease_s` of {LEASE})",
         f"for {word(deploy.GRACE_LEASES)} leases. A draining worker is live.",
         f"After the grace period a job has {STOP} seconds to stop.",
-        f"Handlers have {word(exiting.HANDLERS_S)} seconds",
+        f"Handlers have {word(exit_process.HANDLERS_S)} seconds",
         f"an `enqueue_many` of {ITEMS} executions",
         f"their process died {CRASHES} times",
         f"ends as cancelled after {STOP} seconds",

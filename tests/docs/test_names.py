@@ -15,11 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import msgspec
 import psycopg
 import pytest
 
 import rota
 import rota.workflow
+from rota.api.routes import ROUTES
 from rota.config import Settings
 from rota.domain import blocker
 from rota.domain.status import Reason, Status
@@ -268,7 +270,8 @@ OTHERS_OPTIONS = """
 def test_options_exist(page: str) -> None:
     named = {found[1] for code in inline_code(page) if (found := re.match(r"(\w+) ?=(?!=)", code))}
     named = {name for name in named if not name.startswith("ROTA_")}
-    assert named <= {*all_keywords(), *OTHERS_OPTIONS.split()}
+    parameters = {field.encode_name for route in ROUTES for field in msgspec.structs.fields(route.query)}
+    assert named <= {*all_keywords(), *OTHERS_OPTIONS.split(), *parameters}
 
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -354,9 +357,10 @@ OUTSIDE = """
     PYTHONDONTWRITEBYTECODE multiprocessing Prefer sept MON
     gdb strace ptrace ulimit nohup CAP_SYS_PTRACE TimeoutStopSec terminationGracePeriodSeconds
     LISTEN PREPARE SERIALIZABLE USAGE
+    Authorization Host
     AsyncSession scoped_session sync_to_async TestClient
 """
-"""Words of Python, cron, Linux, PostgreSQL and libraries."""
+"""Words of Python, cron, Linux, PostgreSQL, HTTP and libraries."""
 
 
 @pytest.mark.parametrize("page", PAGES)

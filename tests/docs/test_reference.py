@@ -17,7 +17,7 @@ from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import STEP_ONLY
-from rota.sdk.when import When
+from rota.sdk.schedule_options import When
 from rota.sdk.workflow.declaring import WorkflowOptions
 from rota.views.shape import Shape
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table

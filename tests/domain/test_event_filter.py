@@ -55,7 +55,7 @@ def test_a_payload_that_is_no_object_has_no_path(payload: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [{}, float("nan"), {"eq": float("inf")}, "\0", {"in": ["\ud800"]}])
-def test_a_filter_that_cannot_be_meant_is_refused(value: Any) -> None:
+def test_a_malformed_filter_is_refused(value: Any) -> None:
     with pytest.raises(DefinitionError, match="job: where"):
         event_filter.check({"n": value}, "job")
 

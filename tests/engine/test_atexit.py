@@ -13,20 +13,20 @@ from tests.support.workers import Site, is_alive
 
 SLOW_HANDLER = """
 import atexit, sys, threading
-from rota.executors.process import exiting
-exiting.HANDLERS_S = float(sys.argv[1])
+from rota.executors.process import exit_process
+exit_process.HANDLERS_S = float(sys.argv[1])
 atexit.register(threading.Event().wait)
 atexit.register(print, "farewell", flush=True)
 threading.Thread(target=threading.Event().wait).start()
-exiting.exit_in_order(7)
+exit_process.exit_in_order(7)
 """
 FAILING_HANDLER = """
 import atexit, sys
-from rota.executors.process import exiting
+from rota.executors.process import exit_process
 atexit.register(print, "farewell", flush=True)
 atexit.register(sys.exit, 3)
 atexit.register(int, "x")
-exiting.exit_in_order(7)
+exit_process.exit_in_order(7)
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rota import App, Job, Status
 from rota.sdk.app import registry_of
-from rota.store import reader
+from rota.store import claim_reader
 from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, Worker
@@ -101,7 +101,7 @@ def test_a_worker_without_the_extra_leaves_requests_to_others(site: Site, newer:
     assert site.live()[0].jobs == '["plain"]'
     words = "cannot run job fetch and leaves it to others; it needs: pip install rota[http]"
     eventually(lambda: words in worker.log(), what="a line in the log")
-    facts = registry_of(site.app).connection.store().read(reader.claim_facts, "default", x.id)
+    facts = registry_of(site.app).connection.store().read(claim_reader.claim_facts, "default", x.id)
     assert facts.offers == "[]"
     start(site, "whole", OLD + REQUEST, **HINTS_ONLY)
     site.wait_for(x, Status.FAILED)

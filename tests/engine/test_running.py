@@ -9,7 +9,7 @@ import pytest
 from rota import App, ExecutionFailed, Fixed, Handle, Status
 from rota.domain.payload import MOST_MESSAGE, MOST_TRACEBACK
 from rota.sdk.app import registry_of
-from rota.store import reader
+from rota.store import claim_reader
 from tests.engine.conftest import served_on_both
 from tests.support import jobs
 from tests.support.waiting import PATIENCE_S
@@ -73,7 +73,7 @@ def test_a_job_that_the_worker_does_not_have_is_left_alone(served: Site) -> None
         x = newer.job(name="brand_new")(lambda: None).enqueue()
         assert served.enqueue("echo", 1).result(PATIENCE_S) == 1
         assert (x.status(), x.attempts()) == (Status.QUEUED, [])
-        assert registry_of(served.app).connection.store().read(reader.claim_facts, "default", x.id).offers == "[]"
+        assert registry_of(served.app).connection.store().read(claim_reader.claim_facts, "default", x.id).offers == "[]"
         assert x.cancel() is Status.CANCELLED
     finally:
         newer.close()

@@ -12,7 +12,7 @@ from rota.domain.subscription import Subscribes
 from rota.ops import deploy
 from rota.ops.events import replay
 from rota.ops.events.chores import work_on_events
-from rota.ops.events.emit import Emission, Source, emit
+from rota.ops.events.emit import Emission, EmitHeader, emit
 from rota.ops.submission import Accepted
 from rota.store.port import Tx
 from rota.views import event as views
@@ -20,7 +20,7 @@ from tests.support.tables import table
 from tests.support.world import APP, NAMESPACE
 from tests.workflow.stage import Stage
 
-SOURCE = Source(NAMESPACE, "test")
+HEADER = EmitHeader(NAMESPACE, "test")
 ONE = {"x": {"type": "any", "required": True}}
 
 
@@ -45,9 +45,9 @@ class Scene(Stage):
     def emit(self, name: str, value: Any = None, subject: str = "", key: str | None = None) -> str:
         return self.accept(self.emission(name, value, subject, key))[0].id
 
-    def accept(self, *emissions: Emission, is_later: bool = False) -> list[Accepted]:
-        source = msgspec.structs.replace(SOURCE, is_later=is_later)
-        return self.store.transact(emit, source, list(emissions))
+    def accept(self, *emissions: Emission, delivers_later: bool = False) -> list[Accepted]:
+        header = msgspec.structs.replace(HEADER, delivers_later=delivers_later)
+        return self.store.transact(emit, header, list(emissions))
 
     def chores(self) -> bool:
         return super().chores() or bool(self.store.transact(work_on_events))
@@ -70,12 +70,12 @@ class Scene(Stage):
     def arguments(self, job: str) -> list[Any]:
         return [msgspec.json.decode(row["arguments"]) for row in self.executions(job)]
 
-    def check(self) -> None:
-        super().check()
+    def check(self, *, is_pruned: bool = False) -> None:
+        super().check(is_pruned=is_pruned)
         left = [row for row in table(self.store, "subscription") if row["execution"] is not None]
         assert not left, f"steps that have ended still subscribe: {left[:2]}"
         assert table(self.store, "event_open") == []
 
 
 def emit_one(tx: Tx, emission: Emission) -> list[Accepted]:
-    return emit(tx, SOURCE, [emission])
+    return emit(tx, HEADER, [emission])

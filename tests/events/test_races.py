@@ -20,7 +20,7 @@ from rota.ops.events.emit import Emission, emit
 from rota.ops.submission import Accepted
 from rota.store.port import Tx
 from rota.store.postgres import borrowed, url
-from tests.events.scene import SOURCE, Scene, emit_one, subscriber
+from tests.events.scene import HEADER, Scene, emit_one, subscriber
 from tests.store.arena import Arena
 from tests.support.tables import table
 from tests.support.waiting import PATIENCE_S, eventually
@@ -173,8 +173,8 @@ def test_a_transaction_of_the_user_is_held_open(arena: Arena, scene: Scene, isol
 
 def insert(arena: Arena, connection: psycopg.Connection[Any], emission: Emission) -> None:
     """As `app.within(connection).emit` does."""
-    source = msgspec.structs.replace(SOURCE, is_later=True)
-    borrowed.run(borrowed.PsycopgVoice(connection), url.parse(arena.url), arena.clock, emit, source, [emission])
+    header = msgspec.structs.replace(HEADER, delivers_later=True)
+    borrowed.run(borrowed.PsycopgVoice(connection), url.parse(arena.url), arena.clock, emit, header, [emission])
 
 
 def test_a_long_transaction_only_delays_the_settling(arena: Arena, scene: Scene) -> None:
@@ -198,6 +198,22 @@ def test_two_nodes_settle_the_same_wait(arena: Arena, scene: Scene) -> None:
         other = arena.start(work_on_events)
         arena.wait_until_blocked(other)
     other.result(PATIENCE_S)
+    check_woken_once(scene, opening.id)
+
+
+def test_a_wait_on_two_names_takes_the_earliest_event(
+    arena: Arena, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upkeep settles both subscriptions of the wait together, also if it reads fewer than there are."""
+    monkeypatch.setattr(unsure, "MOST", 1)
+    wait = {"id": "w", "event": {"names": ["declined", "paid"], "lookback": "1h", "timeout": "1h"}}
+    scene.workflow("main", wait, result={"$": "w.payload"})
+    opening = Opening(scene)
+    with stopped(arena, "subscribed_names", emit_one, scene.emission("paid", 1)):
+        arena.clock.advance(1)
+        with stopped(arena, "subscribed_names", emit_one, scene.emission("declined", 2)):
+            scene.store.transact(*opening.op)
+            scene.settle()
     check_woken_once(scene, opening.id)
 
 

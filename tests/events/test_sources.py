@@ -17,10 +17,12 @@ from rota.domain.errors import DefinitionError
 from rota.domain.source import Folder, Outbox, Source
 from rota.engine.async_store import AsyncStore
 from rota.engine.folder_watch import FolderWatch, Found, listed
-from rota.engine.sources import Sources
+from rota.engine.outbox_refusals import MOST_LOGGED, MOST_REMEMBERED, RETRY_S, OutboxRefusals
+from rota.engine.sources import BATCH, Sources
 from rota.ids import IdSource
 from rota.ops import deploy
 from rota.ops.events import outbox
+from rota.ops.events.outbox import NONE_SKIPPED, Skipped
 from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
 from rota.store.sqlite.store import SqliteStore
@@ -45,7 +47,7 @@ def write(path: Path, text: str, changed_s: int = 1000) -> None:
 def names(watch: FolderWatch, now: float) -> list[str]:
     """The files for which there are events now."""
     settled = watch.settled(listed(watch.source), now)
-    watch.tell(settled)
+    watch.note_emitted(settled)
     return [one.name for one in settled]
 
 
@@ -141,14 +143,14 @@ def test_two_watchers_make_the_same_event(tmp_path: Path) -> None:
         ({"settle": -1}, "settle"),
     ],
 )
-def test_a_folder_that_cannot_be_meant(given: dict[str, object], words: str) -> None:
+def test_an_invalid_folder_is_refused(given: dict[str, object], words: str) -> None:
     about: dict[str, object] = {"path": "/drop", "name": "x", "pattern": "*", "settle": 1, "every": 1, **given}
     with pytest.raises(DefinitionError, match=words):
         sources.folder(**about, is_recursive=False)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", "a.b.c", "a b", 'x"; DROP TABLE y; --', "ä"])
-def test_a_table_that_cannot_be_meant(name: str) -> None:
+def test_an_invalid_table_is_refused(name: str) -> None:
     with pytest.raises(DefinitionError, match="outbox"):
         sources.outbox(name, 1)
 
@@ -170,9 +172,9 @@ class Office:
         self.connection.execute(text, (name, payload, subject, key))
         self.connection.commit()
 
-    def drain(self, most: int = 100, left: tuple[int, ...] = ()) -> outbox.Drained:
+    def emit_rows(self, most: int = 100, skipped: Skipped = NONE_SKIPPED) -> outbox.EmittedRows:
         store, ids = self.scene.store, self.scene.world.ids
-        return store.transact(outbox.drain, NAMESPACE, self.table, ids, most, MOST_BYTES, left)
+        return store.transact(outbox.emit_rows, NAMESPACE, self.table, ids, most, MOST_BYTES, skipped)
 
     def left(self) -> list[str]:
         return [row[0] for row in self.connection.execute(f"SELECT name FROM {self.table} ORDER BY id")]
@@ -214,10 +216,10 @@ def test_rows_become_events_in_the_order_of_their_ids(office: Office) -> None:
     scene.deploy(subscriber("bill", "paid"))
     for number in range(5):
         office.insert("paid", f'{{"n": {number}}}', f"A-{number}", f"k{number}")
-    assert office.drain(most=3).emitted == 3
+    assert office.emit_rows(most=3).emitted == 3
     assert len(office.left()) == 2
-    assert office.drain(most=3).emitted == 2
-    assert office.drain() == outbox.Drained(0, {})
+    assert office.emit_rows(most=3).emitted == 2
+    assert office.emit_rows() == outbox.EmittedRows(0, {})
     assert scene.arguments("bill") == [{"x": {"n": number}} for number in range(5)]
     assert {row["subject"] for row in table(scene.store, "event")} == {f"A-{number}" for number in range(5)}
 
@@ -228,12 +230,13 @@ def test_a_row_that_is_no_event_stays_and_does_not_block_the_others(office: Offi
     office.insert("paid", "2", key="k")
     office.insert("large", f'"{"x" * MOST_BYTES}"')
     office.insert("paid", "3")
-    drained = office.drain()
-    assert (drained.emitted, sorted(drained.refused)) == (2, [2, 3, 4])
-    assert "name" in drained.refused[2]
-    assert "another payload" in drained.refused[3]
+    found = office.emit_rows()
+    assert (found.emitted, sorted(found.refused)) == (2, [2, 3, 4])
+    assert "name" in found.refused[2]
+    assert "another payload" in found.refused[3]
     assert office.left() == ["not a name", "paid", "large"]
-    assert office.drain(left=tuple(drained.refused)) == outbox.Drained(0, {})
+    assert office.emit_rows(skipped=Skipped(ids=tuple(found.refused))) == outbox.EmittedRows(0, {})
+    assert sorted(office.emit_rows(skipped=Skipped(until=2)).refused) == [3, 4]
 
 
 @pytest.mark.parametrize("office", ["sqlite"], indirect=True)
@@ -245,9 +248,9 @@ def test_a_row_with_bytes_does_not_block_the_others(office: Office) -> None:
             office.insert("paid", "3")
             office.connection.execute(f"UPDATE outbox SET {column} = {bad} WHERE id = (SELECT max(id) FROM outbox)")
     office.connection.commit()
-    drained = office.drain()
-    assert (drained.emitted, len(drained.refused)) == (5, 8)
-    assert sum("is not UTF-8" in why for why in drained.refused.values()) == 6
+    found = office.emit_rows()
+    assert (found.emitted, len(found.refused)) == (5, 8)
+    assert sum("is not UTF-8" in why for why in found.refused.values()) == 6
     assert [row["payload"] for row in table(office.scene.store, "event")] == ['{"n":1}', "2", "2", "2", "2"]
 
 
@@ -255,7 +258,7 @@ def test_an_outbox_that_is_rolled_back_keeps_its_rows(office: Office) -> None:
     office.insert("paid", "1")
 
     def fail(tx: object) -> None:
-        outbox.drain(tx, NAMESPACE, office.table, office.scene.world.ids, 10, MOST_BYTES)  # type: ignore[arg-type]
+        outbox.emit_rows(tx, NAMESPACE, office.table, office.scene.world.ids, 10, MOST_BYTES)  # type: ignore[arg-type]
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -307,6 +310,42 @@ def test_workers_watch_what_the_deploy_in_force_declares(office: Office, tmp_pat
     assert len(table(office.scene.store, "event")) == 10
     paths = sorted(one["x"]["path"] for one in office.scene.arguments("load"))
     assert paths == [f"{drop}/{number}.csv" for number in range(7)]
+
+
+def test_many_refused_rows_hold_back_no_later_row(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    """More than are remembered, and more than one read returns."""
+    bad = MOST_REMEMBERED + 2 * BATCH
+    for _ in range(bad):
+        office.connection.execute(f"INSERT INTO {office.table} (name) VALUES ('not a name')")
+    office.insert("paid", "1")
+    declare(office, Outbox(office.table, every_s=0.01))
+
+    async def scene() -> None:
+        watching = asyncio.create_task(_Watching(office).until(2, nodes=1))
+        await came_true(lambda: len(table(office.scene.store, "event")) == 1)
+        office.insert("paid", "2")
+        await watching
+
+    asyncio.run(scene())
+    assert len(office.left()) == bad
+    refusals = [one for one in caplog.messages if "cannot become" in one]
+    assert len(refusals) == MOST_LOGGED + 1
+    assert refusals[-1] == f"more rows of outbox {office.table} cannot become events, and stay there"
+
+
+def test_refused_rows_are_read_again_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    refusals = OutboxRefusals("outbox", clock)
+    refusals.add(dict.fromkeys(range(MOST_REMEMBERED), "bad"))
+    assert refusals.skipped() == Skipped(ids=tuple(range(MOST_REMEMBERED)))
+    refusals.add({MOST_REMEMBERED: "bad"})
+    middle = MOST_REMEMBERED // 2
+    assert refusals.skipped() == Skipped(until=middle, ids=tuple(range(middle + 1, MOST_REMEMBERED + 1)))
+    assert len(caplog.messages) == MOST_LOGGED + 1
+    clock.advance(RETRY_S)
+    assert refusals.skipped() == Skipped()
+    refusals.add({1: "bad"})
+    assert len(caplog.messages) == MOST_LOGGED + 2
 
 
 def test_a_source_that_cannot_be_read_is_logged_once(

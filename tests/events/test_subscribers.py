@@ -13,7 +13,7 @@ from rota.domain.status import Status
 from rota.domain.subscription import Subscribes
 from rota.ops.events import emit as emitting
 from rota.ops.events import replay
-from rota.ops.events.emit import Source
+from rota.ops.events.emit import EmitHeader
 from rota.store import event_reader
 from tests.events.scene import ONE, Scene, subscriber
 from tests.support.tables import table
@@ -191,9 +191,9 @@ def test_many_events_at_once_are_bounded_too(scene: Scene, monkeypatch: pytest.M
 def test_calls_that_share_a_transaction(scene: Scene) -> None:
     scene.deploy(subscriber("bill", "paid"))
     calls = [
-        (Source(NAMESPACE, "a"), [scene.emission("paid", 1), scene.emission("paid", 2)]),
-        (Source("elsewhere", "a"), [scene.emission("paid", 3)]),
-        (Source(NAMESPACE, "a"), [scene.emission("paid", 4, key="k")]),
+        (EmitHeader(NAMESPACE, "a"), [scene.emission("paid", 1), scene.emission("paid", 2)]),
+        (EmitHeader("elsewhere", "a"), [scene.emission("paid", 3)]),
+        (EmitHeader(NAMESPACE, "a"), [scene.emission("paid", 4, key="k")]),
     ]
     answers = scene.store.transact(emitting._emit_together, calls)
     assert [[one.id for one in of] for of in answers] == [[one.id for one in of] for _, of in calls]

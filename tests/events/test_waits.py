@@ -179,7 +179,7 @@ def test_a_chunk_does_not_give_an_event_to_a_wait_that_follows_the_one_that_took
     id = scene.start("main")
     scene.work()
     scene.world.clock.advance(1)
-    scene.accept(scene.emission("paid", 1), is_later=True)
+    scene.accept(scene.emission("paid", 1), delivers_later=True)
     scene.work()
     assert scene.letters(id) == "so"
     scene.emit("paid", 2)
@@ -191,7 +191,7 @@ def test_a_run_that_opens_while_an_event_is_delivered_does_not_get_it(
 ) -> None:
     monkeypatch.setattr("rota.ops.events.deliver.CHUNK", 1)
     early = waiting(scene)
-    scene.accept(scene.emission("paid", 1), is_later=True)
+    scene.accept(scene.emission("paid", 1), delivers_later=True)
     assert scene.store.transact(work_on_events)
     scene.world.clock.advance(1)
     late = scene.start("main")
@@ -259,7 +259,7 @@ def test_case_24_an_event_for_a_paused_run_is_recorded(scene: Scene) -> None:
 
 def test_an_event_that_is_emitted_later_wakes_too(scene: Scene) -> None:
     id = waiting(scene)
-    scene.accept(scene.emission("paid", 1), is_later=True)
+    scene.accept(scene.emission("paid", 1), delivers_later=True)
     assert scene.letters(id) == "o"
     scene.work()
     assert scene.result(id)["payload"] == 1

@@ -197,7 +197,7 @@ async def test_a_command_gets_only_inherited_and_declared_variables(monkeypatch:
     assert isinstance(outcome, Succeeded)
     found = dict(line.split("=", 1) for line in msgspec.json.decode(outcome.result).splitlines())
     assert found == {
-        "PATH": os.environ["PATH"],
+        "PATH": os.pathsep.join(dict.fromkeys([str(Path(sys.executable).parent), *os.environ["PATH"].split(":")])),
         "ALLOWED": "yes",
         "MINE": "<x=y>",
         "ROTA_EXECUTION_ID": "an-id",

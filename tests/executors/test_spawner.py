@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.executors.process import hiding, process_tree, spawner
+from rota.executors.process import process_tree, protect_secrets, spawner
 from rota.executors.process.process_tree import Process
 from rota.executors.process.spawned import ExitStatus, Spawned
 from rota.executors.process.spawner import Spawner
@@ -108,7 +108,7 @@ async def test_the_spawner_does_not_have_the_environment_of_the_worker(
     names = [entry.partition("=")[0] for entry in Path(f"/proc/{on.pid}/environ").read_text().split("\0") if entry]
     assert "LC_NUMERIC" in names
     assert "ROTA_URL" not in names
-    assert set(names) <= {*hiding.KEPT, *(name for name in names if name.startswith("LC_"))}
+    assert set(names) <= {*protect_secrets.KEPT, *(name for name in names if name.startswith("LC_"))}
 
 
 async def test_a_command_starts_with_the_usual_signals_in_a_session_of_its_own(on: Spawner) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rota import ExecutionCancelled
-from rota.ops import schedule
+from rota.ops import calendars
 from rota.store.hints import Ready
 from rota.store.postgres import url as postgres_url
 from rota.store.postgres.link import SETTINGS, Link
@@ -108,7 +108,7 @@ def test_an_unreachable_listen_url_is_logged_once(url: str, caplog: pytest.LogCa
     try:
         store.bus.listen(Ready)
         eventually(lambda: "no wake-ups come by listen_url" in caplog.text, what="a word about it")
-        store.transact(schedule.set_calendar, "default", "days", ["2026-01-01"], "test")
+        store.transact(calendars.put, "default", "days", ["2026-01-01"], "test")
     finally:
         store.close()
     assert caplog.text.count("no wake-ups") == 1

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import NamedTuple
-
 from rota.domain.claim import Claim
 from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.retention import Pass, Retention
+from rota.domain.status import TERMINAL
 from rota.ids import FIRST_ID
 from rota.ops import fleet, retention
 from rota.store.port import Store
-from tests.support.tables import table
+from tests.support.statistics import counted
 from tests.support.world import NAMESPACE, NO_RETRY, World
 
 DAY_S = 86_400
-
-
-class Summed(NamedTuple):
-    job: str
-    status: str
-    executions: int
-    ran_us: int
-    longest_us: int
 
 
 def begin(store: Store) -> Pass:
@@ -49,6 +39,8 @@ def prune(store: Store, days: float = 30, batch: int = 7) -> int:
         for statement in retention.OTHERS:
             while store.transact(retention.prune_others, begun.begun_at, kept, statement):
                 pass
+        while store.transact(retention.prune_statistics, begun.begun_at):
+            pass
     store.transact(retention.end, begun.begun_at)
     return removed
 
@@ -73,15 +65,7 @@ def finish_all(world: World, outcome: Outcome = Succeeded("1"), after_s: float =
     return claims
 
 
-def summary(store: Store, namespace: str = NAMESPACE) -> list[Summed]:
-    """The statistics of deleted executions, all hours together."""
-    counted: Counter[tuple[str, str]] = Counter()
-    ran: Counter[tuple[str, str]] = Counter()
-    longest: dict[tuple[str, str], int] = {}
-    for row in table(store, "summary"):
-        if row["namespace"] == namespace:
-            key = row["job"], row["status"]
-            counted[key] += row["executions"]
-            ran[key] += row["ran_us"]
-            longest[key] = max(longest.get(key, 0), row["longest_us"])
-    return [Summed(*key, count, ran[key], longest[key]) for key, count in sorted(counted.items())]
+def ended(store: Store, namespace: str = NAMESPACE) -> dict[tuple[str, str], int]:
+    """The statistics by job and status: how many executions have ended, whether or not they have been deleted."""
+    found = counted(store, namespace).items()
+    return {(job, metric): count for (_, job, metric), count in sorted(found) if metric in TERMINAL}

@@ -14,7 +14,7 @@ from rota.engine.janitor import Janitor
 from rota.ops import retention
 from rota.ops.events.emit import emit
 from rota.ops.retention import KEPT_KIND
-from tests.events.scene import SOURCE, Scene, subscriber
+from tests.events.scene import HEADER, Scene, subscriber
 from tests.retention.passes import DAY_S
 from tests.retention.test_janitor import Opened, on_postgres, on_sqlite
 from tests.support.tables import table
@@ -83,7 +83,7 @@ def test_a_namespace_may_keep_its_events_for_less_time(opened: Opened, scene: Sc
 def test_the_key_of_a_file_outlives_its_event(opened: Opened, scene: Scene, clock: ManualClock) -> None:
     """A file may lie in its folder for longer than history is kept."""
 
-    files = replace(SOURCE, kind=KEPT_KIND)
+    files = replace(HEADER, key_kind=KEPT_KIND)
     first = scene.emission("file", 1, key="k")
     scene.store.transact(emit, files, [first])
     clock.advance(20 * DAY_S)
@@ -95,4 +95,4 @@ def test_the_key_of_a_file_outlives_its_event(opened: Opened, scene: Scene, cloc
 
 def _emit_elsewhere(tx: object, scene: Scene) -> None:
 
-    emit(tx, replace(SOURCE, namespace="patient"), [scene.emission("theirs")])  # type: ignore[arg-type]
+    emit(tx, replace(HEADER, namespace="patient"), [scene.emission("theirs")])  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from rota.domain.claim import Claim
 from rota.domain.schedule import Overlap, Spec
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
-from rota.ops import after_end, backfill, firing, schedule, upkeep
+from rota.ops import after_end, backfill, calendars, firing, schedule, upkeep
 from rota.ops.backfill import Step
 from rota.ops.firing import Fired
 from rota.store import schedule_reader
@@ -91,7 +91,7 @@ class Timetable:
         return self.store.transact(schedule.resume, NAMESPACE, APP, name, "test")
 
     def calendar(self, name: str, *days: str) -> None:
-        self.store.transact(schedule.set_calendar, NAMESPACE, name, days, "test")
+        self.store.transact(calendars.put, NAMESPACE, name, days, "test")
 
     def backfill(self, low: float, high: float, name: str = "s", most: int = backfill.MOST) -> Step:
         """The ticks from `low` to `high`, both included."""

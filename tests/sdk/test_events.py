@@ -136,11 +136,11 @@ def test_an_unknown_event(app: App) -> None:
     [
         ({"on": "a b"}, "an event's name"),
         ({"on": 5}, "list of names"),
-        ({"on": []}, "from 1 to 20"),
+        ({"on": []}, "1 to 20 names"),
         ({"where": {"a": 1}}, "add on="),
         ({"debounce": "1s"}, "add on="),
         ({"on": "paid", "where": "total > 5"}, "where must be a dict"),
-        ({"on": "paid", "where": {"a b": 1}}, "no path"),
+        ({"on": "paid", "where": {"a b": 1}}, "not a path"),
         ({"on": "paid", "where": {"total": {"greater": 1}}}, "no operator 'greater'"),
         ({"on": "paid", "where": {"total": {"gt": None}}}, "a number or a text"),
         ({"on": "paid", "where": {"total": {"in": 5}}}, "in takes a list"),
@@ -150,7 +150,7 @@ def test_an_unknown_event(app: App) -> None:
         ({"on": "paid", "debounce": "0s"}, "longer than zero"),
     ],
 )
-def test_a_declaration_that_cannot_be_meant(app: App, options: dict[str, Any], words: str) -> None:
+def test_an_invalid_declaration_is_refused(app: App, options: dict[str, Any], words: str) -> None:
     with pytest.raises(DefinitionError, match=words):
         app.job(name="bill", **options)(lambda x: x)
     with pytest.raises(DefinitionError, match=words):

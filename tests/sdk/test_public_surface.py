@@ -20,8 +20,8 @@ from rota.testing import harness
 
 PUBLIC = """
     Run App Context Emitter EventHandle EventInfo Handle Job JobRef ScheduleHandle Status Unique Workflow
-    Attempt DeadLetter Delivery EventDetail ExecutionDetail LastTick Paused Progress Remedy Schedule StartedBy Tick
-    Usage Why WhyCheck
+    Attempt CallbackState DeadLetter Delivery EventDetail ExecutionDetail LastTick Paused Progress Remedy Schedule
+    StartedBy Tick Usage Why WhyCheck
     CriticalPath MapInfo MapItem Neighbour PartialMap RetryPlan RunDetail StepInfo StepPlace SubRun WaitInfo
     Custom Exponential Fixed Linear
     FailForGood RetryIn Snooze
@@ -127,6 +127,13 @@ TREE = {
     "RetryIn": "Signal",
     "FailForGood": "Signal",
     "Snooze": "Signal",
+    "NotPending": "Conflict",
+    "NotEnded": "Conflict",
+    "TooMany": "Conflict",
+    "KeyReused": "Conflict",
+    "RequestInProgress": "Conflict",
+    "QuotaExceeded": "Conflict",
+    "ReadStopped": "StoreError",
 }
 
 

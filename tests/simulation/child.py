@@ -97,7 +97,7 @@ class SimChild:
     async def hello(self) -> Hello | None:
         await self._greeted.wait()
         jobs = sorted(Bodies(self._world.outside, self.process, 0).targets().keys() - self._missing)
-        return None if self._ended.is_set() else Hello(APP, NAMESPACE, "sim", jobs)
+        return None if self._ended.is_set() else Hello(APP, NAMESPACE, url="sim", jobs=jobs)
 
     def send(self, line: bytes) -> None:
         self.process.call(TRAVEL_S, self._obey, line)

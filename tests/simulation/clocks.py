@@ -29,6 +29,9 @@ class StoreClock:
     def random(self) -> float:
         return self._entropy.random()
 
+    def secret_bits(self, count: int) -> int:
+        return self.random_bits(count)
+
     def random_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)
 
@@ -60,6 +63,9 @@ class MachineClock:
 
     def random(self) -> float:
         return self._entropy.random()
+
+    def secret_bits(self, count: int) -> int:
+        return self.random_bits(count)
 
     def random_bits(self, count: int) -> int:
         return self._entropy.getrandbits(count)

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from rota.clock import Clock
 from rota.engine.async_store import SupervisorCalls, WorkerCalls
-from rota.engine.plan import Plan
 from rota.engine.standstill import ProcessState
 from rota.engine.supervisor import Supervisor
+from rota.engine.worker_settings import WorkerSettings
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 from tests.simulation import child
 from tests.simulation.bus import SimBus
@@ -26,7 +26,7 @@ class Setup:
     """How a machine works."""
 
     name: str
-    plan: Plan
+    settings: WorkerSettings
     stop_grace_s: float
     missing: set[str]
     """Jobs that this machine's code does not have yet."""
@@ -164,7 +164,7 @@ class Machine:
             return SimStorePort(self.world, host.process, self.network, self.clock)
 
         try:
-            await Supervisor(self.setup.plan, self.clock, host, connect).run()
+            await Supervisor(self.setup.settings, self.clock, host, connect).run()
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -9,7 +9,7 @@ import msgspec
 from rota.domain import payload
 from rota.domain.errors import StoreError
 from rota.ops.events import emit, replay
-from rota.ops.events.emit import Emission, Source
+from rota.ops.events.emit import Emission, EmitHeader
 from rota.ops.runs.approvals import Answer, answer
 from rota.store.port import Tx, View
 from tests.simulation.child import NAMESPACE
@@ -59,12 +59,12 @@ class Operator(Client):
             await self._replay_an_event()
 
     async def _emit(self) -> None:
-        source = Source(NAMESPACE, "client", is_later=self._entropy.random() < 0.25)
+        header = EmitHeader(NAMESPACE, "client", delivers_later=self._entropy.random() < 0.25)
         emissions = [self._emission() for _ in range(self._entropy.choice([1, 1, 3]))]
         self._emitted += [one.id for one in emissions]
         for _ in range(MOST_TRIES):
             one = Try(self._loop.time(), "")
-            await self._told(one, emit.emit, source, emissions)
+            await self._told(one, emit.emit, header, emissions)
             may_repeat = one.told == "failed" or all(emission.key is not None for emission in emissions)
             if one.told in ("accepted", "refused") or not may_repeat:
                 return

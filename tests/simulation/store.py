@@ -191,8 +191,8 @@ class FailingTx:
     def tell(self, hint: Hint) -> None:
         self._tx.tell(hint)
 
-    def took(self, lanes: Mapping[int, int]) -> None:
-        self._tx.took(lanes)
+    def withdraw_ready(self, lanes: Mapping[int, int]) -> None:
+        self._tx.withdraw_ready(lanes)
 
     def _ask(self) -> None:
         if self._is_due():

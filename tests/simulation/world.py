@@ -13,7 +13,7 @@ from rota.domain.headcount import Headcount
 from rota.domain.job import Definition, Queue
 from rota.domain.rank import Policy
 from rota.engine.dispatcher import LONGEST_SWEEP_S
-from rota.engine.plan import Plan
+from rota.engine.worker_settings import WorkerSettings
 from rota.ids import IdSource
 from rota.ops import blockers, define
 from rota.ops.events import subscriptions
@@ -165,7 +165,7 @@ class World:
             # What it does not finish in time it gives back, to a place that the others have passed.
             machine = entropy.choice(self.machines)
             self.loop.outside(entropy.uniform(0, self.scale.calm_s), machine.drain)
-            self.loop.outside(self.scale.calm_s + machine.setup.plan.grace_s + 1, machine.boot)
+            self.loop.outside(self.scale.calm_s + machine.setup.settings.grace_s + 1, machine.boot)
         await asyncio.gather(*(client.be_calm(self.scale.calm_wishes, self.scale.calm_s) for client in clients))
 
     async def _until_all_ended(self) -> None:
@@ -207,7 +207,7 @@ class World:
         self.store.perform(subscriptions.declare, (NAMESPACE, APP, definitions), {}, "deploy")
 
     def _machine(self, number: int, entropy: Random) -> Machine:
-        plan = Plan(
+        settings = WorkerSettings(
             command=(),
             processes=entropy.choice([Headcount(1, 1), Headcount(2, 2), Headcount(1, 2)]),
             version="sim",
@@ -219,7 +219,7 @@ class World:
             grace_s=entropy.choice([0.2, 2.0, 5.0]),
         )
         missing = {"newborn"} if entropy.random() < 0.3 else set[str]()
-        setup = Setup(f"machine {number}", plan, stop_grace_s=0.5, missing=missing)
+        setup = Setup(f"machine {number}", settings, stop_grace_s=0.5, missing=missing)
         clock = MachineClock(self.loop, self.entropy(f"clock {number}"), entropy.uniform(-3, 3) * 3600)
         return Machine(self, setup, clock)
 

@@ -82,7 +82,7 @@ def test_an_interrupt_during_a_write_rolls_back_and_releases_the_lock(store: Sql
     lock = TurnLock(str(path))
     assert lock.take_now()
     lock.close()
-    assert store.transact(lambda tx: tx.rows("queues", namespace="default", most=10)) == []
+    assert store.transact(lambda tx: tx.rows("queues", namespace="default", every=True, name="")) == []
 
 
 def test_a_signal_handler_that_interrupts_a_write_and_enqueues_is_refused(

@@ -74,7 +74,7 @@ def test_the_error_of_a_key_that_stays_locked_names_the_key(url: str) -> None:
     header = Header(namespace="default", app="shop", job="send", queue="default", key="held")
     with psycopg.connect(url) as open_:
         app.jobs["send"].options(key="held").within(open_).enqueue(1)
-        with pytest.raises(StoreUnavailable, match="an open transaction holds a key that this call has, too"):
+        with pytest.raises(StoreUnavailable, match="another open transaction holds a key of this call"):
             store.transact(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         future = store.submit(enqueue.enqueue, header, [Item(registry_of(app).connection.ids.new(), "{}")])
         with pytest.raises(StoreUnavailable, match="nothing was accepted"):

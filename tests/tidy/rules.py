@@ -158,9 +158,9 @@ def asyncio_in_sync_rooms(path: str, source: str) -> list[Finding]:
 
 # Modules that only compute. `zoneinfo` reads the time-zone database, which is data like any other constant.
 _PURE = """
-    __future__ abc base64 binascii bisect calendar collections copy dataclasses datetime decimal difflib enum fnmatch
-    fractions functools graphlib hashlib heapq hmac ipaddress itertools json keyword math numbers operator re
-    statistics string struct textwrap types typing unicodedata urllib.parse uuid zlib zoneinfo
+    __future__ abc ast base64 binascii bisect calendar collections copy dataclasses datetime decimal difflib enum
+    fnmatch fractions functools graphlib hashlib heapq hmac ipaddress itertools json keyword math numbers operator re
+    shlex statistics string struct textwrap types typing unicodedata urllib.parse uuid zlib zoneinfo
     msgspec rota.domain
 """
 _PURE_MODULES = frozenset(_PURE.split())

@@ -11,8 +11,8 @@ from rota.domain.claim import Claim
 from rota.domain.duration import seconds
 from rota.domain.outcome import Failed, Snoozed
 from rota.executors.attempt_state import AttemptState
-from rota.sdk.conflict import FREE_CONFLICTS, LATEST_S
 from rota.sdk.job import registered
+from rota.sdk.serialization_failure import FREE_CONFLICTS, LATEST_S
 from tests.support import postgres
 from tests.support.databases import fresh_database
 from tests.transaction.shop import CLAIM, Shop, send, written

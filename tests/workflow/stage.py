@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -26,6 +26,7 @@ from rota.ops.runs.chores import work_on_runs
 from rota.ops.runs.retry import Request
 from rota.ops.runs.sweep import sweep
 from rota.store.port import Tx
+from tests.support import statistics
 from tests.support.tables import table
 from tests.support.world import APP, NAMESPACE, World
 
@@ -210,10 +211,10 @@ class Stage:
         """Whether the sweeper finds nothing to repair in any open run."""
         return self.store.transact(swept) == []
 
-    def check(self) -> None:
+    def check(self, *, is_pruned: bool = False) -> None:
         """Whatever has ended has left nothing behind, and every step of every ended run has one execution and one end.
 
-        To be called when nothing is open any more.
+        To be called when nothing is open any more. Unless history was deleted, the statistics agree with it.
         """
         left = {name: rows for name in OPEN_TABLES if (rows := table(self.store, name))}
         assert not left, f"rows are left: { {name: rows[:2] for name, rows in left.items()} }"
@@ -222,12 +223,17 @@ class Stage:
             (str(row["run"]), row["number"], row["item"], str(row["execution"])) for row in table(self.store, "step")
         ]
         assert all(ends[execution] == 1 for *_, execution in steps), "a step without one end"
+        numbers: defaultdict[str, set[int]] = defaultdict(set)
+        for run, number, *_ in steps:
+            numbers[run].add(number)
         for row in table(self.store, "run_ended"):
             assert is_over(row["letters"]), f"run {row['id']} has ended with the letters {row['letters']}"
             assert ends[str(row["id"])] == 1, "a run without one end"
-            placed = {number for run, number, *_ in steps if run == str(row["id"])}
+            placed = numbers[str(row["id"])]
             blocked = {number for number, letter in enumerate(row["letters"]) if letter in "bB"}
             assert not placed & blocked, f"a blocked step of run {row['id']} was placed"
+        if not is_pruned:
+            statistics.check(self.store)
 
 
 def chores(tx: Tx) -> bool:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota import App, WorkflowError
-from rota.domain.workflow.graph import content, to_data
+from rota.domain.workflow.graph import Graph, content, to_data
+from rota.sdk.workflow.workflow import Workflow
 from tests.workflow.test_build import ACCEPTED
 from tests.workflow.written import app_of, flow
 
@@ -274,5 +275,12 @@ def test_data_that_is_wrong_somewhere_is_refused_and_nothing_else_happens(drawn:
     except WorkflowError:
         return
     workflow.problems()
-    data = to_data(workflow._plan.make())
-    assert to_data(App("again").workflow_from(data)._plan.make()) == data
+    data = made(workflow)
+    assert made(App("again").workflow_from(data)) == data
+
+
+def made(workflow: Workflow[..., Any]) -> dict[str, Any]:
+    """The data form of the graph, unchecked."""
+    graph = workflow._source.make()
+    assert isinstance(graph, Graph)
+    return to_data(graph)

@@ -91,6 +91,11 @@ CASES = {
         "return send.step('a')",
         "return once, at the end",
     ),
+    "return in an if on a value": (
+        "x = extract.step(day)\nif not x.rows > 1:  #!\n    return send.step('a')\nreturn None",
+        "not x.rows > 1",
+        TRUTH,
+    ),
     "return in if": ("if os.name:\n    return send.step('a')  #!\nreturn None", "return send.step('a')", "return once"),
     # The build knows.
     "call": ("x = extract.step(day)\nload(x.files)  #!", "load(x.files)", "load.step(…)"),
@@ -182,7 +187,7 @@ CASES = {
     "undo without None": (
         "send.options(undo=unsend, undo_failed=True).step('a')  #!",
         "send.options(undo=unsend, undo_failed=True).step('a')",
-        "with null for a step that did not succeed, but its argument 'receipt' takes string",
+        "gets null if the step did not succeed, but its argument 'receipt' takes string",
     ),
     "undo with a second argument": (
         "send.options(undo=needy).step('a')  #!",
@@ -320,6 +325,50 @@ def test_jobs_of_another_app_are_refused(tmp_path: Path) -> None:
 def test_all_that_the_source_shows_is_reported_at_once(tmp_path: Path) -> None:
     app = app_of(tmp_path, flow("x = extract.step(day)\nx is None\nisinstance(x, Raw)\nreturn x"))
     assert len(app.workflows["w"].problems()) == 2
+
+
+def test_an_if_that_returns_is_reported_before_its_return(tmp_path: Path) -> None:
+    body = "x = extract.step(day)\nif x.rows > 1 or day:\n    return send.step('a')\nreturn x"
+    found = app_of(tmp_path, flow(body)).workflows["w"].problems()
+    assert [one.expression for one in found] == ["if x.rows > 1 or day:", "return send.step('a')"]
+    body = "x = extract.step(day)\nif x is None:\n    return send.step('a')\nreturn x"
+    found = app_of(tmp_path, flow(body)).workflows["w"].problems()
+    assert [one.expression for one in found] == ["x is None", "return send.step('a')"]
+
+
+def test_all_that_one_build_finds_is_reported_at_once(tmp_path: Path) -> None:
+    """One problem for each line, up to the first one after which the function cannot continue."""
+    body = """
+        x = extract.step(day)
+        send.step(x.fils)
+        send.step(day + "!", text=day.upper())
+        x.rows = x.files[x.rows]
+        send.step()
+        send.step("a", text={"b"})
+        transform.map("abc")
+        transform.starmap([5])
+        send.options(at_once=1, name="b").step("a")
+        send.options(name="b").step("a")
+        send.options(name=5).step("a")
+        send.after(x)
+        with when((x.rows > 1) & (x.rows < 5)):
+            send.step("b")
+        if x.rows:
+            send.step(x.fils)
+        when(x.rows > 5)
+    """
+    found = app_of(tmp_path, flow(body)).workflows["w"].problems()
+    expected = ["x.fils", 'day + "!"', "x.files[x.rows]", "send.step()", 'send.step("a", text={"b"})']
+    expected += ['transform.map("abc")', "transform.starmap([5])", 'send.options(at_once=1, name="b").step("a")']
+    expected += ['send.options(name="b").step("a")', 'send.options(name=5).step("a")']
+    expected += ["(x.rows > 1) & (x.rows < 5)", "if x.rows:"]
+    assert [one.expression for one in found] == expected
+
+
+def test_everything_that_is_left_unused_is_reported(tmp_path: Path) -> None:
+    body = "x = extract.step(day)\nsend.after(x)\nwhen(x.rows > 5)\nreturn {1, 2}"
+    found = app_of(tmp_path, flow(body)).workflows["w"].problems()
+    assert [one.expression for one in found] == ["send.after(x)", "when(x.rows > 5)", "return {1, 2}"]
 
 
 def test_what_the_scan_must_not_find(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_plan(letters: str, from_: str | None, expected: Retry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("letters", "options", "partial", "resumed"),
+    ("letters", "options", "partial", "sub_retries"),
     [
         ("sff", {}, (2,), (1, 2)),
         ("scc", {}, (2,), (1, 2)),
@@ -59,8 +59,8 @@ def test_plan(letters: str, from_: str | None, expected: Retry) -> None:
         ("sff", {"undone": [2]}, (), (1,)),
     ],
 )
-def test_sub_runs_with_the_same_inputs_are_resumed(
-    letters: str, options: dict[str, Any], partial: tuple[int, ...], resumed: tuple[int, ...]
+def test_sub_runs_with_the_same_inputs_are_retried(
+    letters: str, options: dict[str, Any], partial: tuple[int, ...], sub_retries: tuple[int, ...]
 ) -> None:
     steps = [
         {"id": "first", "job": "first"},
@@ -68,7 +68,7 @@ def test_sub_runs_with_the_same_inputs_are_resumed(
         {"id": "many", "workflow": "sub", "map": {"$": "first.list"}, "as": "x"},
     ]
     found = plan(graphs.graph({"name": "main", "steps": steps}), letters, **options)
-    assert (found.partial, found.resumed) == (partial, resumed)
+    assert (found.partial, found.sub_retries) == (partial, sub_retries)
 
 
 def test_a_map_with_other_arguments_repeats_every_item() -> None:

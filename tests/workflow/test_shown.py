@@ -105,6 +105,27 @@ def test_a_failed_run(etl: Stage) -> None:
     assert found.critical_path.duration == found.duration == timedelta(seconds=1)
 
 
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ({"in": [3, {"$": "a.list"}]}, "3 in a.list is false"),
+        ({"in": [None, {"$": "a.list"}]}, "null in a.list is false"),
+        ({"not": {"in": [1, {"$": "a.list"}]}}, "1 in a.list holds"),
+        ({"eq": [5, {"$": "a.n"}]}, "5 = a.n is false"),
+        ({"eq": ["$", {"$": "a.n"}]}, '"$" = a.n is false'),
+        ({"eq": [{"$": "a.n"}, 5]}, "a.n = 5 is false (7)"),
+    ],
+)
+def test_why_a_step_was_skipped(stage: Stage, condition: dict[str, Any], words: str) -> None:
+    """The value is shown if it is on the left side. A constant is part of the condition's words."""
+    stage.job("a", lambda **_: {"list": [1, 2], "n": 7})
+    stage.workflow("main", {"id": "a", "job": "a"}, {"id": "b", "job": "echo", "when": [condition]})
+    id = stage.start("main")
+    stage.work()
+    _, steps = shown(stage, id)
+    assert (steps["b"].reason, steps["b"].because) == ("condition", words)
+
+
 def test_a_retry_shows_what_it_kept(etl: Stage) -> None:
     old = failed_run(etl)
     etl.bad.clear()  # type: ignore[attr-defined]

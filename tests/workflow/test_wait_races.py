@@ -106,7 +106,7 @@ def test_an_answer_and_a_cancel_at_once(arena: Arena, stage: Stage, first: str) 
     if first == "answer":
         second.result(PATIENCE_S)
     else:
-        with pytest.raises(Conflict, match="step ok has ended as cancelled"):
+        with pytest.raises(Conflict, match="step ok ended as cancelled"):
             second.result(PATIENCE_S)
     stage.work()
     assert stage.end(id) == ("cancelled", "cancelled")

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from rota.domain.errors import Conflict, UnknownExecution, UsageError
-from rota.domain.workflow.wait import happened
+from rota.domain.workflow.wait import event_came
 from rota.ops import place
 from rota.ops.events.waits import EventWait
 from rota.ops.runs import begin_wait
+from rota.ops.runs.end_waits import end_waits
 from rota.ops.runs.sweep import sweep
-from rota.ops.runs.waits import end_waits
 from rota.store.hints import Due
 from rota.store.port import Tx
 from tests.support.tables import table
@@ -316,7 +316,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> list[EventW
         waits.append(wait)
         return next(events, None)
 
-    monkeypatch.setattr(begin_wait, "begin_wait", begin)
+    monkeypatch.setattr(begin_wait, "subscribe", begin)
     return waits
 
 
@@ -331,15 +331,15 @@ def test_an_event_step_begins_and_ends(stage: Stage, monkeypatch: pytest.MonkeyP
     opened_at = stage.world.clock.now()
     (wait,) = waits
     (row,) = stage.executions("event()")
-    assert (wait.execution, wait.run, wait.namespace, wait.names) == (str(row["id"]), id, NAMESPACE, ("paid",))
+    assert (wait.execution, wait.namespace, wait.names) == (str(row["id"]), NAMESPACE, ("paid",))
     assert (wait.subject, wait.where, wait.since, wait.taken) == ("17", {"sum": {"gt": 3}}, opened_at, ())
     stage.world.clock.advance(60)
-    stage.store.transact(end_waits, {wait.execution: happened(EVENT)})
+    stage.store.transact(end_waits, {wait.execution: event_came(EVENT)})
     stage.work()
     assert stage.letters(id) == "so."
     assert (waits[1].since, waits[1].taken) == (opened_at - 10_000_000, ("e1",))
-    assert stage.store.transact(end_waits, {wait.execution: happened(EVENT)}) == []
-    stage.store.transact(end_waits, {waits[1].execution: happened({**EVENT, "id": "e2", "name": "late"})})
+    assert stage.store.transact(end_waits, {wait.execution: event_came(EVENT)}) == []
+    stage.store.transact(end_waits, {waits[1].execution: event_came({**EVENT, "id": "e2", "name": "late"})})
     stage.work()
     assert stage.result(id) == "late"
     stage.check()
@@ -373,7 +373,7 @@ def test_a_cancel_ends_open_waits(stage: Stage) -> None:
     stage.cancel(id)
     stage.work()
     assert stage.end(id) == ("cancelled", "cancelled")
-    with pytest.raises(Conflict, match="step ok has ended as cancelled at"):
+    with pytest.raises(Conflict, match="step ok ended as cancelled at"):
         stage.answer(id, "ok")
     stage.advance(2 * DAY_S)
     stage.check()

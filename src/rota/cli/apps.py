@@ -11,10 +11,13 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from rota import config
 from rota.domain.errors import UsageError
+from rota.domain.served import ALL_APPS
 from rota.domain.url import masked
 from rota.sdk import file
 from rota.sdk.app import App, registry_of
+from rota.sdk.data_worker import DataRegistry
 from rota.sdk.registry import Registry
 
 ROTA = f"{Path(__file__).resolve().parents[1]}{os.sep}"
@@ -64,6 +67,8 @@ def process_arguments() -> argparse.ArgumentParser:
     parser.add_argument("app")
     parser.add_argument("--given", action="append", default=[], help="url or namespace, if the operator gave it")
     parser.add_argument("--log-level", default="INFO")
+    parser.add_argument("--also", action="append", default=[], help="a further namespace to serve")
+    parser.add_argument("--directory", help="where commands run that name no directory")
     return parser
 
 
@@ -73,6 +78,8 @@ def load_for_worker(arguments: argparse.Namespace) -> Registry:
     They are not arguments, because a URL may hold a password, and every user of the machine can read the arguments of
     a process.
     """
+    if arguments.app == ALL_APPS:
+        return DataRegistry(config.load(), arguments.directory)
     app = load_app(arguments.app)
     agree(app, {name: os.environ[f"ROTA_{name.upper()}"] for name in arguments.given})
     return app

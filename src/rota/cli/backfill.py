@@ -100,7 +100,7 @@ def backfill(
 
 
 def _instant(given: int | date, row: ScheduleRow, *, is_end: bool = False) -> int:
-    """A day is its first instant in the zone of the schedule; as an end, the last one before the next day."""
+    """A day means its first instant in the zone of the schedule; as the end of a period, its last instant."""
     if isinstance(given, int):
         return given
     day = given + timedelta(days=1) if is_end else given

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from rota.cli.apps import load_for_worker, process_arguments
 from rota.cli.outcome_log import OutcomeLog
-from rota.cli.text import LOG_FORMAT, clipped, harmless, signature
+from rota.cli.text import LOG_FORMAT, clipped, harmless
 from rota.clock import MACHINE
 from rota.config import Settings
-from rota.domain import wording
+from rota.domain import job_parameters, trigger_words
 from rota.domain.errors import RotaError, StoreUnavailable
+from rota.domain.served import ALL_APPS
 from rota.engine import child, tether
 from rota.engine.host import Hello
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, run
@@ -25,9 +26,9 @@ from rota.engine.tether import Tether
 from rota.engine.worker_loops import Assignment
 from rota.executors import capture, echo
 from rota.executors.process import spawner
-from rota.executors.process.exiting import exit_at_once, exit_in_order
-from rota.executors.process.hiding import hide
+from rota.executors.process.exit_process import exit_at_once, exit_in_order
 from rota.executors.process.pool import PATIENCE_S, Pool, Recycling
+from rota.executors.process.protect_secrets import hide
 from rota.sdk.connection import Connection
 from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.registry import Registry
@@ -84,12 +85,13 @@ def _say_hello(arguments: argparse.Namespace, supervisor: Tether) -> Registry:
         place_of(app.settings.url)  # Refuses a database in memory, which the supervisor could not share.
         # Only at the start of `rota dev`: a child that replaces another one must not undo a newer deploy.
         is_first = arguments.banner is not None and arguments.banner.exists()
-        deploy = _declare(app, takes_precedence=is_first)
+        deploy = None if app.name == ALL_APPS else _declare(app, takes_precedence=is_first)
     except (RotaError, OSError) as error:
         child.say_hello(supervisor, Hello(error=str(error)))
         exit_in_order(tether.UNUSABLE)
     settings, jobs = app.settings, sorted(app.names())
-    hello = Hello(app=app.name, namespace=settings.namespace, url=settings.url, deploy=deploy, jobs=jobs)
+    where = {"namespace": settings.namespace, "others": arguments.also, "url": settings.url}
+    hello = Hello(app=app.name, deploy=deploy, jobs=jobs, **where)
     child.say_hello(supervisor, hello)
     return app
 
@@ -120,6 +122,9 @@ def _introduce(app: Registry, arguments: argparse.Namespace, queues: Sequence[st
     place = place_of(app.settings.url)
     for name, missing in app.unavailable().items():
         log.warning("this worker cannot run job %s and leaves it to others; it needs: %s", name, harmless(missing))
+    if app.name == ALL_APPS:
+        log.info("process %d runs commands and requests from their definitions, on %s", os.getpid(), harmless(place))
+        return
     if arguments.banner is not None and _removed(arguments.banner):
         _print_banner(app, place)
         return
@@ -141,7 +146,7 @@ def _removed(banner: Path) -> bool:
 
 
 def _print_banner(app: Registry, place: str) -> None:
-    schedules = [f"  {name}: {wording.explain(spec.trigger)}" for name, spec in app.schedules.items()]
+    schedules = [f"  {name}: {trigger_words.explain(spec.trigger)}" for name, spec in app.schedules.items()]
     lines = [
         f"app {app.name} on {place}",
         "its jobs:" if app.jobs else "it has no jobs yet: decorate a function with @app.job",
@@ -160,11 +165,11 @@ def _print_banner(app: Registry, place: str) -> None:
 
 
 def _signatures(declared: Mapping[str, RegisteredJob]) -> list[str]:
-    return [f"  {name}({signature(job.definition.parameters)})" for name, job in declared.items()]
+    return [f"  {name}({job_parameters.signature(job.definition.parameters)})" for name, job in declared.items()]
 
 
 def _example(declared: Mapping[str, RegisteredJob]) -> str:
-    """The first of them with its required arguments; empty if there is none."""
+    """The arguments of a command that starts the first job or workflow; empty if there is none."""
     first = next(iter(declared.values()), None)
     if first is None:
         return ""

@@ -21,12 +21,12 @@ from rota.domain.deploy import GRACE_LEASES
 from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import DAY, DAY_S, GRACE
 from rota.domain.url import masked
-from rota.ops.retention import CHORE
-from rota.store import history, migrate, opening, reader
+from rota.ops.retention import PASS_NAME
+from rota.store import claim_reader, migrate, opening, reader, retention_reader
+from rota.store.claim_reader import Stranded
 from rota.store.dependencies import edges
 from rota.store.deploys import DeployRow, all_deploys
 from rota.store.postgres.url import is_postgres
-from rota.store.reader import Stranded
 from rota.views import worker as worker_views
 from rota.views.worker import Worker
 
@@ -119,7 +119,7 @@ def clock(database: Database) -> Iterator[Finding]:
 
 def _clients(database: Database) -> Iterator[Finding]:
     """An id contains the time of the client that enqueued: the newest ids show which client's clock is off."""
-    for actor, ahead in database.read(history.enqueuers, database.namespace).items():
+    for actor, ahead in database.read(retention_reader.enqueuers, database.namespace).items():
         if ahead > CLOCK_SLACK_S * MICROSECONDS or ahead < -MOST_BEHIND_S * MICROSECONDS:
             apart = f"{duration.words(abs(ahead) / MICROSECONDS)} {'ahead of' if ahead > 0 else 'behind'}"
             words = f"executions that {actor or 'an unknown client'} enqueued lately have ids made by a clock {apart}"
@@ -201,7 +201,7 @@ def _without_worker(row: DeployRow, other: int) -> Finding:
 
 @check("queues", "all waiting work has a worker")
 def queues(database: Database) -> Iterator[Finding]:
-    for row in database.read(reader.stranded, database.namespace):
+    for row in database.read(claim_reader.stranded, database.namespace):
         yield _stranded(row)
     for queue in database.read(reader.queues, database.namespace):
         if queue.paused_at is not None:
@@ -251,7 +251,7 @@ def dead_letters(database: Database) -> Iterator[Finding]:
 @check("retention")
 def retention(database: Database) -> Iterator[Finding]:
     days = database.settings.retention_days
-    found = database.read(history.history, days * DAY_S, CHORE, GRACE + DAY)
+    found = database.read(retention_reader.history, days * DAY_S, PASS_NAME, GRACE + DAY)
     kept = "for ever" if days == 0 else text.count(days, "day")
     oldest = "there is no history yet"
     if found.oldest_at is not None:
@@ -264,7 +264,7 @@ def retention(database: Database) -> Iterator[Finding]:
     if found.last.done_at:
         ended = duration.words((found.now - found.last.done_at) / MICROSECONDS)
         advice = f"the last pass ended {ended} ago: check that a worker is running, and its log"
-    many = "1,000 or more" if found.overdue >= history.MOST_OVERDUE else f"{found.overdue:,}"
+    many = "1,000 or more" if found.overdue >= retention_reader.MOST_OVERDUE else f"{found.overdue:,}"
     yield warn(f"{words}; {many} executions should have been deleted long ago", advice)
 
 

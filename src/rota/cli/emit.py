@@ -14,7 +14,7 @@ from rota.cli.options import object_option
 from rota.domain import payload
 from rota.ids import IdSource
 from rota.ops.events import emit as events
-from rota.ops.events.emit import Source
+from rota.ops.events.emit import EmitHeader
 from rota.views.event import event
 
 
@@ -23,7 +23,7 @@ from rota.views.event import event
 @click.argument("members", nargs=-1, metavar="[NAME=VALUE]…")
 @click.option("--payload", "given", metavar="JSON", help="The payload as one JSON value; - reads it from stdin.")
 @click.option("--subject", metavar="TEXT", help="What the event is about, such as the id of an order.")
-@click.option("--key", metavar="KEY", help="Idempotency key: the same key is the same event.")
+@click.option("--key", metavar="KEY", help="Idempotency key: emit nothing if an event of this name has it.")
 @object_option
 @with_database
 def emit(
@@ -37,7 +37,7 @@ def emit(
 ) -> None:
     """Emit an event and print its id.
 
-    NAME=VALUE words are the members of the payload, as for `rota enqueue`. Without any, the payload is null.
+    Each NAME=VALUE is a member of the payload, written as for `rota enqueue`. Without any, the payload is null.
 
     \b
     rota emit order.paid order=A-17 total=99.5 --subject A-17
@@ -49,9 +49,9 @@ def emit(
     new = emission(
         IdSource(database.clock).new(), name, value, subject, key, most_bytes=database.settings.max_payload_bytes
     )
-    (made,) = database.transact(events.emit, Source(database.namespace, database.actor), [new])
+    (made,) = database.transact(events.emit, EmitHeader(database.namespace, database.actor), [new])
     if not made.created:
-        output.message("this event was there already; nothing was emitted")
+        output.message("an event with this key exists already; nothing was emitted")
     if as_json:
         shown = database.read(event, database.namespace, made.id)
         print(output.to_json({"eventId": made.id, "isNew": made.created, "deliveries": shown.deliveries}))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from rota.cli import output
-from rota.cli.arguments import encode, parse
+from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.options import all_of, length, load_option, moment, owner_option
 from rota.cli.options import priority as level
 from rota.domain import names, payload
 from rota.domain.errors import NotFinished, UnknownJob, UsageError
 from rota.domain.job import Definition, decode
+from rota.domain.job_parameters import encode
 from rota.domain.unique import Unique
 from rota.executors import kinds
 from rota.ops.submission import Header, Item
@@ -70,8 +71,8 @@ def enqueue(database: Database, job: str, **given: Any) -> None:
     """Run a job: accept an execution and print its id.
 
     A VALUE is JSON if it parses as JSON, otherwise it is the text itself: count=3 is a number, to=a@b.c is text,
-    items='[1, 2]' is a list, code='"007"' is text that looks like a number. For a parameter that is exactly `str`,
-    a number, true, false and null are text as written.
+    items='[1, 2]' is a list, code='"007"' is text that looks like a number. If the annotation of the parameter is
+    exactly `str`, then a number, true, false and null are text as written.
 
     \b
     rota enqueue send to=a@b.c subject=Hello

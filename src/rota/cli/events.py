@@ -1,4 +1,4 @@
-"""`rota events`: list events, show what they started, replay them, and list who subscribes."""
+"""`rota events`: list events, show what they started, replay them, and list subscribers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
-from rota.cli.options import json_option, limit_option, list_group, object_option, page_options, past
+from rota.cli.options import all_of, json_option, limit_option, list_group, object_option, page_options, past
 from rota.ids import IdSource
 from rota.ops.events import replay
 from rota.store.event_reader import EventFilter
 from rota.views import event as views
 
+_list_options = all_of(
+    click.option("--name", metavar="NAME", help="Only events of this name."),
+    click.option("--subject", metavar="TEXT", help="Only events with this subject."),
+    click.option("--since", type=past, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z."),
+    page_options,
+    json_option,
+)
+
 
 @list_group
-@click.option("--name", metavar="NAME", help="Only events of this name.")
-@click.option("--subject", metavar="TEXT", help="Only events with this subject.")
-@click.option("--since", type=past, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z.")
-@page_options
-@json_option
+@_list_options
 @with_database
 def events(database: Database, as_json: bool, **wanted: Any) -> None:
     """List events, newest first; show and replay them, and list subscribers.
@@ -33,11 +37,7 @@ def events(database: Database, as_json: bool, **wanted: Any) -> None:
 
 
 @events.command("list")
-@click.option("--name", metavar="NAME", help="Only events of this name.")
-@click.option("--subject", metavar="TEXT", help="Only events with this subject.")
-@click.option("--since", type=past, metavar="TIME", help="Only those since then: 2h (ago), 2030-01-31T09:00Z.")
-@page_options
-@json_option
+@_list_options
 @with_database
 def events_list(database: Database, as_json: bool, **wanted: Any) -> None:
     """List events, newest first."""
@@ -62,21 +62,20 @@ def events_show(database: Database, id: str, as_json: bool) -> None:
     left = "" if found.is_delivered else ", more to come"
     print(f"started  {text.count(found.deliveries, 'execution')}{left}")
     for one in found.started:
-        woken = f"  (step of run {one.run_id})" if one.run_id else ""
-        print(f"  {one.execution_id}  {one.app}.{one.job}  {one.status}{woken}")
+        print(f"  {one.execution_id}  {_delivery(one)}")
 
 
 @events.command("replay")
 @click.argument("id")
-@click.option("--force", is_flag=True, help="For all subscribers, as a new event.")
+@click.option("--force", is_flag=True, help="Emit a copy of the event to all subscribers.")
 @object_option
 @with_database
 def events_replay(database: Database, id: str, force: bool, as_json: bool) -> None:
-    """Give an event to the jobs that subscribe now and have not had it.
+    """Deliver an event to subscribed jobs that have not received it.
 
     \b
-    rota events replay 1a2b3c4d          for jobs that subscribed later
-    rota events replay 1a2b3c4d --force  for all; prints the id of the new event
+    rota events replay 1a2b3c4d          to jobs that subscribed later
+    rota events replay 1a2b3c4d --force  to all; prints the id of the new event
     """
     found = database.read(views.event_id, database.namespace, id)
     if force:
@@ -92,7 +91,7 @@ def events_replay(database: Database, id: str, force: bool, as_json: bool) -> No
 
 
 @events.command("subscribers")
-@click.option("--name", metavar="NAME", help="Only those of events of this name.")
+@click.option("--name", metavar="NAME", help="Only subscribers to events of this name.")
 @limit_option(200, 10_000)
 @json_option
 @with_database
@@ -100,13 +99,19 @@ def events_subscribers(database: Database, name: str | None, limit: int, as_json
     """List the jobs that events start, and the steps of runs that wait for one."""
     found = database.read(views.subscribers, database.namespace, name, limit)
     more = "--limit" if found.has_more else ""
-    output.listing(found.items, _SUBSCRIBERS, as_json=as_json, empty="nothing subscribes", more=more)
+    output.listing(found.items, _SUBSCRIBERS, as_json=as_json, empty="there are no subscribers", more=more)
 
 
 def _list(database: Database, as_json: bool, wanted: dict[str, Any]) -> None:
     found = database.read(views.events, database.namespace, EventFilter(**wanted))
     more = f"--before {found.items[-1].event_id}" if found.has_more else ""
     output.listing(found.items, _COLUMNS, as_json=as_json, empty="no events match", more=more, spare=("key", "subject"))
+
+
+def _delivery(one: views.Delivery) -> str:
+    if one.status is None:
+        return "deleted by retention"
+    return f"{one.app}.{one.job}  {one.status}" + (f"  (step of run {one.run_id})" if one.run_id else "")
 
 
 def _shown(view: Any, namespace: str, part: str) -> views.EventDetail:

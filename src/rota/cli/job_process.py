@@ -14,10 +14,10 @@ from rota.domain.errors import RotaError
 from rota.engine.tether import die_with
 from rota.executors.process import connection
 from rota.executors.process.connection import Ready
-from rota.executors.process.exiting import exit_in_order
-from rota.executors.process.hiding import hide
+from rota.executors.process.exit_process import exit_in_order
 from rota.executors.process.job_process import JobProcess
 from rota.executors.process.meter import Meter
+from rota.executors.process.protect_secrets import hide
 
 
 def main() -> None:

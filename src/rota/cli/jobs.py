@@ -7,7 +7,7 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, note_option, owner_option
-from rota.domain import duration
+from rota.domain import duration, job_parameters
 from rota.domain.dependency import JobRef, Outcome, label
 from rota.ops import job_pauses
 from rota.views import job as views
@@ -87,7 +87,7 @@ def _timeout(job: views.Job) -> str | None:
 
 _COLUMNS: output.Columns[views.Job] = {
     "app": lambda job: job.app,
-    "job": lambda job: f"{job.name}({text.signature(job.parameters)})",
+    "job": lambda job: f"{job.name}({job_parameters.signature(job.parameters)})",
     "queue": lambda job: job.queue,
     "attempts": lambda job: job.retry.get("attempts", ""),
     "timeout": _timeout,

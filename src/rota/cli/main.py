@@ -22,6 +22,7 @@ SECTIONS = {
     "Run jobs": {
         "dev": "rota.cli.work:dev",
         "worker": "rota.cli.work:worker",
+        "server": "rota.cli.server:server",
         "deploys": "rota.cli.deploys:deploys",
     },
     "Executions": {
@@ -38,17 +39,18 @@ SECTIONS = {
         "start": "rota.cli.enqueue:start",
         "runs": "rota.cli.runs:runs",
         "run": "rota.cli.run:run",
-        "workflows": "rota.cli.workflow_list:workflows",
-        "check": "rota.cli.workflows:check",
-        "graph": "rota.cli.workflows:graph",
+        "workflows": "rota.cli.workflows:workflows",
+        "check": "rota.cli.check:check",
+        "graph": "rota.cli.check:graph",
     },
     "Events": {
         "emit": "rota.cli.emit:emit",
         "events": "rota.cli.events:events",
+        "hooks": "rota.cli.hooks:hooks",
     },
     "Schedules": {
         "schedules": "rota.cli.schedules:schedules",
-        "next": "rota.cli.upcoming:upcoming",
+        "next": "rota.cli.next_ticks:next_ticks",
         "backfill": "rota.cli.backfill:backfill",
     },
     "Jobs, queues, workers": {
@@ -56,6 +58,9 @@ SECTIONS = {
         "queues": "rota.cli.queues:queues",
         "breakers": "rota.cli.breakers:breakers",
         "namespaces": "rota.cli.namespaces:namespaces",
+        "templates": "rota.cli.templates:templates",
+        "tokens": "rota.cli.tokens:tokens",
+        "audit": "rota.cli.audit:audit",
         "workers": "rota.cli.workers:workers",
         "load": "rota.cli.load:load",
     },

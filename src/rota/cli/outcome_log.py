@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from rota.cli.text import clipped, harmless, short_id
 from rota.clock import Clock
-from rota.domain import duration, lifecycle, overrides
+from rota.domain import duration, job, lifecycle, overrides
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Back, Final, Later, Rules
 from rota.domain.outcome import Cancelled, Expired, Failed, GivenBack, Lost, Snoozed, Succeeded, TimedOut
+from rota.executors import data_jobs
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
 
@@ -57,6 +58,8 @@ class OutcomeLog:
         """The rules in the code of this worker; the store applies those of the deploy in force."""
         target = self._targets.get(report.job)
         own = Rules() if target is None else target.rules
+        if report.claim is not None and report.claim.definition is not None:
+            own = data_jobs.rules(job.decode(report.claim.definition))
         return own if report.claim is None else overrides.applied(own, report.claim.overrides)
 
 

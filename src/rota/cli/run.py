@@ -12,7 +12,7 @@ from rota.cli import layout, output, run_next, run_picture, text
 from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import Group, drawing_option, json_option, note_option, object_option
+from rota.cli.options import Group, all_of, drawing_option, json_option, note_option, object_option
 from rota.cli.run_watch import watch_run
 from rota.domain import payload
 from rota.domain.errors import UsageError
@@ -212,17 +212,19 @@ class Answered(Shape, frozen=True):
     note: str
 
 
-answer_note_option = click.option("--note", default="", metavar="TEXT", help="What to say with the answer.")
+_answer_options = all_of(
+    id_argument,
+    click.argument("step", required=False),
+    click.option("--note", default="", metavar="TEXT", help="A text that is stored with the answer."),
+    object_option,
+)
 
 
 @run.command()
-@id_argument
-@click.argument("step", required=False)
-@answer_note_option
-@object_option
+@_answer_options
 @with_database
 def approve(database: Database, id: str, step: str | None, note: str, as_json: bool) -> None:
-    """Approve a step of a run that waits for an answer.
+    """Approve a step that waits for an answer.
 
     STEP may be left out if only one step of the run waits for an answer. The first answer wins.
 
@@ -233,13 +235,10 @@ def approve(database: Database, id: str, step: str | None, note: str, as_json: b
 
 
 @run.command()
-@id_argument
-@click.argument("step", required=False)
-@answer_note_option
-@object_option
+@_answer_options
 @with_database
 def reject(database: Database, id: str, step: str | None, note: str, as_json: bool) -> None:
-    """Reject a step of a run that waits for an answer.
+    """Reject a step that waits for an answer.
 
     STEP may be left out if only one step of the run waits for an answer. The first answer wins.
 

@@ -1,7 +1,7 @@
-"""The worker's log of runs: those that fail, at most `MOST_PER_SECOND`; with --verbose every run.
+"""The supervisor's log of runs that failed, at most `MOST_PER_SECOND`; with --verbose of every run that ended.
 
-The store sends the hints of each commit of this process to its bus. `RunLog` stands in front of the bus, takes the runs
-from the hints, and reads how they ended. A run that another process ends is in the log of that process only.
+After each commit of this process, the store sends hints to its bus. `RunLog` wraps the bus: it takes the ended runs
+from the hints and reads how they ended. A run that another process ends is logged by that process only.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ class RunLog:
     """Implements `rota.store.hints.Bus`."""
 
     def __init__(self, store: Store, *, verbose: bool) -> None:
-        """Called on the event loop. The bus of the store is replaced."""
+        """Called on the event loop. Replaces the bus of the store by itself."""
         self._store, self._verbose = store, verbose
         self._bus, store.bus = store.bus, self
         self._loop = asyncio.get_running_loop()
         self._ended: list[str] = []
         self._logged = 0
-        """In this second."""
+        """How many runs have come in this second."""
         self._left_out = 0
+        """How many of them are not logged."""
         self._task: asyncio.Task[None] | None = None
 
     def send(self, hints: Sequence[Hint]) -> None:
@@ -74,7 +75,7 @@ class RunLog:
     async def _write(self) -> None:
         while self._ended:
             ids, self._ended = self._ended, []
-            with contextlib.suppress(StoreError):  # The database is away: `rota runs` has the ends.
+            with contextlib.suppress(StoreError):  # The database cannot be read now: `rota runs` shows the ends later.
                 for end in await asyncio.to_thread(self._store.read, ends_of_runs, ids):
                     log.log(logging.ERROR if end.status == Status.FAILED else logging.INFO, "%s", line(end))
         self._task = None

@@ -1,4 +1,4 @@
-"""The commands that help with a run: how to see why it failed, to answer, to retry, to resume, to watch it."""
+"""The commands that a user may want next for a run: show a traceback, answer an approval, retry, resume, watch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_COMMANDS = 10
 
 
 def commands(run: RunDetail, *, is_short: bool) -> list[tuple[str, str]]:
-    """Commands, each with what it does. A run that was retried already has none: its retry has them."""
+    """Commands, each with what it does. There are none for a run that was retried: its retry has them."""
     id = shown_id(run.run_id, is_short=is_short)
     if run.retried_as is not None:
         return []
@@ -71,6 +71,6 @@ def shown_id(id: str, *, is_short: bool) -> str:
 
 
 def some(names: Sequence[str], most: int = 6) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones: `a, b and 3 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -351,7 +351,7 @@ def _wrapped(words: str, room: int) -> list[str]:
     """Lines of at most this many columns. A word that is longer is broken."""
     if layout.width(words) <= room:
         return [words]
-    # Where some characters take two columns, half as many characters fit for sure.
+    # If some characters take two columns, half as many characters fit in any case.
     return textwrap.wrap(words, room if layout.width(words) == len(words) else room // 2, break_on_hyphens=False)
 
 

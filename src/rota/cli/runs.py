@@ -69,8 +69,8 @@ def _status(one: RunSummary) -> str:
 
 
 def _about(one: RunSummary) -> str:
-    """The failed step and the error; of a paused run who paused it, and why; of an open run the questions of its
-    approvals or the steps that wait; of an undo the run that it undoes."""
+    """One text about a run. For an undo: the run that it undoes. For a paused run: who paused it, and why. For an open
+    run: the texts of its open approvals, or the steps that wait. For a failed run: the failed step and the error."""
     if one.undo_of is not None:
         return f"undo of run {text.short_id(one.undo_of)}"
     if one.paused is not None:
@@ -96,7 +96,8 @@ def _step(one: RunSummary) -> str:
 
 
 def _columns(rows: Sequence[RunSummary], parent: str | None) -> output.Columns[RunSummary]:
-    """With `parent` all runs are steps of that run. On a terminal without an app that all runs have in common."""
+    """With `parent`, all runs are steps of that run, so its id is left out. On a terminal the app is left out, too, if
+    it is the same in all rows."""
     columns = dict(_COLUMNS)
     if parent is not None:
         columns["step of"] = _step

@@ -78,13 +78,13 @@ def _heading(one: ExecutionDetail) -> None:
     _field("key", one.key)
     _field("worker", one.worker)
     _field("replay of", one.replay_of)
-    _field("replayed", one.replayed_as and f"as {one.replayed_as}")
+    _field("replayed", one.replayed_by and f"as {one.replayed_by}")
     _field("parent", one.parent_id if one.parent_id != one.run_id else None)
     _field("tags", _tags(one.tags))
 
 
 def _wait(one: ExecutionDetail) -> None:
-    """Prints what a step waits for, or how that ended."""
+    """Prints what a step waits for, or how its wait ended."""
     if one.wait is None:
         return
     wait = one.wait

@@ -23,10 +23,10 @@ from rota.domain.requirement import Offers
 from rota.engine import loop
 from rota.engine.async_store import AsyncStore
 from rota.engine.heart import MARGIN
-from rota.engine.plan import Plan
 from rota.engine.process import STOPPING, LocalHost
 from rota.engine.supervisor import Supervisor, Unusable
-from rota.executors.process.hiding import hide
+from rota.engine.worker_settings import WorkerSettings
+from rota.executors.process.protect_secrets import hide
 from rota.executors.process.spawner import end_left_behind
 from rota.store.opening import open_store
 from rota.store.partitions import open_keeper
@@ -49,7 +49,7 @@ def supervise(
     logging.basicConfig(level=log_level, format=LOG_FORMAT)
     faulthandler.enable()  # A crash in C code would leave nothing in the log.
     _warn_of_unknown_settings()
-    plan = Plan(
+    worker_settings = WorkerSettings(
         command=_child_command(database, app, [*arguments, *(["--verbose"] if verbose else [])]),
         processes=headcount.parse(settings.processes),
         queues=queues,
@@ -66,7 +66,7 @@ def supervise(
         clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
         await end_left_behind()
         try:
-            await Supervisor(plan, clock, host, partial(_connect, settings, clock, verbose)).run()
+            await Supervisor(worker_settings, clock, host, partial(_connect, settings, clock, verbose)).run()
         finally:
             # A repeated signal must not kill the process in the last moments of an orderly stop.
             for number in STOPPING:
@@ -84,7 +84,8 @@ async def _connect(settings: Settings, clock: Clock, verbose: bool, url: str) ->
     connect = partial(open_store, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="worker")
     store = await asyncio.to_thread(connect, url, clock)
     RunLog(store, verbose=verbose)
-    return AsyncStore(store, clock, open_keeper(url, clock), settings.retention_days)
+    keeper = open_keeper(url, clock)
+    return AsyncStore(store, clock, keeper, settings.retention_days, settings.max_payload_bytes)
 
 
 def _warn_of_unknown_settings() -> None:

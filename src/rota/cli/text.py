@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rota.clock import MACHINE
 from rota.domain import duration
@@ -56,7 +56,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning of a value, saying how long it is, and that JSON has all of it."""
+    """The text; if it is too long, its beginning with a note that `--json` shows all of it."""
     if len(text) <= most:
         return text
     note = f" ({len(text):,} characters; --json shows all)"
@@ -113,16 +113,6 @@ def count(number: int, one: str) -> str:
 def none_of(app: str | None, what: str, otherwise: str) -> str:
     """The words for an empty list: that this app has none, or `otherwise` if no app was named."""
     return otherwise if app is None else f"app {app} has no {what}: `rota jobs` lists the apps"
-
-
-def signature(parameters: dict[str, dict[str, Any]]) -> str:
-    """A job's parameters: required ones first, with their types; an optional one ends in `?`."""
-    required_first = sorted(parameters.items(), key=lambda parameter: not parameter[1]["required"])
-    return ", ".join("…" if about.get("others") else _parameter(name, about) for name, about in required_first)
-
-
-def _parameter(name: str, about: dict[str, Any]) -> str:
-    return f"{name}{'' if about['required'] else '?'}" + ("" if about["type"] == "any" else f": {about['type']}")
 
 
 def _is_hostile(char: str) -> bool:

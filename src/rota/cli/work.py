@@ -19,14 +19,26 @@ from rota.config import Settings
 from rota.domain import names
 from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers, offers
+from rota.domain.served import ALL_APPS
 from rota.store.opening import place_of
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
+directory_option = click.option(
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    metavar="FOLDER",
+    help="Where commands of the HTTP API run that name no directory (default: this folder).",
+)
+
+
 @click.command()
-@click.argument("app", metavar="MODULE:APP")
+@click.argument("app", metavar="[MODULE:APP]", required=False)
 @click.option("--queues", metavar="A,B", help="Only these queues (default: all of the app).")
+@click.option(
+    "--namespaces", metavar="A,B", help="Without MODULE:APP: run the jobs of all these namespaces, not of --namespace."
+)
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once in each process (default: 100).")
 @click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
 @click.option("--pool", "pools", multiple=True, metavar="NAME", help="Only jobs of this pool; may be repeated.")
@@ -40,6 +52,7 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
     "--grace", type=length, metavar="DURATION", help="How long a stop waits for running executions (default: 30s)."
 )
 @click.option("--lease", type=length, metavar="DURATION", help="How soon a dead worker is noticed (default: 10s).")
+@directory_option
 @click.option("--verbose", is_flag=True, help="Log how every execution and every run ends.")
 @click.option(
     "--log-level",
@@ -51,8 +64,9 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 @with_database
 def worker(
     database: Database,
-    app: str,
+    app: str | None,
     queues: str | None,
+    namespaces: str | None,
     concurrency: int | None,
     processes: str | None,
     pools: tuple[str, ...],
@@ -60,10 +74,13 @@ def worker(
     resources: tuple[str, ...],
     grace: float | None,
     lease: float | None,
+    directory: str | None,
     verbose: bool,
     log_level: str,
 ) -> None:
     """Run the jobs of an app until Ctrl-C or SIGTERM.
+
+    Without MODULE:APP it runs the commands and requests that the HTTP API has defined, of all apps.
 
     It then claims no more executions, waits for running ones until the grace period ends, and returns the rest to their
     queues. A second signal ends the wait.
@@ -71,43 +88,81 @@ def worker(
     \b
     rota worker shop:app --queues mail,default --processes 2-8
     rota worker shop:app --pool cpu --tag eu --resource gpu=2
+    rota worker
+    rota worker --namespaces billing,shipping
     """
     from rota.cli.supervise import supervise  # lazy: `rota --help` does not need the engine
 
+    others = _namespaces(database, app, namespaces)
     settings = _settings(database, concurrency=concurrency, processes=processes, grace_s=grace, lease_s=lease)
     given = offers(pools, tags, _amounts(resources))
-    arguments = ["--log-level", log_level.upper()]
-    supervise(database, app, settings, _queues(queues), arguments, log_level.upper(), given, verbose=verbose)
+    arguments = ["--log-level", log_level.upper(), *_directory(app, directory), *(f"--also={name}" for name in others)]
+    supervise(
+        database, app or ALL_APPS, settings, _queues(queues), arguments, log_level.upper(), given, verbose=verbose
+    )
     logging.getLogger("rota.engine").info("stopped")
 
 
 @click.command()
-@click.argument("app", metavar="MODULE:APP")
+@click.argument("app", metavar="[MODULE:APP]", required=False)
 @click.option("--concurrency", type=int, metavar="N", help="Executions at once (default: 100).")
 @click.option("--processes", metavar="N|N-M", help="Processes that run jobs; from N to M as needed (default: 1).")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port of the HTTP API (default: 8080).")
+@directory_option
 @with_database
-def dev(database: Database, app: str, concurrency: int | None, processes: str | None) -> None:
+def dev(
+    database: Database,
+    app: str | None,
+    concurrency: int | None,
+    processes: str | None,
+    port: int | None,
+    directory: str | None,
+) -> None:
     """Run an app on this machine for development; log executions and runs.
 
-    Creates the database if there is none, runs the app's jobs, and prints commands to try next. Ctrl-C stops it.
+    Creates the database if there is none, runs the app's jobs, serves the HTTP API, runs the commands and requests
+    that it defines, and prints commands to try next. Without MODULE:APP only the API has jobs. Ctrl-C stops it.
 
     \b
     rota dev shop:app
+    rota dev --port 9000
     """
+    from rota.cli.beside import services  # lazy: as above
     from rota.cli.supervise import supervise  # lazy: as above
 
     settings = _settings(database, concurrency=concurrency, processes=processes)
     # Children are replaced, but only the first should print the banner: the child that removes this file prints it.
     handle, banner = tempfile.mkstemp(prefix="rota-dev-")
     os.close(handle)
+    # A developer may return to earlier code, so the code that was started last must be in force: while this file
+    # exists, the deploy of a child takes precedence.
+    arguments = ["--banner", banner] if app is not None else _directory(app, directory)
     try:
-        # A developer may return to earlier code, so the code that was started last must be in force: while this file
-        # exists, the deploy of a child takes precedence.
-        offers = Offers(everything=True)
-        supervise(database, app, settings, None, ["--banner", banner], "INFO", offers, verbose=True)
+        with services(database, port, directory, has_app=app is not None):
+            offers = Offers(everything=True)
+            supervise(database, app or ALL_APPS, settings, None, arguments, "INFO", offers, verbose=True)
     finally:
         Path(banner).unlink(missing_ok=True)
     output.message("stopped; unfinished executions continue at the next start")
+
+
+def _namespaces(database: Database, app: str | None, text: str | None) -> list[str]:
+    """Makes the first namespace that of the worker, and returns the others."""
+    if text is None:
+        return []
+    if app is not None:
+        raise UsageError("--namespaces is for a worker without MODULE:APP; an app belongs to one namespace")
+    if "namespace" in database.given:
+        raise UsageError("give --namespace or --namespaces, not both")
+    first, *others = dict.fromkeys(names.check(name.strip(), "a namespace in --namespaces") for name in text.split(","))
+    database.given["namespace"] = first
+    return others
+
+
+def _directory(app: str | None, directory: str | None) -> list[str]:
+    if directory is not None and app is not None:
+        raise UsageError("--directory is for a worker without MODULE:APP; jobs of an app name their own directory")
+    return [] if directory is None else ["--directory", directory]
 
 
 def _amounts(texts: Sequence[str]) -> dict[str, float | str]:

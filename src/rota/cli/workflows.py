@@ -1,88 +1,152 @@
-"""`rota check` and `rota graph`: the workflows of an app from its code, without a database."""
+"""`rota workflows`: lists the workflows that the database knows, shows, exports, compares and applies versions."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from rota.cli import layout, output
-from rota.cli.apps import import_app
-from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import drawing_option, json_option
-from rota.domain.errors import DefinitionError, UsageError, WorkflowError
-from rota.sdk.app import App
+from rota.cli import output, text
+from rota.cli.database import Database, with_database
+from rota.cli.options import app_option, json_option, list_group, number, object_option, owner_option
+from rota.domain import job, job_parameters
+from rota.domain.errors import UsageError
+from rota.domain.workflow import drawing
+from rota.ops import define
+from rota.sdk.workflow.from_file import definition_from_file
+from rota.store import reader
+from rota.views import workflow as views
+from rota.views.workflow import VersionChange, WorkflowInfo
+
+HIGHEST = 2**31 - 1
+MOST_SHOWN = 200
+"""Characters of a value in a comparison."""
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+version_option = click.option(
+    "--version", "version", type=number(HIGHEST), metavar="N", help="Which version (default: the one in force)."
+)
 
 
-@click.command()
-@click.argument("app")
+@list_group
+@app_option
 @json_option
-def check(app: str, as_json: bool) -> None:
-    """Build every workflow of an app, and print what is wrong.
+@with_database
+def workflows(database: Database, app: str | None, as_json: bool) -> None:
+    """List workflows; show, export, compare and apply versions.
 
-    It needs no database. The exit code is 1 if anything is wrong.
+    A workflow is known once a worker or a program of its app has used the database.
 
     \b
-    rota check shop:app
+    rota workflows
+    rota workflows show etl
     """
-    loaded = import_app(app)
-    found = {name: workflow.problems() for name, workflow in loaded.workflows.items()}
-    steps = {name: len(loaded.workflows[name].graph().steps) for name in found if not found[name]}
-    others = [] if any(found.values()) else _others(loaded)
+    found = database.read(views.workflows, database.namespace, app)
+    empty = "no workflows are known yet: start a worker of an app that has one"
+    spare = ("description", "last run", "version", "steps")
+    output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "workflows", empty), spare=spare)
+
+
+@workflows.command()
+@click.argument("name")
+@owner_option
+@version_option
+@object_option
+@with_database
+def show(database: Database, name: str, app: str | None, version: int | None, as_json: bool) -> None:
+    """Show the steps of a workflow: what each waits for, and its conditions.
+
+    \b
+    rota workflows show etl
+    """
+    found, graph = database.read(views.version, database.namespace, name, app, version)
     if as_json:
-        output.print_json_rows(
-            {"workflow": name, "steps": steps.get(name), "problems": [_as_data(one) for one in problems]}
-            for name, problems in found.items()
-        )
-    elif steps:
-        layout.table(["workflow", "steps"], [[name, count] for name, count in steps.items()])
-    elif not found:
-        output.message(f"app {loaded.name} has no workflows")
-    problems = [str(one) for several in found.values() for one in several] + others
-    for problem in problems:
-        output.message(f"rota: {problem}")
-    if problems:
-        click.get_current_context().exit(UNSUCCESSFUL)
+        print(output.to_json(found, indent=2))
+        return
+    for line in drawing.text(graph).splitlines():
+        print(text.harmless(line))
+    in_force = ", in force" if found.in_force else ""
+    output.message(f"version {found.version}{in_force}, first seen {text.when(found.created_at)}")
 
 
-@click.command()
-@click.argument("app")
-@click.argument("workflow", required=False)
-@drawing_option("Lines of text, a Mermaid flowchart, or Graphviz.")
-def graph(app: str, workflow: str | None, form: str) -> None:
-    """Draw one workflow of an app, or all of them.
-
-    It needs no database.
+@workflows.command()
+@click.argument("name")
+@owner_option
+@version_option
+@with_database
+def export(database: Database, name: str, app: str | None, version: int | None) -> None:
+    """Print the definition of a workflow as JSON, in the data form.
 
     \b
-    rota graph shop:app
-    rota graph shop:app publish --format mermaid
+    rota workflows export etl > etl.json
     """
-    loaded = import_app(app)
-    if workflow is not None and workflow not in loaded.workflows:
-        known = ", ".join(loaded.workflows) or "none"
-        raise UsageError(f"app {loaded.name!r} has no workflow {workflow!r}; it has {known}")
-    chosen = [workflow] if workflow is not None else list(loaded.workflows)
-    if not chosen:
-        output.message(f"app {loaded.name} has no workflows")
-    for number, name in enumerate(chosen):
-        if number:
-            print()
-        print(getattr(loaded.workflows[name], form)())
+    found, _ = database.read(views.version, database.namespace, name, app, version)
+    print(output.to_json(found.graph, indent=2))
 
 
-def _others(app: App) -> list[str]:
-    """The errors in the declarations other than workflows."""
-    try:
-        app.check()
-    except DefinitionError as error:
-        return [str(error)]
-    return []
+@workflows.command()
+@click.argument("name")
+@click.argument("old", type=number(HIGHEST), metavar="[V1]", required=False)
+@click.argument("new", type=number(HIGHEST), metavar="[V2]", required=False)
+@owner_option
+@json_option
+@with_database
+def diff(database: Database, name: str, old: int | None, new: int | None, app: str | None, as_json: bool) -> None:
+    """Compare two versions of a workflow.
+
+    By default these are the one in force, and the one before it.
+
+    \b
+    rota workflows diff etl 3 4
+    """
+    before, after, found = database.read(views.changes, database.namespace, name, app, old, new)
+    if as_json:
+        output.print_json_rows(found)
+        return
+    for change in found:
+        print(text.harmless(_line(change)))
+    output.message(f"{name}: {text.count(len(found), 'change')} from version {before} to {after}")
 
 
-def _as_data(error: WorkflowError) -> dict[str, object]:
-    return {
-        "message": str(error),
-        "file": error.file,
-        "line": error.line,
-        "expression": error.expression or None,
-        "pointer": error.pointer or None,
-    }
+@workflows.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--app", required=True, metavar="NAME", help="The app that has the jobs of its steps.")
+@object_option
+@with_database
+def apply(database: Database, file: Path, app: str, as_json: bool) -> None:
+    """Add a workflow that is a file, YAML or JSON, and put it in force.
+
+    Runs that are open keep the version with which they began.
+
+    \b
+    rota workflows apply etl.yaml --app shop
+    """
+    rows = [row for row in database.read(reader.jobs, database.namespace) if row.app == app]
+    if not rows:
+        raise UsageError(f"there is no app {app!r} with jobs; `rota jobs` lists them")
+    definition = definition_from_file(file.read_text(), {row.name: job.decode(row.definition) for row in rows})
+    version = database.transact(define.apply, database.namespace, app, definition, database.actor)
+    if as_json:
+        print(output.to_json({"workflow": definition.name, "app": app, "version": version}))
+    else:
+        output.message(f"workflow {app}.{definition.name}: version {version} is in force")
+
+
+def _line(change: VersionChange) -> str:
+    before, after = (text.clipped(output.to_json(one), MOST_SHOWN) for one in (change.before, change.after))
+    value = {"added": after, "removed": before}.get(change.kind, f"{before} → {after}")
+    if change.field is None:
+        return f"{_SIGNS[change.kind]} step {change.step}: {value}"
+    return f"{_SIGNS[change.kind]} {f'{change.step}.' if change.step else ''}{change.field}: {value}"
+
+
+_COLUMNS: output.Columns[WorkflowInfo] = {
+    "app": lambda one: one.app,
+    "workflow": lambda one: f"{one.workflow}({job_parameters.signature(one.parameters)})",
+    "version": lambda one: one.version,
+    "steps": lambda one: one.step_count,
+    "open runs": lambda one: one.open_count,
+    "last run": lambda one: one.last_run.created_at if one.last_run else None,
+    "status": lambda one: one.last_run.status.value if one.last_run else None,
+    "paused": lambda one: text.pause(one.paused).removeprefix("paused "),
+    "description": lambda one: one.description,
+}

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Limits are not in use yet."""
+    """`LIMIT` and `RATE` are not in use yet."""
 
     JOB_PAUSED = "job_paused"
     RUN = "run"
@@ -19,7 +19,7 @@ class Kind(StrEnum):
     MAP = "map"
     DEPENDENCY = "dependency"
     SLEEP = "sleep"
-    """The key of a sleep, of an event and of an approval is the run whose step waits."""
+    """The key of `SLEEP`, `EVENT` and `APPROVAL` is the id of the run whose step waits."""
     EVENT = "event"
     APPROVAL = "approval"
     LIMIT = "limit"

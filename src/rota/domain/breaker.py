@@ -22,6 +22,8 @@ DEFAULT_FAILURES = 5
 DEFAULT_WAIT = "30s"
 MOST_FAILURES = 10_000
 MOST_WAIT_S = 86_400.0
+UNTIL_CLOSED = 253_370_764_800 * MICROSECONDS
+"""The next try of a breaker that an operator has opened: the year 9999, so it stays open until it is closed."""
 DOUBLINGS = 16
 """The wait between probes grows to at most so many times the first wait."""
 

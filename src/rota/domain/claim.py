@@ -46,13 +46,15 @@ class Claim(Taken, frozen=True, array_like=True):
     map_index: int | None = None
     """The number of the item, if the step is a map."""
     event: str | None = None
-    """The event that started it, as `domain/event.py` reads it."""
+    """The event that started it: an `EventInfo` as JSON."""
     checkpoint: str | None = None
     """The checkpoint that an earlier attempt saved."""
     is_suspect: bool = False
     """Whether it may have killed a worker process that ran several executions: it runs alone."""
     run_info: RunInfo | None = None
-    """Facts about the run of a step."""
+    """For a step: its run and its place in it, which `Context.run` returns."""
+    definition: str | None = None
+    """The definition of a job that the worker does not have by its name: a job as data."""
 
     def held_by(self, worker: int) -> Held:
         """The running row that this claim stands for."""

@@ -33,7 +33,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[Queue]
     schedules: dict[str, Spec]
     sources: list[Source] = []
-    """Sorted."""
+    """Sorted by name."""
 
 
 decode = msgspec.json.Decoder(Declared).decode

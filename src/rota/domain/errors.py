@@ -11,9 +11,15 @@
         UnknownSchedule
       Conflict                      right in itself, but not now
         KeyConflict                 an idempotency key came back with other arguments
+        KeyReused                   the key of an HTTP request came back with another request
+        RequestInProgress           a request with the same key is not answered yet
+        QuotaExceeded               a namespace has used up what it may have
         NotUnique                   a unique key is held and the action is to reject
         QueueFull                   back-pressure; carries retry_after
         ClockSkew                   this machine's clock is far off the database's
+        NotPending                  an execution runs or has ended, so its place in line cannot be changed
+        NotEnded                    an execution has not ended, so it cannot be replayed
+        TooMany                     more things than one request may change
         NotFinished                 result() reached its timeout
       ExecutionError                the execution itself ended without a result
         ExecutionFailed
@@ -24,6 +30,7 @@
           StoreFull                 its disk has no room left
           CommitUnknown             the connection broke during the commit, and its outcome could not be found out
         StoreMismatch               a schema this version cannot serve
+        ReadStopped                 a read took too long, or its client has left
       LeaseLost                     this worker may no longer hold what it claimed
 
 Raised by user code to steer its own execution (these are signals, not errors): `RetryIn`, `FailForGood`, `Snooze`.
@@ -90,6 +97,39 @@ class Conflict(RotaError):
 
 class KeyConflict(Conflict):
     code = "key_conflict"
+
+
+class NotPending(Conflict):
+    code = "not_pending"
+
+
+class NotEnded(Conflict):
+    code = "not_ended"
+
+
+class TooMany(Conflict):
+    code = "too_many"
+
+
+class KeyReused(Conflict):
+    code = "key_reused"
+
+
+class RequestInProgress(Conflict):
+    code = "request_in_progress"
+
+
+class QuotaExceeded(Conflict):
+    """A quota of the namespace, such as `maxJobs`, would be exceeded: by its `limit` and the `use` so far."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, message: str, quota: str, limit: int, use: int) -> None:
+        super().__init__(message)
+        self.quota, self.limit, self.use = quota, limit, use
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.quota, self.limit, self.use)
 
 
 class NotUnique(Conflict):
@@ -188,6 +228,10 @@ class StoreFull(StoreUnavailable):
 
     code = "store_full"
     may_pass = True
+
+
+class ReadStopped(StoreError):
+    code = "read_budget"
 
 
 class CommitUnknown(StoreUnavailable):

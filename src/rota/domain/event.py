@@ -1,4 +1,4 @@
-"""An event: something that happened, with a name, and a payload for those who subscribe to the name."""
+"""An event: something that has happened. It has a name, to which jobs and steps subscribe, and a payload."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ decode_info = msgspec.json.Decoder(EventInfo).decode
 
 
 def info(id: str, name: str, subject: str, emitted_at: int) -> str:
-    """An `EventInfo` as JSON, for the execution that the event starts. An empty subject is none."""
+    """An `EventInfo` as JSON, for the execution that the event starts. An empty subject becomes None."""
     return msgspec.json.encode(EventInfo(id, name, subject or None, moment(emitted_at))).decode()
 
 
@@ -36,7 +36,7 @@ def check_name(name: Any) -> str:
 
 
 def check_subject(subject: Any) -> str:
-    """The subject as the database has it: a text, empty for none."""
+    """The subject as the database stores it: an empty text for None."""
     if subject is None:
         return ""
     if isinstance(subject, str) and 0 < len(subject) <= MOST_SUBJECT and subject.isprintable():

@@ -1,10 +1,10 @@
 """`where=`: which payloads of an event a subscriber wants.
 
-A filter is an object of paths into the payload, all of which must match: `{"order.total": {"gt": 100}, "kind": "new"}`.
-A path is written as a reference in a workflow: `order.total`, `files[0].name`, `headers["X-Id"]`. A value that is no
-object must be equal; an object has operators, all of which must hold. They are those of `when`, and two more: `exists`
-(true or false: whether the payload has the path) and `prefix` (of a text). A path that the payload does not have, and a
-value that cannot be compared, do not match.
+A filter is a dict whose keys are paths into the payload: `{"order.total": {"gt": 100}, "kind": "new"}`. Every path must
+match. A path is written like a reference in a workflow: `order.total`, `files[0].name`, `headers["X-Id"]`. The value of
+a path is either a dict of operators, all of which must hold, or a plain value, which must be equal. The operators are
+the comparisons of `when`, and two more: `exists` (true or false: whether the payload has the path) and `prefix` (of a
+text). A path that the payload does not have, and a value that cannot be compared, do not match.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _MISSING = object()
 
 
 def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
-    """Refuses a filter that cannot be meant; `what` says whose it is.
+    """Raises a DefinitionError if the filter is malformed. `what` names the owner of the filter in the message.
 
-    With `with_templates` a value may be one of a later step, as in the graph of a workflow.
+    `with_templates`: the filter is part of a workflow's graph, where operands may be templates, whose values are not
+    known yet.
     """
     if not isinstance(where, Mapping):
         raise DefinitionError(f"{what}: where must be a dict by path, such as {{'kind': 'new'}}, not {where!r}")
@@ -40,16 +41,18 @@ def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
             reference.parse(path)
         except DefinitionError:
             raise DefinitionError(
-                f"{what}: where: {path!r} is no path into a payload, such as 'order.total' or 'files[0].name'"
+                f"{what}: where: {path!r} is not a path into a payload, such as 'order.total' or 'files[0].name'"
             ) from None
         if with_templates and _is_template(wanted):
             continue
         if not _operators(wanted):
-            raise DefinitionError(f"{what}: where: {path}: {{}} has no operator; for an empty object {{'eq': {{}}}}")
+            raise DefinitionError(
+                f"{what}: where: {path}: {{}} has no operator; to compare with an empty object, write {{'eq': {{}}}}"
+            )
         for name, operand in _operators(wanted).items():
             is_known = not (with_templates and _is_template(operand))
-            if is_known and (flaw := _flaw(name, operand)):
-                raise DefinitionError(f"{what}: where: {path}: {flaw}")
+            if is_known and (problem := _problem(name, operand)):
+                raise DefinitionError(f"{what}: where: {path}: {problem}")
     try:
         payload.encode(dict(where), f"{what}: where")
     except ArgumentsError as error:
@@ -57,8 +60,11 @@ def check(where: Any, what: str, *, with_templates: bool = False) -> Filter:
     return dict(where)
 
 
-def quoted(where: Filter) -> Filter:
-    """The filter with `eq` before each template that stands for a value: an object in its place has no operators."""
+def with_explicit_eq(where: Filter) -> Filter:
+    """The filter with `{"eq": template}` in place of each plain template.
+
+    Otherwise, if the value of the template is an object, its members would be read as operators.
+    """
     return {path: {"eq": wanted} if _is_template(wanted) else wanted for path, wanted in where.items()}
 
 
@@ -79,7 +85,8 @@ def _is_template(value: Any) -> bool:
     return isinstance(value, Mapping) and any(str(key).startswith("$") for key in value)
 
 
-def _flaw(name: Any, operand: Any) -> str | None:
+def _problem(name: Any, operand: Any) -> str | None:
+    """What is wrong with an operator and its operand; None if nothing is."""
     match name:
         case "exists" if not isinstance(operand, bool):
             return f"exists takes True or False, not {operand!r}"
@@ -90,7 +97,8 @@ def _flaw(name: Any, operand: Any) -> str | None:
         case "lt" | "le" | "gt" | "ge" if isinstance(operand, bool) or not isinstance(operand, int | float | str):
             return f"{name} takes a number or a text, not {operand!r}"
         case _ if name not in _OPERATORS:
-            return f"there is no operator {name!r}: use {', '.join(_OPERATORS)}; for an object {{'eq': {{…}}}}"
+            known = ", ".join(_OPERATORS)
+            return f"there is no operator {name!r}: use {known}; to compare with an object, write {{'eq': {{…}}}}"
         case _:
             return None
 
@@ -100,7 +108,7 @@ def _holds(name: str, operand: Any, found: Any) -> bool:
         return (found is not _MISSING) is operand
     if found is _MISSING:
         return False
-    # The operand may be a value of a step, which was not known when the filter was checked.
+    # The operand may be the value of a step, which `check` did not know, so its type is checked here.
     if name == "prefix":
         return isinstance(found, str) and isinstance(operand, str) and found.startswith(operand)
     try:

@@ -18,6 +18,11 @@ def moment(instant: int) -> datetime:
         return _FIRST if instant < 0 else _LAST
 
 
+def instant(at: datetime) -> int:
+    """An aware datetime as an instant."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
 def rfc3339(instant: int) -> str:
     """An instant as text, in UTC, without a fraction if there is none."""
     return moment(instant).isoformat().replace("+00:00", "Z")

@@ -33,11 +33,21 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: list[Upstream] = []
     """The jobs whose ends start it, sorted."""
     arguments: str = "{}"
-    """Its arguments when these start it, as JSON."""
+    """Its arguments when the end of such a job starts it, as JSON."""
     on: Subscribes | None = None
     """The events that start it."""
     target: dict[str, Any] = {}
     """The target by `kind` (a command, an HTTP request …); empty for a function."""
+
+    @property
+    def first_parameter(self) -> str | None:
+        """The name of its first parameter; None if it has none that takes exactly one argument."""
+        return next((name for name, one in self.parameters.items() if one.get("first")), None)
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether it also takes arguments of other names (`**kwargs`)."""
+        return any(one.get("others") for one in self.parameters.values())
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

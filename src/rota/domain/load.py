@@ -18,6 +18,7 @@ import msgspec
 
 from rota.domain import requirement
 from rota.domain.instant import MICROSECONDS
+from rota.domain.served import ALL_APPS
 
 WINDOW_S = 300.0
 """Rates are measured over so many seconds."""
@@ -33,6 +34,8 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     queue: str
     requirements: str = ""
+    runs: str | None = None
+    """What a worker must have among its jobs to run this one, if that is not the job itself."""
     is_paused: bool = False
     may_start: bool = True
     """False if the queue is paused or a breaker of the job is open."""
@@ -60,8 +63,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     running: int
 
     def serves(self, lane: Lane) -> bool:
-        is_its = self.app == lane.app and (self.queues is None or lane.queue in self.queues)
-        return is_its and lane.job in self.jobs and requirement.fits(lane.requirements, self.offers)
+        is_its = self.app in (lane.app, ALL_APPS) and (self.queues is None or lane.queue in self.queues)
+        return is_its and (lane.runs or lane.job) in self.jobs and requirement.fits(lane.requirements, self.offers)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

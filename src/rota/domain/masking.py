@@ -41,6 +41,17 @@ def masked(target: Mapping[str, Any]) -> dict[str, Any]:
     return {**target, **{name: value for name, value in found.items() if name in target}}
 
 
+def is_secret(name: str, value: str) -> bool:
+    """Whether a literal is named like a secret: a variable, a header or a parameter of a URL."""
+    return _SECRET.search(name) is not None and _value(value) != value
+
+
+def has_secret(template: str) -> bool:
+    """Whether a URL has a password, or a parameter that is named like a secret."""
+    pairs = (pair.partition("=") for pair in template.partition("?")[2].split("&"))
+    return url.masked_text(template) != template or any(is_secret(name, value) for name, _, value in pairs)
+
+
 def words(argv: Sequence[Any]) -> list[Any]:
     """The words of a command, without those that are named as a secret: `--password x`, `TOKEN=x`, `Cookie: x`."""
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""Overrides: a timeout and a retry policy that one execution has instead of those of its job; the version of a run."""
+"""Overrides: what one execution has instead of its job's: a timeout, a retry policy, the version of a workflow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.domain.lifecycle import Rules
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
-    """None keeps the job's own rule. `retry` is a policy as `retry.describe` gives it."""
+    """None keeps the job's own rule; a timeout of 0 is none. `retry` is a policy as `retry.describe` gives it."""
 
     timeout_s: float | None = None
     retry: dict[str, Any] | None = None
@@ -47,7 +47,7 @@ def applied(rules: Rules, stored: str | None) -> Rules:
     given = decode(stored)
     changes: dict[str, Any] = {}
     if given.timeout_s is not None:
-        changes["timeout_s"] = given.timeout_s
+        changes["timeout_s"] = given.timeout_s or None
     if given.retry is not None:
         own = rules.retry
         changes["retry"] = msgspec.structs.replace(retry.described(given.retry), only=own.only, never=own.never)

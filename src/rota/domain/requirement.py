@@ -85,7 +85,8 @@ def needs(
     if wait_s > MOST_AFFINITY_WAIT_S:
         raise DefinitionError(f"affinity_wait must be an hour at most, not {affinity_wait!r}")
     return Needs(
-        pool=names.check(DEFAULT_POOL if pool is None else pool, "a pool's name"),
+        # msgspec leaves out a default text only if it is this very object.
+        pool=DEFAULT_POOL if pool in (None, DEFAULT_POOL) else names.check(pool, "a pool's name"),
         tags=_tags(tags),
         resources=amounts(resources),
         breakers=sorted(set(breakers)),

@@ -1,4 +1,4 @@
-"""Facts about a run of a workflow, as its steps and the arguments of its steps see them."""
+"""Facts about a run of a workflow: `Context.run` in a job, and `this_run` in the function of a workflow."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class RunInfo(msgspec.Struct, frozen=True):
-    """A run, and for a job that runs in it, which step the job is.
+    """A run. In a job, also the step that the job runs as.
 
-    `scheduled_for` is the tick of the run's schedule, or the time it was asked for. `index` and `width` are the number
-    of the item and the count of items if the step is a map, otherwise None.
+    `scheduled_for` is the tick of the run's schedule, or the time for which the run was requested. If the step is a
+    map, `index` is the number of the item and `width` the number of items; otherwise both are None.
     """
 
     id: str

@@ -22,6 +22,7 @@ WEEK = 7 * DAY
 MOST_A_WEEK = 7 * 24
 MOST_LOOKS = 50
 YEAR = 366 * DAY
+SPREAD = "spread them with H in place of a number, or with jitter"
 
 
 _CONSEQUENCES = {
@@ -50,6 +51,11 @@ def lint(specs: Mapping[str, Spec], now: int, run_times_s: Mapping[str, float]) 
     return findings
 
 
+def may_be_of_herd(spec: Spec, now: int) -> bool:
+    """Whether it fires a few times a day, without jitter."""
+    return not spec.jitter_s and triggers.count(spec.trigger, now, now + WEEK) <= MOST_A_WEEK
+
+
 def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
     """Schedules without jitter that fire a few times a day, grouped by the instants of the next week.
 
@@ -57,7 +63,7 @@ def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
     """
     together: dict[int, list[str]] = defaultdict(list)
     for name, spec in specs.items():
-        if not spec.jitter_s and triggers.count(spec.trigger, now, now + WEEK) <= MOST_A_WEEK:
+        if may_be_of_herd(spec, now):
             for tick in _following(spec.trigger, now, now + WEEK):
                 together[tick.at].append(name)
     reported: set[tuple[str, ...]] = set()
@@ -66,8 +72,7 @@ def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
         if len(herd) >= HERD and herd not in reported:
             reported.add(herd)
             when = f"{datetime.fromtimestamp(at // MICROSECONDS, UTC):%H:%M} UTC"
-            advice = "spread them with H in place of a number, or with jitter"
-            yield Finding("herd", list(herd), f"{len(herd)} schedules at {when}: {advice}")
+            yield Finding("herd", list(herd), f"{len(herd)} schedules at {when}: {SPREAD}")
 
 
 def _left_out(name: str, spec: Spec, now: int) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Jobs and workflows that events start: what `on=` declares, and how a payload becomes arguments."""
+"""Jobs and workflows that events start: what `on=` declares, and how arguments are made from a payload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Subscribes(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a delivery has to know of a job, so that an emit reads no definition."""
+    """What a delivery needs from the definition of a job. It is stored with the subscription, to save a read."""
 
     queue: str
     priority: int = 0
@@ -25,7 +25,7 @@ class Target(msgspec.Struct, frozen=True):
     debounce_s: float | None = None
     parameters: list[str] = []
     takes_others: bool = False
-    """Whether the job also takes arguments that are not among its parameters."""
+    """Whether the job also takes arguments of other names (`**kwargs`)."""
 
 
 decode_target = msgspec.json.Decoder(Target).decode
@@ -34,9 +34,9 @@ decode_target = msgspec.json.Decoder(Target).decode
 def arguments(target: Target, payload: str) -> str:
     """The arguments of an execution that an event starts, as JSON.
 
-    A job with one parameter gets the whole payload as its argument. A job with several gets the members of the payload
-    that have the names of its parameters. If members are missing, or the payload is no object, the execution fails as
-    with any other wrong arguments.
+    A job with one parameter gets the whole payload as its argument. A job with several parameters gets the members of
+    the payload that have the names of its parameters. If members are missing, or the payload is not an object, the
+    execution fails with `bad_arguments` when it runs.
     """
     if not target.parameters and not target.takes_others:
         return "{}"

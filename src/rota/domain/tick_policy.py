@@ -112,6 +112,20 @@ def next_at(spec: Spec, cursor: int) -> int | None:
     return None if found is None else found.at
 
 
+def upcoming(spec: Spec, after: int, most: int, holidays: frozenset[date] = frozenset()) -> list[int]:
+    """The next ticks behind `after` that may run, at most `most`. A fixed delay has none of its own."""
+    found: list[int] = []
+    for _ in range(most + MOST_LOOKS):
+        at = next_at(spec, after)
+        if at is None or len(found) == most:
+            break
+        tick = triggers.first(spec.trigger, at - 1)
+        if tick is not None and reason_against(spec, tick, holidays) is None:
+            found.append(at)
+        after = at
+    return found
+
+
 def outcome_of(start: Start, came_at: int | None) -> Outcome:
     """`came_at` is when a held tick was first decided: if it was already missed then, it is caught up."""
     is_missed = start.was_held and came_at is not None and came_at - start.at > GRACE_S * MICROSECONDS

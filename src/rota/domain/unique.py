@@ -1,8 +1,9 @@
 """Keys that keep work single: idempotency keys and unique keys.
 
 An idempotency key names one request as long as the history of its execution is kept: the same key returns the same
-execution, and the same key with other arguments is an error. For a unique key, a rule decides what happens to a second
-execution with the key while the first one is within a scope.
+execution, and the same key with other arguments is an error. The key of an HTTP request (`Idempotency-Key`) is kept in
+the same way, with a mark of the whole request in place of the hash of the arguments. For a unique key, a rule decides
+what happens to a second execution with the key while the first one is within a scope.
 """
 
 from __future__ import annotations
@@ -178,6 +179,19 @@ def start_deadline(start: int, start_by: int | None, start_within_s: float | Non
     if start_by is not None or start_within_s is None:
         return start_by
     return start + round(start_within_s * MICROSECONDS)
+
+
+_EXISTED = "existed "
+
+
+def request_mark(digest: str, *, created: bool) -> str:
+    """What is kept with the key of a request: its digest, and whether it created the execution that answered it."""
+    return digest if created else f"{_EXISTED}{digest}"
+
+
+def was_created(mark: str, digest: str) -> bool | None:
+    """Whether the request with this mark created an execution; None if it was another request."""
+    return mark == digest if mark.removeprefix(_EXISTED) == digest else None
 
 
 def check_key(key: str, what: str) -> str:

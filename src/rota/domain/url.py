@@ -22,7 +22,7 @@ _PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _FILE = re.compile(r"[\w./ -]*")
 # SQLite URLs have no password, and messages name the file anyway.
 _SQLITE = re.compile(r"sqlite://(/?:memory:|/[^?@]*|/[^?:]*)")
-# The length of the scheme is limited: otherwise the search in a long word would take the square of its length.
+# The scheme has a maximum length: otherwise a search in a long word would take quadratic time.
 _URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://\S*")
 _KEYWORD_IN_TEXT = re.compile(r"((?:password|passwd|pwd)\s*=\s*)('[^']*'?|\S+)", re.IGNORECASE)
 _EXAMPLE = "postgresql://user:password@"

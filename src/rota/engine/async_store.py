@@ -19,12 +19,13 @@ from rota.engine.janitor import Janitor
 from rota.engine.loop import Loop
 from rota.engine.port import Attempts, Beaten, Joined
 from rota.ids import IdSource
-from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, upkeep
+from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, statistics, upkeep
+from rota.ops.actions import work_on_actions
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.events import emit, outbox
 from rota.ops.events.chores import work_on_events
 from rota.ops.events.emit import Emission
-from rota.ops.events.outbox import Drained
+from rota.ops.events.outbox import EmittedRows, Skipped
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.retention import KEPT_KIND
@@ -129,9 +130,10 @@ class SupervisorCalls:
 
     housekeeping: Sequence[Loop] = ()
 
-    def __init__(self, calls: Calls, clock: Clock) -> None:
+    def __init__(self, calls: Calls, clock: Clock, max_payload_bytes: int = payload.MOST_BYTES) -> None:
         self.calls = calls
         self._ids = IdSource(clock)
+        self._max_payload_bytes = max_payload_bytes
 
     def for_worker(self, worker: int) -> WorkerCalls:
         return WorkerCalls(self.calls, worker)
@@ -178,16 +180,27 @@ class SupervisorCalls:
         return await self.calls.read(deploy.sources, namespace, app, known)
 
     async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None:
-        await self.calls.transact(emit.emit, emit.Source(namespace, "folder", kind=KEPT_KIND), list(emissions))
+        header = emit.EmitHeader(namespace, "folder", key_kind=KEPT_KIND)
+        await self.calls.transact(emit.emit, header, list(emissions))
 
-    async def drain_outbox(self, namespace: str, table: str, most: int, left: Sequence[int]) -> Drained:
-        return await self.calls.transact(outbox.drain, namespace, table, self._ids, most, payload.MOST_BYTES, left)
+    async def emit_rows(self, namespace: str, table: str, most: int, skipped: Skipped) -> EmittedRows:
+        limits = (most, self._max_payload_bytes)
+        return await self.calls.transact(outbox.emit_rows, namespace, table, self._ids, *limits, skipped)
 
     async def work_on_events(self) -> int:
         return await self.calls.transact(work_on_events)
 
+    async def work_on_actions(self) -> int:
+        return await self.calls.transact(work_on_actions)
+
     async def wake_forgotten(self) -> int:
         return await self.calls.transact(after_end.wake_forgotten)
+
+    async def keep_statistics(self) -> bool:
+        due = await self.calls.read(statistics.due)
+        if due.is_sample_due:
+            await self.calls.transact(statistics.write_samples, await self.calls.read(statistics.observe))
+        return due.has_deltas and await self.calls.transact(statistics.fold) == statistics.MOST_DELTAS
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death:
         return await self.calls.transact(upkeep.rescue, lease_s, now, ours)
@@ -219,9 +232,16 @@ class AsyncStore(SupervisorCalls):
 
     calls: StoreCalls
 
-    def __init__(self, store: Store, clock: Clock, keeper: Keeper | None = None, retention_days: int = 30) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        keeper: Keeper | None = None,
+        retention_days: int = 30,
+        max_payload_bytes: int = payload.MOST_BYTES,
+    ) -> None:
         """`keeper` looks after the partitions of the database, if it has any."""
-        super().__init__(StoreCalls(store), clock)
+        super().__init__(StoreCalls(store), clock, max_payload_bytes)
         self._store = store
         self._janitor = Janitor(store, clock, keeper, retention_days)
         self.housekeeping = (self._janitor.loop,)

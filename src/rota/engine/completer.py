@@ -39,12 +39,13 @@ class Completer:
         self._lends = True
         self._is_busy = False
         self.claim_is_near = False
-        """Whether an outcome waits for the dispatcher to write it in the transaction of its next claim."""
+        """Whether an outcome waits for the next claim of the dispatcher, to be written in the same transaction."""
         self._enough = Wake()
         self.loop = Loop("completer", self.step)
 
     def add(self, report: Finished, *, claim_is_near: bool = False) -> None:
-        """With `claim_is_near`, the dispatcher is about to claim and can write the outcome in the same transaction."""
+        """Takes the outcome of an attempt. With `claim_is_near` it waits a moment for the next claim of the dispatcher,
+        which can write the outcome in the same transaction."""
         self._pending.append(report)
         self.claim_is_near = self.claim_is_near or claim_is_near
         if len(self._pending) == 1:

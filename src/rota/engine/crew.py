@@ -10,8 +10,8 @@ from typing import Any
 from rota.clock import Clock
 from rota.domain.errors import StoreError
 from rota.domain.headcount import Headcount
-from rota.engine import sizing
-from rota.engine.sizing import Load, Mood
+from rota.engine import autoscale
+from rota.engine.autoscale import Load, Mood
 from rota.engine.wire import Saw
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
@@ -128,7 +128,7 @@ class Crew:
         """Runs until no seat is left. Raises the error of a seat."""
         for _ in range(self._allowed.least):
             self._add_seat()
-        look_s = None if self._allowed.is_fixed else sizing.LOOK_S
+        look_s = None if self._allowed.is_fixed else autoscale.LOOK_S
         while self.seats:
             done, _ = await asyncio.wait(self.seats, timeout=look_s, return_when=asyncio.FIRST_COMPLETED)
             self.seats -= done
@@ -168,7 +168,7 @@ class Crew:
         load = await self._load()
         if self._is_closed or not load.processes:  # All workers were dismissed.
             return
-        self._mood, wanted = sizing.decide(self._mood, load, self._clock.monotonic(), self._allowed, self._quiet_s)
+        self._mood, wanted = autoscale.decide(self._mood, load, self._clock.monotonic(), self._allowed, self._quiet_s)
         if wanted > load.processes and len(self.seats) < self._allowed.most:
             log.info("work waits and all processes are full (%d): starting one more", load.processes)
             self._add_seat()
@@ -184,7 +184,7 @@ class Crew:
         processes = len(self.seats) - self._leaving
         are_there = len(used) == processes  # No child is starting.
         has_idle = are_there and any(one.is_idle for one in self._workers.values())
-        are_full = are_there and min(used) >= sizing.FULL * self._concurrency
+        are_full = are_there and min(used) >= autoscale.FULL * self._concurrency
         is_pressed = are_full and processes < self._allowed.most and await self._is_wanted()
         return Load(
             processes=processes, slots=self._concurrency, used=sum(used), is_pressed=is_pressed, has_idle=has_idle
@@ -199,5 +199,5 @@ class Crew:
             except StoreError:
                 self._had_work = False  # No child can claim either.
             now = self._clock.monotonic()
-            self._ask_at = now + LOOK_SHARE * (now - asked_at) - sizing.LOOK_S
+            self._ask_at = now + LOOK_SHARE * (now - asked_at) - autoscale.LOOK_S
         return self._had_work

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from rota.clock import Clock
 from rota.domain.claim import Claim
+from rota.domain.claim_order import LAST_RANK
 from rota.domain.errors import LeaseLost, StoreUnavailable
-from rota.domain.reach import LAST_RANK
 from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
 from rota.engine.capacity import Pace
@@ -100,7 +100,8 @@ class Dispatcher:
 
     def slot_freed(self) -> None:
         if self._outcomes.claim_is_near:
-            # The end of a step starts other steps, of any job, also while a claim is under way.
+            # The end of a step may start steps of any job, so every lane may have new rows. This also holds while a
+            # claim is in flight.
             self._expects_work = True
             self._busy.update(self._marks)
             self._heard = dict.fromkeys(self._marks, LAST_RANK) | self._heard

@@ -1,11 +1,11 @@
-"""Looks for new and changed files in a folder.
+"""Finds new and changed files in a folder, by listing it at intervals.
 
-It polls. Notifications of the kernel (inotify) do not see what other machines write to a network file system, are lost
-when there are too many, and say nothing about what was there before the start; a watcher that uses them has to list the
-folder as well. Listing 10,000 files takes some hundredths of a second.
+Notifications of the kernel (inotify) would not replace the listing. They do not report what other machines write to a
+network file system, they are lost when there are too many, and they do not report files from before the start. Listing
+10,000 files takes some hundredths of a second.
 
-A file counts once its size and its time of change have been the same for `settle_s`, so that a file which is being
-written is not read half-way.
+The event of a file is emitted once its size and its modification time have stayed the same for `settle_s`. So a job
+does not read a file that is still being written.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rota.ids import IdSource
 from rota.ops.events.emit import Emission
 
 Version = tuple[int, int]
-"""The size, and the time of change in nanoseconds."""
+"""The size, and the modification time in nanoseconds."""
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
-"""The years 1 to 9999, which a datetime can hold. Some file systems hold more."""
+"""The years 1 to 9999, which a datetime can hold. Some file systems can hold other years."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -38,54 +38,57 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class FolderWatch:
-    """What is known about the files of one folder. Another node may know the same: the keys of the events say so."""
+    """The files of one folder that this process has seen.
+
+    Several supervisors may watch the same folder. Their events have the same keys, so each event is emitted once.
+    """
 
     def __init__(self, source: Folder, ids: IdSource) -> None:
         self.source = source
         self._ids = ids
         self._seen: dict[str, tuple[Version, float]] = {}
-        """The version of each file, and since when it is known."""
-        self._told: dict[str, Version] = {}
-        """The version of each file for which there is an event."""
+        """The version of each file, and since when the file has had this version."""
+        self._emitted: dict[str, Version] = {}
+        """The last version of each file whose event was emitted."""
 
     def settled(self, found: list[Found], now: float) -> list[Found]:
-        """The files that have not changed for long enough and have no event yet. `now` is by a monotonic clock."""
+        """The files that have not changed for `settle_s` and whose event was not emitted. `now` is a monotonic time."""
         before, self._seen = self._seen, {}
         for one in found:
             version, since = before.get(one.name, (None, now))
             self._seen[one.name] = (one.version, since if version == one.version else now)
-        self._told = {name: version for name, version in self._told.items() if name in self._seen}
+        self._emitted = {name: version for name, version in self._emitted.items() if name in self._seen}
         return [
             one
             for one in found
-            if self._told.get(one.name) != one.version and now - self._seen[one.name][1] >= self.source.settle_s
+            if self._emitted.get(one.name) != one.version and now - self._seen[one.name][1] >= self.source.settle_s
         ]
 
-    def tell(self, files: list[Found]) -> None:
-        """These have an event now."""
-        self._told.update((one.name, one.version) for one in files)
+    def note_emitted(self, files: list[Found]) -> None:
+        """Remembers that the events of these files were emitted."""
+        self._emitted.update((one.name, one.version) for one in files)
 
     def emission(self, one: Found) -> Emission:
-        """The event of a file. All that watch the folder make the same one, but for its id."""
-        size, changed_ns = one.version
-        changed_at = datetime.fromtimestamp(min(max(changed_ns // 1_000_000_000, _FIRST_S), _LAST_S), UTC)
+        """The event of a file. All supervisors that watch the folder make the same event, except for its id."""
+        size, modified_ns = one.version
+        modified_at = datetime.fromtimestamp(min(max(modified_ns // 1_000_000_000, _FIRST_S), _LAST_S), UTC)
         value: dict[str, Any] = {
             "path": f"{self.source.path}/{one.name}",
             "name": one.name,
             "size": size,
-            "modified_at": changed_at.isoformat().replace("+00:00", "Z"),
+            "modified_at": modified_at.isoformat().replace("+00:00", "Z"),
         }
         text = msgspec.json.encode(value).decode()
-        where = hashlib.sha256(f"{self.source.path}/{one.name}".encode()).hexdigest()[:32]
-        key = f"{where}:{changed_ns}:{size}"
+        path_digest = hashlib.sha256(f"{self.source.path}/{one.name}".encode()).hexdigest()[:32]
+        key = f"{path_digest}:{modified_ns}:{size}"
         return Emission(self._ids.new(), self.source.event, text, "", key, payload.digest(text))
 
 
 def listed(source: Folder) -> list[Found]:
-    """The files that are there. Leaves out hidden ones, names that are not text, and all below that cannot be read."""
+    """The files in the folder, without hidden files, names that are not Unicode, and entries that cannot be read."""
     return [
-        Found(name, (about.st_size, about.st_mtime_ns))
-        for name, about in _files(source.path, "", source.is_recursive)
+        Found(name, (stat.st_size, stat.st_mtime_ns))
+        for name, stat in _files(source.path, "", source.is_recursive)
         if fnmatch(name.rpartition("/")[2], source.pattern)
     ]
 
@@ -102,4 +105,4 @@ def _files(folder: str, below: str, is_recursive: bool) -> Iterator[tuple[str, o
                 elif is_recursive and entry.is_dir(follow_symlinks=False):
                     yield from _files(folder, name, is_recursive)
             except OSError:
-                continue  # It was removed meanwhile, or cannot be read: it must not hold back the other files.
+                continue  # The entry was removed in between, or cannot be read. The other files are still listed.

@@ -27,6 +27,8 @@ class Hello(msgspec.Struct, frozen=True):
 
     app: str = ""
     namespace: str = ""
+    others: list[str] = []
+    """Further namespaces that it serves."""
     url: str = ""
     jobs: list[str] = []
     """The jobs that it can run."""

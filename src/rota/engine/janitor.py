@@ -120,7 +120,7 @@ class Janitor:
                 yield from self._sweep(begun, sweep)
 
     def _remove_events(self, begun: Pass, kept: Retention) -> Iterator[None]:
-        """Where there are days, most events have gone with their day."""
+        """Removes old events. With daily partitions, most of them were dropped with the partition of their day."""
         now = begun.begun_at
         if self._keeper is None:
             sweeps = [retention.sweep_events(kept, now)]
@@ -155,6 +155,8 @@ class Janitor:
         for statement in retention.OTHERS:
             while self._store.transact(retention.prune_others, begun.begun_at, kept, statement):
                 yield
+        while self._store.transact(retention.prune_statistics, begun.begun_at):
+            yield
 
 
 def _has_more(pieces: Iterator[None]) -> bool:

@@ -19,7 +19,7 @@ from rota.engine.loop import Loop
 from rota.ops import deploy
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
 from rota.ops.events.emit import Emission
-from rota.ops.events.outbox import Drained
+from rota.ops.events.outbox import EmittedRows, Skipped
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death, Newcomer
 from rota.ops.upkeep import Chores
@@ -110,17 +110,26 @@ class SupervisorStore(Protocol):
         """One step of work on a stopping run or a wide map; returns whether there was any."""
 
     async def sources(self, namespace: str, app: str, known: int | None) -> tuple[int, list[Source]] | None:
-        """The number of the deploy in force, and the sources of events that it declares; None if it is `known`."""
+        """The number of the deploy in force, and the sources of events that it declares.
+
+        None if there is no deploy yet, or if its number is `known`.
+        """
 
     async def emit_files(self, namespace: str, emissions: Sequence[Emission]) -> None: ...
 
-    async def drain_outbox(self, namespace: str, table: str, most: int, left: Sequence[int]) -> Drained:
-        """Emits some rows of an outbox table, without those that are left there."""
+    async def emit_rows(self, namespace: str, table: str, most: int, skipped: Skipped) -> EmittedRows:
+        """Emits up to `most` rows of an outbox table."""
 
     async def work_on_events(self) -> int:
-        """Delivers a chunk of an event, or settles some waits; returns whether there was anything to do."""
+        """Delivers an event to a chunk of its subscribers, or settles some waits; returns whether there was any."""
+
+    async def work_on_actions(self) -> int:
+        """Handles a chunk of an action on many things; returns whether there was one."""
 
     async def wake_forgotten(self) -> int: ...
+
+    async def keep_statistics(self) -> bool:
+        """Takes the samples that are due, and folds some counts; returns whether there may be more to fold."""
 
     async def rescue(self, lease_s: float, now: int, ours: Sequence[int]) -> Death: ...
 

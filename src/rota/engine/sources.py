@@ -1,10 +1,10 @@
-"""Looks after the sources of events that the deploy in force declares: folders and outbox tables.
+"""Reads the sources of events that the deploy in force declares: folders and outbox tables.
 
-Every supervisor of the app does. For a folder, the keys of the events make one event of each file and version. For an
-outbox table, the database lets one node at a time read it.
+Every supervisor of the app reads them. The events of a folder have keys, so each version of a file is emitted once. A
+lock in the database lets one supervisor at a time read an outbox table.
 
-A folder may be on a network file system that does not answer. So it is listed in a thread of its own, which nothing
-waits for at the end of the process.
+A folder may be on a network file system that does not answer. So it is listed in a daemon thread, for which the process
+does not wait when it ends.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rota.domain.errors import RotaError
 from rota.domain.source import Folder, Outbox, Source
 from rota.engine.folder_watch import FolderWatch, listed
 from rota.engine.loop import Loop
+from rota.engine.outbox_refusals import OutboxRefusals
 from rota.engine.port import SupervisorStore
 from rota.ids import IdSource
-from rota.ops.events.outbox import Drained
+from rota.ops.events.outbox import EmittedRows
 
 log = logging.getLogger("rota.engine")
 
 T = TypeVar("T")
 FIRST_S, REFRESH_S = 0.5, 5.0
-"""How often to look which deploy is in force, before there is one and afterwards."""
+"""How often to read which deploy is in force: before there is one, and afterwards."""
 BATCH = 500
-MOST_LEFT = 1000
 
 
 class Sources:
@@ -47,7 +47,7 @@ class Sources:
         self.loop = Loop("sources", self.step)
 
     async def step(self) -> float:
-        """Starts what is declared now, and stops what no longer is."""
+        """Starts tasks for the sources that are declared now, and stops those of sources that no longer are."""
         found = await self._store.sources(self._namespace, self._app, self._deploy)
         if found is None:
             return FIRST_S if self._deploy is None else REFRESH_S
@@ -64,7 +64,7 @@ class Sources:
             task.cancel()
 
     async def _folder(self, source: Folder) -> None:
-        watch, trouble = FolderWatch(source, IdSource(self._clock)), _Trouble(source)
+        watch, failures = FolderWatch(source, IdSource(self._clock)), _FailureLog(source)
         while True:
             try:
                 found = await _in_thread(lambda: listed(source))
@@ -72,42 +72,39 @@ class Sources:
                 for start in range(0, len(settled), BATCH):
                     batch = settled[start : start + BATCH]
                     await self._store.emit_files(self._namespace, [watch.emission(one) for one in batch])
-                    watch.tell(batch)
-                trouble.is_over()
-            except Exception as error:  # An error that is not foreseen must not end the source.
-                trouble.tell(_words(error))
+                    watch.note_emitted(batch)
+                failures.end()
+            except Exception as error:  # An unforeseen error must not end the task.
+                failures.log(_words(error))
             await asyncio.sleep(source.every_s)
 
     async def _outbox(self, source: Outbox) -> None:
-        trouble = _Trouble(source)
-        left: set[int] = set()
+        failures, refusals = _FailureLog(source), OutboxRefusals(source.table, self._clock)
         while True:
-            drained = Drained()
+            found = EmittedRows()
             try:
-                drained = await self._store.drain_outbox(self._namespace, source.table, BATCH, sorted(left))
-                trouble.is_over()
+                found = await self._store.emit_rows(self._namespace, source.table, BATCH, refusals.skipped())
+                failures.end()
             except Exception as error:
-                trouble.tell(_words(error))
-            for id, why in drained.refused.items():
-                log.error("row %d of the outbox %s is no event, and stays there: %s", id, source.table, why)
-            left.update(list(drained.refused)[: MOST_LEFT - len(left)])
-            if not drained.emitted:
+                failures.log(_words(error))
+            refusals.add(found.refused)
+            if not found.emitted and len(found.refused) < BATCH:
                 await asyncio.sleep(source.every_s)
 
 
-class _Trouble:
-    """Logs a failure once, and that it is over."""
+class _FailureLog:
+    """Logs when a source cannot be read, once for each reason, and when it can be read again."""
 
     def __init__(self, source: Source) -> None:
         self._name = sources.name_of(source)
         self._last: str | None = None
 
-    def tell(self, why: str) -> None:
+    def log(self, why: str) -> None:
         if self._last != why:
             log.warning("the source %s cannot be read, trying again: %s", self._name, why)
         self._last = why
 
-    def is_over(self) -> None:
+    def end(self) -> None:
         if self._last is not None:
             log.warning("the source %s can be read again", self._name)
         self._last = None
@@ -118,17 +115,17 @@ def _words(error: Exception) -> str:
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    """The answer of a call that may hang, from a thread that does not keep the process alive."""
+    """The result of a call that may hang. It runs in a daemon thread, which does not keep the process alive."""
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
-    def give(result: T | None, error: Exception | None) -> None:
-        if answer.done():
+    def resolve(result: T | None, error: Exception | None) -> None:
+        if future.done():
             return
         if error is not None:
-            answer.set_exception(error)
+            future.set_exception(error)
         else:
-            answer.set_result(result)  # type: ignore[arg-type]
+            future.set_result(result)  # type: ignore[arg-type]
 
     def work() -> None:
         result, error = None, None
@@ -137,9 +134,9 @@ async def _in_thread(call: Callable[[], T]) -> T:
         except Exception as raised:
             error = raised
         try:
-            loop.call_soon_threadsafe(give, result, error)
+            loop.call_soon_threadsafe(resolve, result, error)
         except RuntimeError:
             return  # The event loop is closed.
 
     threading.Thread(target=work, name="rota-folder", daemon=True).start()
-    return await answer
+    return await future

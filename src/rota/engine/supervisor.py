@@ -27,21 +27,22 @@ from rota.clock import Clock
 from rota.domain import requirement
 from rota.domain.errors import StoreError, StoreUnavailable
 from rota.domain.served import Served
-from rota.engine import tether, worker_end
+from rota.engine import report_worker_end, tether
 from rota.engine.crew import Crew
 from rota.engine.heart import STUCK, Heart
 from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
-from rota.engine.plan import Plan
 from rota.engine.port import SupervisorStore
+from rota.engine.report_worker_end import LAST_WORD_S
 from rota.engine.rollout import Rollout
 from rota.engine.sources import Sources
 from rota.engine.standstill import IdleWriter, ProcessState, Standstill
+from rota.engine.statistics import StatisticsUpkeep
 from rota.engine.tether import DRAIN, FINISH
 from rota.engine.upkeep import Upkeep
 from rota.engine.wire import Saw
-from rota.engine.worker_end import LAST_WORD_S
-from rota.executors.process.exiting import HANDLERS_S
+from rota.engine.worker_settings import WorkerSettings
+from rota.executors.process.exit_process import HANDLERS_S
 from rota.store.hints import CancelAsked, Due, Hint, Ready
 
 log = logging.getLogger("rota.engine")
@@ -57,13 +58,13 @@ class Unusable(Exception):
 
 
 class Supervisor:
-    """Keeps as many children at work as `plan.processes` allows and the load asks for, until it is stopped."""
+    """Keeps as many children at work as `settings.processes` allows and the load asks for, until it is stopped."""
 
     def __init__(
-        self, plan: Plan, clock: Clock, host: Host, connect: Callable[[str], Awaitable[SupervisorStore]]
+        self, settings: WorkerSettings, clock: Clock, host: Host, connect: Callable[[str], Awaitable[SupervisorStore]]
     ) -> None:
         """`connect` opens the store at the URL that the first child names."""
-        self._plan = plan
+        self._settings = settings
         self._clock = clock
         self._host = host
         self._connect = connect
@@ -75,11 +76,11 @@ class Supervisor:
         """Why we killed a worker. None if its lease was lost: then no crash is counted for its executions."""
         self._retired: set[int] = set()
         """Workers that were let go, or that an operator has asked to drain: they are not replaced."""
-        self._idle_writer = IdleWriter(plan.lease_s * STUCK)
+        self._idle_writer = IdleWriter(settings.lease_s * STUCK)
         self._crew = Crew(
-            plan.processes,
-            plan.concurrency,
-            plan.quiet_s,
+            settings.processes,
+            settings.concurrency,
+            settings.quiet_s,
             clock,
             fill=self._run_seat,
             has_work=self._has_work,
@@ -97,7 +98,7 @@ class Supervisor:
         if self._stopping.is_set():
             log.warning("stopping now: running executions return to their queues")
         else:
-            log.warning("stopping: waiting up to %g s for running executions", self._plan.grace_s)
+            log.warning("stopping: waiting up to %g s for running executions", self._settings.grace_s)
         self._stopping.set()
         self._crew.close()
         for child in self._children.values():
@@ -107,14 +108,14 @@ class Supervisor:
         """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
         self._host.on_signal(self.stop)
         seats = asyncio.create_task(self._all_seats(), name="seats")
-        chores = asyncio.create_task(self._chores(), name="chores")
+        loops = asyncio.create_task(self._run_loops(), name="loops")
         try:
-            done, _ = await asyncio.wait([seats, chores], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([seats, loops], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             await self._end_at_once(self._children.values())
-            ending_tasks: list[asyncio.Task[Any]] = [seats, chores, *self._crew.seats, *self._unfinished]
+            ending_tasks: list[asyncio.Task[Any]] = [seats, loops, *self._crew.seats, *self._unfinished]
             for task in ending_tasks:
                 task.cancel()
             await asyncio.gather(*ending_tasks, return_exceptions=True)
@@ -127,16 +128,16 @@ class Supervisor:
         while self._unfinished:  # The end of a child leaves a report to be written.
             await asyncio.gather(*self._unfinished)
 
-    async def _chores(self) -> None:
+    async def _run_loops(self) -> None:
         """Heartbeats, upkeep and watchers, once the first child has said which database to use."""
         await self._opened.wait()
-        store, lease_s = self._opened_store, self._plan.lease_s
+        store, lease_s = self._opened_store, self._settings.lease_s
         standstill = Standstill(self._clock, lease_s, self._states, self._report_standstill, self._kill_at_standstill)
         watches = (self._heart.watch, standstill.loop, Loop("store watch", self._look_at_store))
         stop_listening = store.listen(self._hear)
         try:
             ours = (self._heart.loop, self._upkeep.loop, self._rollout.loop, self._sources.loop)
-            loops = (*ours, *watches, *store.housekeeping)
+            loops = (*ours, *watches, StatisticsUpkeep(store, self._clock).loop, *store.housekeeping)
             await asyncio.gather(*(one.run() for one in loops))
         finally:
             stop_listening()
@@ -159,7 +160,7 @@ class Supervisor:
         return True
 
     def _begin(self, store: SupervisorStore, hello: Hello) -> None:
-        lease_s, poll_s = self._plan.lease_s, self._plan.poll_s
+        lease_s, poll_s = self._settings.lease_s, self._settings.poll_s
         self._store = store
         self._heart = Heart(
             store,
@@ -186,8 +187,8 @@ class Supervisor:
         self._opened.set()
 
     def _served(self, hello: Hello) -> Served:
-        queues = None if self._plan.queues is None else list(self._plan.queues)
-        return Served.one(hello.namespace, hello.app, queues, hello.jobs)
+        queues = None if self._settings.queues is None else list(self._settings.queues)
+        return Served.of([hello.namespace, *hello.others], hello.app, queues, hello.jobs)
 
     @property
     def _opened_store(self) -> SupervisorStore:
@@ -219,7 +220,7 @@ class Supervisor:
         """Stops the worker if its database file was deleted: writes would go to a file that no process can open."""
         if trouble := self._opened_store.trouble():
             raise Unusable(trouble)
-        return self._plan.lease_s / 2
+        return self._settings.lease_s / 2
 
     async def _run_seat(self) -> None:
         """Runs one child after the other. Backs off while they die quickly."""
@@ -240,7 +241,7 @@ class Supervisor:
     async def _run_child(self) -> tuple[Ending, int | None]:
         """Returns when the seat needs a new child: this one has ended, or must be replaced. Also returns its worker."""
         try:
-            child = await self._host.start(self._plan.command)
+            child = await self._host.start(self._settings.command)
         except OSError as error:
             log.error("cannot start a worker process, trying again: %s", error)
             return Ending(tether.UNUSABLE, True), None
@@ -259,7 +260,7 @@ class Supervisor:
         self._children[worker] = child
         self._unreported.add(worker)
         saw = self._crew.enter(worker)
-        child.send(msgspec.json.encode(self._plan.assignment(worker, hello.namespace, hello.app)))
+        child.send(msgspec.json.encode(self._settings.assignment(worker, hello)))
         self._heart.tell(worker)
         self._rollout.loop.wake.wake()
         if self._stopping.is_set():
@@ -312,7 +313,7 @@ class Supervisor:
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([end], timeout=self._plan.grace_s + LAST_WORD_S + 2 * HANDLERS_S)
+            await asyncio.wait([end], timeout=self._settings.grace_s + LAST_WORD_S + 2 * HANDLERS_S)
         finally:
             child.kill()  # Whatever is left of it, and what it started.
             leaving.cancel()
@@ -340,9 +341,9 @@ class Supervisor:
         self._heart.remove(worker)
         store, cause = self._opened_store, self._causes.pop(worker, f"the worker process {ending}")
         if ending.is_in_order:
-            await worker_end.report_leave(store, worker, child.blocked)
+            await report_worker_end.report_leave(store, worker, child.blocked)
         else:
-            await worker_end.report_death(store, worker, cause, self._stopping)
+            await report_worker_end.report_death(store, worker, cause, self._stopping)
         self._unreported.discard(worker)
 
     def _ours(self) -> list[int]:
@@ -352,12 +353,12 @@ class Supervisor:
         """The number of the new worker; None if the supervisor stops before the store has given one."""
         if not await self._open(hello):
             return None
-        newcomer = self._plan.newcomer(hello, child.pid, self._host)
+        newcomer = self._settings.newcomer(hello, child.pid, self._host)
         backoff_s = FIRST_BACKOFF_S
         while not self._stopping.is_set():
             sent_at = self._clock.monotonic()
             try:
-                worker, waited_s = await self._opened_store.join(newcomer, self._plan.lease_s)
+                worker, waited_s = await self._opened_store.join(newcomer, self._settings.lease_s)
             except StoreError as error:
                 if backoff_s == FIRST_BACKOFF_S:
                     log.warning("cannot join yet, trying again: %s", error)
@@ -393,7 +394,7 @@ class Supervisor:
 
     async def _report_standstill(self, worker: int, why: str) -> None:
         if why:
-            log.warning("worker %d stands still: %s. It is killed after %g s", worker, why, self._plan.lease_s)
+            log.warning("worker %d stands still: %s. It is killed after %g s", worker, why, self._settings.lease_s)
         await self._opened_store.tell_standstill(worker, why)
 
     def _kill_at_standstill(self, worker: int, why: str) -> None:
@@ -403,7 +404,7 @@ class Supervisor:
 
     def _retire(self, worker: int) -> None:
         if worker in self._children and worker not in self._retired:
-            log.warning("worker %d was asked to drain: waiting up to %g s for it", worker, self._plan.grace_s)
+            log.warning("worker %d was asked to drain: waiting up to %g s for it", worker, self._settings.grace_s)
             self._retired.add(worker)
             self._crew.dismiss(worker)
             self._children[worker].send(DRAIN)
@@ -415,7 +416,7 @@ class Supervisor:
     async def _has_work(self) -> bool:
         """Whether there are ready executions that an idle child of ours could take."""
         needs = await self._opened_store.needs_of_ready(self._upkeep.served)
-        return any(requirement.fits(one, requirement.encode(self._plan.offers)) for one in needs)
+        return any(requirement.fits(one, requirement.encode(self._settings.offers)) for one in needs)
 
     async def _unblock(self, waited_s: float) -> None:
         """Kills a child that holds the write lock of the database and does nothing with it."""

@@ -15,7 +15,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.served import Served
 from rota.engine.loop import Loop
 from rota.engine.port import SupervisorStore
-from rota.engine.worker_end import log_failures
+from rota.engine.report_worker_end import log_failures
 from rota.ops import firing, upkeep
 from rota.ops.runs.expand import LOOK_S
 from rota.store.hints import Due
@@ -24,7 +24,8 @@ LOOK_SHARE = 20
 LONGEST_PAUSE_S = 10.0
 FOLLOW_S = 5.0
 EVENTS_S = 1.0
-"""How soon an event is delivered that was emitted in a transaction of the caller, if its hint is lost."""
+"""How often upkeep looks for undelivered events while there are subscriptions. An event that was emitted in a
+transaction of the caller is delivered within this time, even if its hint is lost or was not sent."""
 STREAMS = 2
 STREAM_S = 0.25
 STREAM_SHARDS = 8
@@ -90,6 +91,8 @@ class Upkeep:
             done.append(await self._store.work_on_runs())
         if chores.has_events:
             done.append(await self._store.work_on_events())
+        if _is_past(chores.next_action_at, chores.now):
+            done.append(await self._store.work_on_actions())
         if chores.has_followers and self._clock.monotonic() >= self._follow_at:
             self._follow_at = self._clock.monotonic() + FOLLOW_S
             done.append(await self._store.wake_forgotten())
@@ -155,7 +158,13 @@ class Upkeep:
         return jumped_s > self._lease_s / 2 or passed_s > self._lease_s / 2 + self._poll_s
 
     def _delay_s(self, chores: upkeep.Chores) -> float:
-        known = (chores.next_due_at, chores.next_deadline, chores.next_tick_at, chores.next_run_at)
+        known = (
+            chores.next_due_at,
+            chores.next_deadline,
+            chores.next_tick_at,
+            chores.next_run_at,
+            chores.next_action_at,
+        )
         times = [at for at in known if at is not None and at > chores.now]
         self._next_at = min(times, default=None)
         if _is_past(chores.next_run_at, chores.now):

@@ -31,12 +31,12 @@ from rota.engine.completer import Completer
 from rota.engine.scribe import Scribe
 from rota.engine.threads import Threads
 from rota.engine.timers import PER_SECOND, SlotWait, Timers, Watchdog
-from rota.executors import capture
+from rota.executors import capture, data_jobs
 from rota.executors.attempt_state import AttemptState
 from rota.executors.function import described
 from rota.executors.port import Executor
 from rota.executors.process.fork_guard import Original
-from rota.ops.finish import DEFAULT_RULES, Finished
+from rota.ops.finish import DEFAULT_RULES, Finished, times
 
 log = logging.getLogger("rota.engine")
 
@@ -130,9 +130,7 @@ class Worker:
             self._report(claim, _NOT_BEGUN, None)
 
     def _start(self, claim: Claim) -> None:
-        target = self._targets.get(claim.job)
-        if claim.is_suspect and claim.job in self._alone:
-            target = self._alone[claim.job]
+        target = self._target(claim)
         if target is None:
             # A worker claims only jobs that it has.
             log.error("execution %s is of job %r, which this worker does not have: given back", claim.id, claim.job)
@@ -155,6 +153,15 @@ class Worker:
             self._await_process(attempt)
         else:
             self._arm(attempt, limit_s)
+
+    def _target(self, claim: Claim) -> Executor | None:
+        found = None
+        if claim.definition is not None:
+            found = data_jobs.find(claim.definition, self._alone) if claim.is_suspect else None
+            return found or data_jobs.find(claim.definition, self._targets)
+        if claim.is_suspect:
+            found = self._alone.get(claim.job)
+        return found or self._targets.get(claim.job)
 
     def _await_process(self, attempt: Attempt) -> None:
         """While the attempt waits for a process, only the total timeout runs."""
@@ -318,7 +325,8 @@ class Worker:
         written, usage = (None, None) if state is None else (state.written, state.usage)
         is_success = type(outcome) is Succeeded
         about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses, claim.run_info)
-        return Finished(claim.id, claim.fence, outcome, 0.0 if is_success else self._clock.random(), claim.job, *about)
+        jitter = 0.0 if is_success else self._clock.random()
+        return Finished(claim.id, claim.fence, outcome, jitter, claim.job, *about, *times(claim))
 
 
 def _stopped(attempt: Attempt, error: BaseException | None) -> Outcome:

@@ -40,6 +40,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
     worker: int
     namespace: str
+    others: Sequence[str] = ()
     app: str
     queues: Sequence[str] | None
     concurrency: int
@@ -90,7 +91,7 @@ class WorkerLoops:
         queues = None if assignment.queues is None else list(assignment.queues)
         self.dispatcher = Dispatcher(
             store,
-            Served.one(assignment.namespace, assignment.app, queues, sorted(targets)),
+            Served.of([assignment.namespace, *assignment.others], assignment.app, queues, sorted(targets)),
             free=self._free,
             start=self.worker.take,
             outcomes=self.completer,

@@ -107,7 +107,7 @@ class Context:
 
     @property
     def run(self) -> RunInfo | None:
-        """The run that the execution is a step of, with the name of the step; None outside of a run."""
+        """The run that this execution is a step of, with the name of the step; None if it is no step."""
         return self._claim.run_info
 
     @property

@@ -182,7 +182,7 @@ def _stops_caller(error: BaseException) -> bool:
 def described(error: BaseException) -> Error:
     """An exception as an `Error` that can always be stored."""
     kind = type(error)
-    # Users import Rota's exceptions from `rota`, so the module that defines them would only confuse.
+    # Users import Rota's exceptions from `rota`, so the name of the module that defines them is left out.
     is_plain = kind.__module__ in ("builtins", errors.__name__)
     name = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
     try:

@@ -15,6 +15,8 @@ from rota.executors.third_party import ThirdParty
 
 GROUP = "rota.executors"
 COMMAND, HTTP, PROCESS = "command", "http", "process"
+FUNCTION = "function"
+"""A job as data that runs the function of another job."""
 WORKFLOW = "workflow"
 """No executor runs it: a claim opens a run."""
 
@@ -29,6 +31,10 @@ def executor(target: Mapping[str, Any], rules: Rules, most_result_bytes: int) ->
 
                 about, processes = msgspec.convert(data, command.Command), command.shared_processes()
                 return command.CommandExecutor(about, rules, most_result_bytes=most_result_bytes, processes=processes)
+            case "http" if "callback_of" in data:
+                from rota.executors.http.callback import CallbackExecutor, CallbackJob  # lazy: needs an extra
+
+                return CallbackExecutor(msgspec.convert(data, CallbackJob), rules, most_result_bytes=most_result_bytes)
             case "http":
                 from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
 

@@ -2,7 +2,7 @@
 
 Every terminal move hands its ends to `after_end`: an attempt that finishes, a cancel, a replacement, a missed start
 deadline, the rescue of a dead worker's executions, a job that completes in its own transaction. Each consequence is one
-function in `CONSEQUENCES`; a new one (callbacks, statistics) is one more.
+function in `CONSEQUENCES`; a new one is one more.
 
 Most ends are plain: a success of a job that does not count failures. `finish` writes a hundred of them in one statement
 without reading their rows. So an `End` has only what every move knows. A consequence that needs more (namespace, job,
@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rota.domain.status import Reason, Status
 from rota.ops import job_pauses
+from rota.ops.callbacks import call_back, call_forgotten
 from rota.ops.dependencies import start_dependents
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.ops.runs.advance import advance_runs
+from rota.ops.statistics import count_ends
 from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
@@ -38,7 +40,7 @@ def after_end(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = 
 
 
 def follow(tx: Tx, runs: Sequence[End], others: Sequence[End] = ()) -> None:
-    """`after_end` for runs that have ended, and for other executions, if the runs above them have been advanced."""
+    """The rest of `after_end`, once the runs of all these ends have been advanced. `runs` are ends of runs."""
     ends = [*others, *runs] if runs else others
     if ends:
         for consequence in CONSEQUENCES:
@@ -71,16 +73,21 @@ CONSEQUENCES: tuple[Callable[[Tx, Sequence[End]], None], ...] = (
     _wake_schedules,
     _count_failures,
     start_dependents,
+    call_back,
+    count_ends,
 )
-"""In the order in which they lock: rows of `hand`, `job`, `dependency`."""
+"""In the order in which they lock: rows of `hand`, `job`, `dependency`, `callback_open`."""
 
 
 def wake_forgotten(tx: Tx) -> int:
-    """Wakes schedules that wait for an execution which has ended already. Returns how many executions that were."""
+    """Wakes schedules that wait for an execution which has ended already, and calls back for those that were missed.
+
+    Returns how many executions that were.
+    """
     ids = [row[0] for row in tx.rows("forgotten_followers", most=MOST)]
     if ids:
         _wake(tx, ids)
-    return len(ids)
+    return len(ids) + call_forgotten(tx)
 
 
 def _wake(tx: Tx, ids: Sequence[str]) -> None:

@@ -83,6 +83,19 @@ def close(tx: Tx, namespace: str, name: str, actor: str) -> bool:
     return known[0].opened_at is not None
 
 
+def open_by_hand(tx: Tx, namespace: str, name: str, actor: str) -> bool:
+    """Opens a breaker until it is closed by hand, without probes; False if that was done already."""
+    tx.run("add_breakers", namespace=namespace, rows=[(name,)])
+    (known,) = tx.records("lock_breakers", Circuit, namespace=namespace, names=[name])
+    if known.opened_at is not None and known.retry_at == breaker.UNTIL_CLOSED:
+        return False
+    opened_at = tx.now if known.opened_at is None else known.opened_at
+    now = Circuit(name, known.failures, opened_at, breaker.UNTIL_CLOSED)
+    tx.run("set_breakers", namespace=namespace, rows=[astuple(now)])
+    audit(tx, namespace, actor, "breaker.open", name)
+    return True
+
+
 def _audit(tx: Tx, namespace: str, before: Mapping[str, Circuit], changed: Sequence[Circuit]) -> None:
     for circuit in changed:
         was_open = before[circuit.name].opened_at is not None

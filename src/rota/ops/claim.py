@@ -2,7 +2,7 @@
 
 A worker claims from the lanes of the jobs that it can run. Lane gates bound how much may be taken from which lanes, and
 row gates put back executions that may not start (`ops/gates/`). Lanes whose executions need the same of a worker are
-taken from together, in the order of their ranks (`domain/reach.py`); lanes with different needs piece by piece.
+taken from together, in the order of their ranks (`domain/claim_order.py`); lanes with different needs piece by piece.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rota.domain import reach
+from rota.domain import claim_order
 from rota.domain.claim import Claim
+from rota.domain.claim_order import LAST_RANK, SLACK, Head
 from rota.domain.errors import LeaseLost
-from rota.domain.reach import LAST_RANK, SLACK, Head
 from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
 from rota.domain.suspicion import ALONE
@@ -28,6 +28,7 @@ from rota.ops import finish, notes
 from rota.ops.finish import Finished
 from rota.ops.gates.claim_affinity import claim_affinity
 from rota.ops.gates.claim_state import Claiming, Group, Starts
+from rota.ops.gates.definitions import definitions
 from rota.ops.gates.offers import PLAIN_OFFERS, offers, starving_lanes
 from rota.ops.gates.open_breakers import open_breakers
 from rota.ops.gates.open_runs import open_runs
@@ -54,6 +55,7 @@ ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (
     step_inputs,
     open_runs,
     run_info,
+    definitions,
 )
 """Each returns the executions that may start, and has moved the others to where they belong."""
 DEEPER = 4
@@ -75,7 +77,7 @@ class Claimed(msgspec.Struct, frozen=True):
     """All lanes that the worker can take from; None if the caller named the lanes."""
     marks: list[Mark] = []
     empty: list[int] = []
-    """Lanes without a ready row that the worker has not seen."""
+    """Lanes without a ready row behind the worker's watermark."""
     has_no_room: bool = False
     """Whether there are ready rows that the worker can take once its running executions have ended."""
     has_more: bool = False
@@ -144,10 +146,10 @@ def finish_and_claim(
     stale = finish.finish(tx, reports, worker)
     claimed = claim(tx, worker, served, slots, marks, room)
     if claimed.empty and not claimed.has_more:
-        # The steps that follow the finished ones are ready now. This claim has taken them, so no worker need look. If a
-        # row gate has moved executions, and has maybe started steps by that, `has_more` is set.
-        behind = {lane: rank for lane, rank, _ in marks or ()}
-        tx.took({lane: behind.get(lane, FIRST_RANK) for lane in claimed.empty})
+        # The finish has placed the next steps in `ready` and added a hint about them. If the claim has taken them all,
+        # no worker needs the hint. A row gate that moves executions may place further steps, and sets `has_more`.
+        watermarks = {lane: rank for lane, rank, _ in marks or ()}
+        tx.withdraw_ready({lane: watermarks.get(lane, FIRST_RANK) for lane in claimed.empty})
     return FinishedAndClaimed(stale, claimed)
 
 
@@ -228,7 +230,7 @@ class _Taking:
         self.reached: dict[int, tuple[int, str]] = {}
         """The last row that was taken from each lane. A lane with `choose` is not here: its rows are not in order."""
         self.emptied: list[int] = []
-        """The lanes of which every ready row was taken."""
+        """The lanes whose ready rows were all taken."""
         self.has_more = False
 
     def at_once(self, starts: Starts, most: int) -> list[Claim]:
@@ -236,7 +238,7 @@ class _Taking:
 
         The statement takes only from lanes without requirements, which all lane gates let through.
         """
-        lanes, ceiling = reach.near(starts, _few(most))
+        lanes, ceiling = claim_order.near(starts, _few(most))
         if not lanes or starts[lanes[0]][0] == FIRST_RANK:
             return []
         bounds = {"highest": ceiling, "depth": _depth(most, len(lanes)), "most": most}
@@ -277,12 +279,12 @@ class _Taking:
         return kept
 
     def _in_order(self, group: Group, ceiling: int, most: int) -> list[Claim]:
-        found = reach.reach(group.heads, most, ceiling)
+        found = claim_order.reach(group.heads, most, ceiling)
         while found.unread:
             self._read(group, found.unread, most)
             if not group.heads:
                 return []
-            found = reach.reach(group.heads, most, ceiling)
+            found = claim_order.reach(group.heads, most, ceiling)
         # From the lane with the lowest head first, up to the highest rank of each.
         order = sorted((group.heads[lane].ranks[0], lane) for lane in found.highest)
         lanes = [(lane, *group.starts[lane], found.highest[lane]) for _, lane in order]
@@ -312,7 +314,7 @@ class _Taking:
         """Puts the group back, with the rows of these lanes beyond their highest rank and all rows of the others."""
         unread = []
         for lane, rank in highest.items():
-            beyond = reach.beyond(group.heads.pop(lane), rank)
+            beyond = claim_order.beyond(group.heads.pop(lane), rank)
             if beyond is not None and rank < LAST_RANK:
                 group.heads[lane] = beyond
                 if not beyond.ranks:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from rota.domain.errors import Conflict, UnknownExecution, UsageError
-from rota.domain.status import Reason, Status
+from rota.domain.errors import Conflict, NotEnded, TooMany, UnknownExecution, UsageError
+from rota.domain.status import TERMINAL, Reason, Status
 from rota.domain.workflow.letters import BAD
 from rota.ids import is_id
 from rota.ops import end_from_outside, enqueue, upkeep
@@ -15,8 +15,10 @@ from rota.ops.audit import audit
 from rota.ops.runs.retry import Request, retry
 from rota.ops.runs.run import Run, pinned_graph
 from rota.ops.submission import Header, Item
-from rota.store import reader
+from rota.store import reader, run_reader
 from rota.store.port import Tx
+
+MOST_CHILDREN = 1_000
 
 
 class Original(msgspec.Struct, frozen=True, array_like=True):
@@ -33,20 +35,77 @@ class Original(msgspec.Struct, frozen=True, array_like=True):
     overrides: str | None
 
 
+class Cancelled(msgspec.Struct, frozen=True):
+    """The status that a cancel led to, whether it changed something, and how many children it has reached."""
+
+    status: Status
+    is_changed: bool
+    children: int = 0
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay has in place of its original; None is the same."""
+
+    arguments: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    delay_s: float | None = None
+
+
 def cancel(tx: Tx, namespace: str, id: str, actor: str) -> Status:
     """Cancels a pending execution at once; asks a running one to stop. Returns the status that this led to.
 
-    A run that is undoing cannot be cancelled, nor can its undo. One undo of a step can: it counts as failed.
+    A run that is undoing cannot be cancelled, nor can the run that undoes it. The undo of a single step can be
+    cancelled: it then counts as failed.
     """
+    return cancel_with(tx, namespace, id, actor).status
+
+
+def cancel_with(
+    tx: Tx, namespace: str, id: str, actor: str, *, note: str | None = None, children: bool = False
+) -> Cancelled:
+    """`cancel` with a note for the audit trail; with `children` also what it and its children have enqueued."""
     known = reader.known(id)
-    tx.records("lock_runs", Run, ids=[known])
-    if found := tx.one("is_undo", id=known):
+    runs = tx.records("lock_runs", Run, ids=[known])  # So that the run cannot begin to undo after this check.
+    if found := tx.one("undoing_run", id=known):
         raise Conflict(
-            f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds its undos"
+            f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds back its undos"
         )
+    before = end_from_outside.standings(tx, namespace, [known])
     status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
-    audit(tx, namespace, actor, "execution.cancel", id, after={"status": status})
-    return status
+    below = _cancel_children(tx, namespace, known) if children else 0
+    is_asked = any(row.cancel_at is not None or row.status in TERMINAL for row in before)
+    is_asked |= any(run.stopping is not None for run in runs)
+    is_changed = below > 0 or (not is_asked and status in (Status.CANCELLED, Status.RUNNING))
+    after = {"status": status, **({"note": note} if note else {}), **({"children": below} if children else {})}
+    audit(tx, namespace, actor, "execution.cancel", id, after=after)
+    return Cancelled(status, is_changed, below)
+
+
+def _cancel_children(tx: Tx, namespace: str, id: str) -> int:
+    """How many of them had not ended. Children of children are found even if those between have ended."""
+    seen, level, reached = {id}, [id], 0
+    while level:
+        rows = tx.rows("children_of", namespace=namespace, ids=level, most=MOST_CHILDREN + 1)
+        level = sorted({row[0] for row in rows} - seen)
+        seen.update(level)
+        if len(rows) > MOST_CHILDREN or len(seen) > MOST_CHILDREN:
+            raise TooMany(f"it has more than {MOST_CHILDREN:,} children: cancel them with an action on many executions")
+        standings = end_from_outside.standings(tx, namespace, level) if level else []
+        open_ = [row.id for row in standings if row.status not in TERMINAL and row.cancel_at is None]
+        end_from_outside.end_all(tx, namespace, open_, Status.CANCELLED, Reason.CANCELLED)
+        reached += len(open_)
+    return reached
+
+
+def cancel_run(tx: Tx, namespace: str, id: str, actor: str) -> bool:
+    """`cancel` for a run. False if the run has ended or is stopping already."""
+    row = run_reader.run(tx, namespace, id)
+    if row is None:
+        raise reader.unknown(id)
+    if row.status in TERMINAL or row.stopping is not None:
+        return False
+    return cancel(tx, namespace, id, actor) in (Status.RUNNING, Status.CANCELLED)
 
 
 def run_now(tx: Tx, namespace: str, id: str, actor: str) -> Status:
@@ -82,8 +141,8 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
     return [ids[id] for id in replayed]
 
 
-def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
-    """Runs any execution again as a new one that names it; removes it from the dead letters if it is there.
+def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str, replay: Replay = Replay()) -> str:  # noqa: B008
+    """Runs an ended execution again as a new one that names it; removes it from the dead letters if it is there.
 
     A run of a workflow is retried if a step of it failed. A step of a run is refused: the steps after it would not know
     its new result.
@@ -91,18 +150,22 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str) -> str:
     originals = tx.records("replayable", Original, namespace=namespace, id=reader.known(id))
     if not originals:
         raise UnknownExecution(f"there is no execution {id}")
+    if (status := reader.status(tx, namespace, id)) not in TERMINAL:
+        raise NotEnded(f"{id} is {status} and has not ended: wait for it, or cancel it first")
     if found := tx.records("run_of_step", _Step, id=id):
         raise UsageError(_instead(tx, found[0]))
     if _to_retry(tx, [id]) or tx.rows("depths_of", ids=[id]):
-        return retry(tx, namespace, id, new_id, actor, Request())
-    _repeat(tx, namespace, originals[0], new_id, actor)
+        if replay.queue is not None or replay.priority is not None or replay.delay_s is not None:
+            raise UsageError(f"{id} is a run, and its steps have queues of their own: a retry takes arguments only")
+        return retry(tx, namespace, id, new_id, actor, Request(arguments=replay.arguments))
+    _repeat(tx, namespace, originals[0], new_id, actor, replay)
     _mark_replayed(tx, namespace, {id: new_id})
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)
     return new_id
 
 
 def _to_retry(tx: Tx, ids: Sequence[str]) -> set[str]:
-    """The runs with a step that a retry would run again. The others are repeated as a whole."""
+    """The runs with steps or undos that a retry would repeat. The other runs are started again from scratch."""
     rows = tx.rows("ended_among", ids=list(ids))
     return {id for id, letters, undo in rows if undo is not None or any(one in BAD for one in letters.lower())}
 
@@ -138,8 +201,16 @@ def discard(tx: Tx, namespace: str, ids: Sequence[str], actor: str) -> int:
     return gone
 
 
-def _repeat(tx: Tx, namespace: str, original: Original, new_id: str, actor: str) -> None:
-    same = msgspec.structs.asdict(original)
+def _repeat(
+    tx: Tx,
+    namespace: str,
+    original: Original,
+    new_id: str,
+    actor: str,
+    replay: Replay = Replay(),  # noqa: B008
+) -> None:
+    given = {name: value for name, value in msgspec.structs.asdict(replay).items() if value is not None}
+    same = msgspec.structs.asdict(original) | given
     item = Item(new_id, same.pop("arguments"))
     enqueue.enqueue(tx, Header(namespace=namespace, actor=actor, replay_of=same.pop("id"), **same), [item])
 

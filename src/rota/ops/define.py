@@ -14,6 +14,7 @@ from rota.domain import requirement
 from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition, Queue, content, decode, digest
 from rota.ops.audit import audit
+from rota.ops.quotas import check_quota
 from rota.store.hints import FIRST_RANK, Ready
 from rota.store.port import Tx
 
@@ -31,25 +32,34 @@ def apply(tx: Tx, namespace: str, app: str, definition: Definition, actor: str) 
     add(tx, namespace, app, [definition], [])
     version = digest(content(definition))
     point(tx, namespace, app, {definition.name: version})
+    tx.run("set_origin", namespace=namespace, app=app, job=definition.name, origin="file")
     ((_, number, _),) = tx.rows("versions", namespace=namespace, app=app, versions=[(definition.name, version)])
     audit(tx, namespace, actor, "workflow.apply", f"{app}.{definition.name}", after={"version": number})
     return int(number)
 
 
-def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], queues: Sequence[Queue]) -> dict[str, str]:
+def add(
+    tx: Tx,
+    namespace: str,
+    app: str,
+    definitions: Sequence[Definition],
+    queues: Sequence[Queue],
+    runs: str | None = None,
+) -> dict[str, str]:
     """Adds the jobs, versions, queues and lanes that the database does not have, and changes nothing that it has.
 
-    Returns the jobs that have a new version, with its digest.
+    `runs` is the column of the lanes: None for jobs of code. Returns the jobs that have a new version, with its digest.
     """
     tx.run("add_namespace", namespace=namespace)
     lock(tx, namespace, app)
+    refuse_taken(tx, namespace, app, [definition.name for definition in definitions])
     named = {definition.queue: Queue(name=definition.queue) for definition in definitions}
     known = named | {queue.name: queue for queue in queues}
     rows = [(queue.name, queue.policy.value, queue.max_depth) for _, queue in sorted(known.items())]
     tx.run("add_declared_queues", namespace=namespace, queues=rows)
     needed = {definition.name: requirement.written(definition.needs) for definition in definitions}
-    lanes = [(definition.name, definition.queue, needed[definition.name]) for definition in definitions]
-    tx.run("add_lanes", namespace=namespace, app=app, lanes=sorted(lanes))
+    lanes = sorted((definition.name, definition.queue, needed[definition.name]) for definition in definitions)
+    tx.run("add_lanes", namespace=namespace, app=app, lanes=[(*lane, runs) for lane in lanes])
     texts = {definition.name: content(definition) for definition in definitions}
     versions = {job: digest(text) for job, text in sorted(texts.items())}
     new = tx.rows(
@@ -57,8 +67,19 @@ def add(tx: Tx, namespace: str, app: str, definitions: Sequence[Definition], que
     )
     if new:
         found = _versions(tx, namespace, app, versions)
-        tx.run("add_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, found))
+        added = tx.changed("add_jobs", namespace=namespace, app=app, jobs=_pointers(tx, namespace, app, found))
+        if added:
+            check_quota(tx, namespace, "max_jobs", 0, added=added)
     return {job: versions[job] for (job,) in new}
+
+
+def refuse_taken(tx: Tx, namespace: str, app: str, names: Sequence[str]) -> None:
+    """Refuses code that declares a job of a name that the API has defined: neither may undo the other."""
+    for (name,) in tx.rows("jobs_of_api", namespace=namespace, app=app, names=list(names)):
+        raise DefinitionError(
+            f"app {app!r} has a job {name!r} that was defined with the HTTP API: delete it there, or give the job of "
+            "the code another name"
+        )
 
 
 def lock(tx: Tx, namespace: str, app: str) -> int | None:
@@ -96,16 +117,56 @@ def _versions(tx: Tx, namespace: str, app: str, versions: Mapping[str, str]) -> 
 
 def _pointers(
     tx: Tx, namespace: str, app: str, versions: Sequence[tuple[int, Definition]]
-) -> list[tuple[str, str, int, str, int | None]]:
+) -> list[tuple[str, str, int, str, int | None, int]]:
     """The `job` rows for these versions. They repeat the parts of a definition that an enqueue needs.
 
     The ids are used for jobs that the database does not have.
     """
+    names = [about.name for _, about in versions]
+    base: dict[str, int] = dict(tx.rows("deleted_versions", namespace=namespace, app=app, names=names))
     rows = []
     for number, about in versions:
         id = ids.named(tx.now, f"{namespace} {app} {about.name}")
-        rows.append((id, about.name, number, requirement.written(about.needs), about.pause_after))
+        needed = requirement.written(about.needs)
+        rows.append((id, about.name, number, needed, about.pause_after, base.get(about.name, 0)))
     return rows
+
+
+def lock_queue(tx: Tx, namespace: str, name: str) -> int | None:
+    """Locks a queue and returns its revision; None if there is none."""
+    row = tx.one("lock_queue", namespace=namespace, queue=name)
+    return None if row is None else int(row[0])
+
+
+def add_queue(tx: Tx, namespace: str, queue: Queue, actor: str) -> bool:
+    """Makes a queue; False if there is one of this name."""
+    tx.run("add_namespace", namespace=namespace)
+    rows = [(queue.name, queue.policy.value, queue.max_depth)]
+    if not tx.changed("add_declared_queues", namespace=namespace, queues=rows):
+        return False
+    audit(tx, namespace, actor, "queue.put", queue.name, after=_settings(queue.policy.value, queue.max_depth))
+    return True
+
+
+def put_queue(tx: Tx, namespace: str, queue: Queue, actor: str) -> bool:
+    """Makes a queue or changes its settings; returns whether that changed anything.
+
+    A later deploy of code that declares the queue changes it again.
+    """
+    tx.run("add_namespace", namespace=namespace)
+    where = {"namespace": namespace, "queue": queue.name}
+    before = tx.one("lock_queue", **where)
+    if not tx.changed("set_queue", policy=queue.policy.value, max_depth=queue.max_depth, **where):
+        return False
+    was = None if before is None else _settings(before[1], before[2])
+    now = _settings(queue.policy.value, queue.max_depth)
+    audit(tx, namespace, actor, "queue.put", queue.name, before=was, after=now)
+    return True
+
+
+def _settings(policy: str, max_depth: int | None) -> dict[str, object]:
+    """As the API shows them."""
+    return {"policy": policy, "maxDepth": max_depth}
 
 
 def pause_queue(tx: Tx, namespace: str, queue: str, actor: str, note: str) -> bool:

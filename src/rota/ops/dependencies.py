@@ -23,7 +23,7 @@ from rota.domain.blocker import Kind
 from rota.domain.dependency import JobRef
 from rota.domain.job import Definition
 from rota.ops import blockers
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.ops.place import Batch, Blocker, Origin, find_route, place
 from rota.store.dependencies import Edge, edges
 from rota.store.port import Tx
@@ -155,13 +155,23 @@ def check(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition]) -
 
 def declare(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition]) -> None:
     """Sets the edges of all jobs of the app. Edges that stay keep what they have met."""
-    before = {edge.key: edge for edge in tx.records("lock_edges_of_app", Edge, namespace=namespace, app=app)}
+    _set(tx, namespace, app, tx.records("lock_edges_of_app", Edge, namespace=namespace, app=app), definitions)
+
+
+def put(tx: Tx, of: OneJob, about: Definition | None) -> None:
+    """Sets the edges of one job; None removes them."""
+    namespace, app, _ = of
+    _set(tx, namespace, app, tx.records("lock_edges", Edge, jobs=[of]), [] if about is None else [about])
+
+
+def _set(tx: Tx, namespace: str, app: str, known: Iterable[Edge], definitions: Iterable[Definition]) -> None:
+    before = {edge.key: edge for edge in known}
     after = {}
     for about in definitions:
         for one in about.depends_on:
             edge = Edge(namespace, app, about.name, one.app, one.job, one.outcome)
-            known = before.get(edge.key)
-            after[edge.key] = known if known is not None and known.outcome is one.outcome else edge
+            same = before.get(edge.key)
+            after[edge.key] = same if same is not None and same.outcome is one.outcome else edge
     gone = sorted(before.keys() - after.keys())
     changed = [edge for key, edge in sorted(after.items()) if before.get(key) is not edge]
     if gone:

@@ -72,7 +72,7 @@ def look(view: View, namespace: str, app: str, lease_s: float, ours: Sequence[in
 
 
 def sources(view: View, namespace: str, app: str, known: int | None = None) -> tuple[int, list[Source]] | None:
-    """The number of the deploy in force, and its sources of events; None if it is `known`, or there is none."""
+    """The number of the deploy in force, and its sources of events; None if there is none, or its number is `known`."""
     found = view.one("applied_deploy", namespace=namespace, app=app)
     if found is None or found[0] in (None, known):
         return None

@@ -10,7 +10,7 @@ from rota.domain.errors import UnknownExecution
 from rota.domain.lifecycle import Held
 from rota.domain.status import PENDING, Reason, Status
 from rota.ops.after_end import after_end
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.store import reader
 from rota.store.hints import CancelAsked
 from rota.store.port import Tx
@@ -92,7 +92,7 @@ def end_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[
 
 
 def move_pending(tx: Tx, ids: list[str], status: Status, reason: Reason) -> list[End]:
-    """`end_pending` without `after_end`. The end takes a fence of its own, above every start there was."""
+    """`end_pending` without `after_end`. The end has a fence of its own, higher than that of every start."""
     rows = tx.records("pending", Pending, ids=ids) if ids else []
     if rows:
         ends = [(row.id, row.fence + 1, row.attempts, row.crashes) for row in rows]

@@ -25,7 +25,7 @@ DEPTH_AGE_S = 0.2
     together=lambda tx, calls: _enqueue_together(tx, calls),
     one_statement=OneStatement(
         run=lambda tx, header, items: _enqueue_in_one_statement(tx, header, items),
-        answer=lambda header, items: [Accepted(item.id, True) for item in items],
+        answer=lambda placed, header, items: [Accepted(item.id, True, *placed or ()) for item in items],
         joined=lambda calls: _joined(calls),
     ),
 )
@@ -35,6 +35,21 @@ def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     if header.is_keyed:
         keys.lock(tx, [(header, items)])
     return _accept(tx, header, items)
+
+
+@operation(is_large=True)
+def enqueue_all(tx: Tx, headers: list[Header], items: list[Item]) -> list[Accepted]:
+    """`enqueue` for items with different headers, one for each item: accepts every item or none."""
+    check_count(len(items))
+    groups: dict[int, list[int]] = {}
+    for index, header in enumerate(headers):
+        groups.setdefault(id(header), []).append(index)
+    calls = [(headers[group[0]], [items[index] for index in group]) for group in groups.values()]
+    keys.lock(tx, calls)
+    found: dict[int, Accepted] = {}
+    for group, (header, wanted) in zip(groups.values(), calls, strict=True):
+        found.update(zip(group, _accept(tx, header, wanted), strict=True))
+    return [found[index] for index in range(len(items))]
 
 
 @operation(is_large=True)
@@ -64,7 +79,15 @@ def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
         keys.end_replaced(tx, resolved)
         if route.depends:
             dependencies.clear(tx, (header.namespace, header.app, header.job))
-    return resolved.answers
+    return _with_facts(resolved, route.job_version, tx.now)
+
+
+def _with_facts(resolved: keys.Resolved, version: int, now: int) -> list[Accepted]:
+    """The answers, those for new executions with their version and time."""
+    if len(resolved.new) == len(resolved.answers):
+        return [Accepted(one.id, True, version, now) for one in resolved.answers]
+    new = {item.id for item in resolved.new}
+    return [Accepted(one.id, True, version, now) if one.created and one.id in new else one for one in resolved.answers]
 
 
 def check_depth(tx: Tx, header: Header, arriving: int, max_depth: int | None) -> None:
@@ -122,7 +145,7 @@ def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | Non
     return (header, items) if items and len({item.id for item in items}) == len(items) else None
 
 
-def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> bool:
+def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> tuple[int, int] | None:
     """The most common call as one statement, which looks up the route itself."""
     unknown = Route(header.namespace, header.app, header.job, header.queue)
     return place_at_once(tx, _batch(0, header, unknown, items), round(MOST_CLOCK_SKEW_S * MICROSECONDS))

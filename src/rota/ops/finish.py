@@ -6,13 +6,14 @@ dead worker's executions makes the same decisions as the report of a live worker
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
 
 import msgspec
 
-from rota.domain import breaker, fingerprint, job, overrides, retry, suspicion
+from rota.domain import breaker, error_fingerprint, job, overrides, retry, suspicion
 from rota.domain.breaker import Breaker
 from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost
@@ -32,9 +33,9 @@ from rota.domain.outcome import (
 from rota.domain.run_info import RunInfo
 from rota.domain.status import Reason, Status
 from rota.domain.usage import Usage, encode
-from rota.ops import breakers
+from rota.ops import breakers, statistics
 from rota.ops.after_end import after_end
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -55,6 +56,9 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
 
     `written` is the result that the job has written in a transaction of its own, if it has. Then `outcome` is what to
     write if that transaction was rolled back. `usage` is what the attempt cost, if it had a process of its own.
+
+    The last four are for the statistics, which otherwise have to read them: the lane of the execution, when the attempt
+    started, how long after its due time the execution first started, and how long after its tick.
     """
 
     id: str
@@ -68,6 +72,24 @@ class Finished(msgspec.Struct, frozen=True, array_like=True):
     breakers: tuple[Breaker, ...] = ()
     pauses: bool = False
     step: RunInfo | None = None
+    lane: int = 0
+    started_at: int = 0
+    waited: int = 0
+    late: int | None = None
+
+
+def times(claim: Claim) -> tuple[int, int, int, int | None]:
+    """The last four fields of a report."""
+    due_at, begun_at, tick = claim.run_at, claim.first_start_at, claim.tick
+    if due_at < claim.created_at:
+        due_at = claim.created_at
+    return claim.lane, claim.started_at, begun_at - due_at, None if tick is None else begun_at - tick
+
+
+def timed(report: Finished, claim: Claim) -> Finished:
+    """The report with these fields."""
+    lane, started_at, waited, late = times(claim)
+    return msgspec.structs.replace(report, lane=lane, started_at=started_at, waited=waited, late=late)
 
 
 def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
@@ -109,22 +131,36 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     """
     fences: dict[str, int] = {}
     results: dict[str, str] = {}
-    stale, pausing, jobs = [], set(), {}
+    stale, pausing, known = [], set(), {}
     for report in sorted(reports, key=_id):
         if report.id in fences:
             stale.append(report.id)
         else:
             fences[report.id], results[report.id] = report.fence, report.outcome.result  # type: ignore[union-attr]
-            jobs[report.id] = report.job
+            known[report.id] = report
         if report.pauses:
             pausing.add(report.id)
     ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}
     found = tx.records("finish_successes", tuple, ids=list(fences), fences=fences, results=results, **ending)
-    late = {stale for stale, _, _ in found if stale}
-    runs = {id: run for _, id, run in found if run}
+    late = {stale for stale, *_ in found if stale}
+    runs = {id: run for _, id, run, _, _ in found if run}
+    lanes = Counter[int]()
+    for _, _, _, lane, count in found:
+        if lane:
+            lanes[lane] += count
+    # A forged lane would count in the statistics of another namespace. Without the report they read the true one.
+    is_true = lanes == Counter(report.lane for id, report in known.items() if id not in late)
     ends = [
-        End(id, Status.SUCCESS, Reason.COMPLETED, id not in pausing, runs.get(id), job)
-        for id, job in jobs.items()
+        End(
+            id,
+            Status.SUCCESS,
+            Reason.COMPLETED,
+            id not in pausing,
+            runs.get(id),
+            report.job,
+            report if is_true else None,
+        )
+        for id, report in known.items()
         if id not in late
     ]
     return [*stale, *late], ends
@@ -212,6 +248,8 @@ def _settle(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> list[End]:
         tx.tell(Due(min(row[2] for row in batch.scheduled)))
     if batch.dead:
         tx.run("bury", rows=batch.dead)
+    if batch.retried:
+        statistics.count_retries(tx, batch.retried)
     return batch.ends
 
 
@@ -241,6 +279,7 @@ class _Batch:
         self.ready: list[tuple[str, int, int, int, int, int, int | None, str | None]] = []
         self.scheduled: list[tuple[str, int, int, int, int, int, int | None, str]] = []
         self.dead: list[tuple[str, str, str | None]] = []
+        self.retried: list[str] = []
         self.ends: list[End] = []
 
     def add(self, row: Held, report: Finished, rules: Rules) -> None:
@@ -253,12 +292,15 @@ class _Batch:
                 attempts += isinstance(report.outcome, Succeeded | Failed | TimedOut)
                 crashes += isinstance(report.outcome, Lost) and not report.outcome.shared
                 is_plain = move.status is Status.SUCCESS and not report.pauses
-                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run, report.job))
+                times = report if report.lane == row.lane else None
+                self.ends.append(End(row.id, move.status, move.reason, is_plain, row.run, report.job, times))
                 if move.status is Status.FAILED and row.run is None:  # The dead letter of a failed step is its run.
                     error = _error(report.outcome)
-                    found = None if error is None else fingerprint.of(error)
+                    found = None if error is None else error_fingerprint.of(error)
                     self.dead.append((row.id, move.reason.value, found))
             case Later(attempts=attempts):
+                if attempts > row.attempts:
+                    self.retried.append(row.id)
                 later = (row.id, row.lane, move.run_at, row.fence, attempts, crashes, first_start_at)
                 self.scheduled.append((*later, move.reason.value))
             case Back(crashes=crashes):

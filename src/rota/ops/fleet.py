@@ -30,6 +30,8 @@ class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that joins."""
 
     namespace: str
+    others: list[str] = []
+    """Further namespaces, of a worker without an app."""
     app: str
     name: str
     host: str
@@ -66,6 +68,7 @@ class Death(msgspec.Struct, frozen=True):
 def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
     """Inserts a worker with a lease of its own, and applies its deploy if that should be in force now."""
     values = msgspec.structs.asdict(newcomer)
+    values["others"] = msgspec.json.encode(newcomer.others).decode()
     values["queues"] = msgspec.json.encode(newcomer.queues).decode()
     values["jobs"] = msgspec.json.encode(sorted(newcomer.jobs)).decode()
     values["offers"] = requirement.encode(newcomer.offers)

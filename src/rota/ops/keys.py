@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import payload, unique
-from rota.domain.errors import DefinitionError, KeyConflict
+from rota.domain.errors import DefinitionError, KeyConflict, KeyReused
 from rota.domain.status import PENDING, Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ops import end_from_outside
@@ -23,6 +23,8 @@ from rota.store.hints import Due
 from rota.store.port import NotNow, Tx
 
 IDEMPOTENCY = "idempotency"
+REQUEST = "request"
+"""The kind of the keys of HTTP requests. They belong to no job: another job with the same key is seen."""
 MOST_LOCKS = 500
 """A call with more keys locks its whole job: a server has room for some thousands of locks."""
 
@@ -59,14 +61,26 @@ def lock(tx: Tx, calls: Sequence[tuple[Header, list[Item]]]) -> None:
     if not is_ours:
         named = ", ".join(sorted({job.split(" ")[-1] for job in jobs}))
         raise NotNow(
-            f"an open transaction holds a key that this call has, too (job {named}): `rota doctor` names transactions "
-            "that are open for long"
+            f"another open transaction holds a key of this call (job {named}): `rota doctor` lists transactions that "
+            "have been open for long"
         )
     if isolation != "read committed" and any(header.unique is not None for header, _ in calls):
         raise DefinitionError(
             "unique= must see the executions of this moment, but the snapshot of this transaction is older "
             f"({isolation}): use READ COMMITTED, or enqueue after it"
         )
+
+
+def lock_request(tx: Tx, namespace: str, requests: str, key: str) -> None:
+    """Locks the key of a request that enqueues nothing. While another transaction has it, this one is postponed."""
+    name = _request_lock(f"{namespace} {REQUEST}", requests, key)
+    is_ours, _ = tx.one("lock_keys", keys=[(name, False)], waits=tx.waits) or (0, "")
+    if not is_ours:
+        raise NotNow(f"a request with the Idempotency-Key {key!r} is not answered yet")
+
+
+def _request_lock(scope: str, requests: str, key: str) -> str:
+    return f"{scope} {requests} {key}"
 
 
 def _lock_names(calls: Sequence[tuple[Header, list[Item]]]) -> dict[str, list[str]]:
@@ -80,11 +94,23 @@ def _lock_names(calls: Sequence[tuple[Header, list[Item]]]) -> dict[str, list[st
                 names.append(f"{job} {IDEMPOTENCY} {header.key}")
             if header.unique is not None:
                 names += [f"{job} {_kind(header.unique)} {key}" for key in _unique_keys(header.unique, items)]
+        if header.requests is not None:
+            scope = f"{header.namespace} {REQUEST}"
+            # The items of one request have one lock.
+            given = dict.fromkeys(item.request.partition(" ")[0] for item in items)
+            jobs.setdefault(scope, []).extend(_request_lock(scope, header.requests, key) for key in given)
     return jobs
 
 
 def resolve(tx: Tx, header: Header, items: list[Item]) -> Resolved:
     """Decides for each item, takes the keys, and ends the executions that are replaced. The keys are locked."""
+    if header.requests is not None:
+        return _resolve_requests(tx, header, items)
+    return _resolve_rest(tx, header, items)
+
+
+def _resolve_rest(tx: Tx, header: Header, items: list[Item]) -> Resolved:
+    """`resolve` without the keys of requests."""
     if header.key is not None:
         return _resolve_named(tx, header, header.key, items)
     if header.unique is not None:
@@ -102,6 +128,34 @@ def take(tx: Tx, header: Header, kind: str, rows: list[tuple[str, str, str]]) ->
     """Each row is a key, the execution that it names from now on, and the hash of the arguments."""
     # Sorted, so that neighbours in the index are written one after the other.
     tx.run("take_keys", rows=sorted(rows), kind=kind, **_job(header))
+
+
+def _resolve_requests(tx: Tx, header: Header, items: list[Item]) -> Resolved:
+    """An item whose request was made before gets the same answer. The others are decided as without requests."""
+    kept = {item.id: f"{header.requests} {item.request}" for item in items}
+    where = {"namespace": header.namespace, "app": "", "job": ""}
+    found = tx.records("key_holders", Taken, keys=list(kept.values()), kind=REQUEST, **where)
+    known = {one.key: one for one in found}
+    fresh = [item for item in items if kept[item.id] not in known]
+    resolved = _resolve_rest(tx, header, fresh) if fresh else Resolved([], [])
+    rows = [
+        (kept[item.id], answer.id, unique.request_mark(item.request_digest, created=answer.created))
+        for item, answer in zip(fresh, resolved.answers, strict=True)
+    ]
+    if rows:
+        tx.run("take_keys", rows=sorted(rows), kind=REQUEST, **where)
+    answers = iter(resolved.answers)
+    merged = [_replayed(item, known[kept[item.id]]) if kept[item.id] in known else next(answers) for item in items]
+    return Resolved(merged, resolved.new, resolved.replaced)
+
+
+def _replayed(item: Item, known: Taken) -> Accepted:
+    created = unique.was_created(known.arguments_hash, item.request_digest)
+    if created is None:
+        key = item.request.partition(" ")[0]
+        raise KeyReused(f"the Idempotency-Key {key!r} was used for another request: choose a new key")
+    # If the holder is the item itself, this is the repeat of a commit that was in doubt.
+    return Accepted(known.holder, created, is_replayed=known.holder != item.id)
 
 
 def _holders(tx: Tx, header: Header, kind: str, keys: list[str]) -> dict[str, Taken]:

@@ -15,7 +15,9 @@ import msgspec
 
 from rota.domain.blocker import Kind
 from rota.domain.rank import Policy, rank
+from rota.domain.workflow.wait import is_wait
 from rota.ids import made_at
+from rota.ops.statistics import count_created
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
@@ -51,6 +53,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     overrides: str | None = None
     upstream: str | None = None
     """The executions that it is started after, by job, as JSON."""
+    callback: str | None = None
+    """The URL that is called at its end, as `domain/callback.py` reads it."""
 
 
 class StepOf(msgspec.Struct, frozen=True):
@@ -58,7 +62,7 @@ class StepOf(msgspec.Struct, frozen=True):
 
     run: str
     number: int | None
-    """None for the undo of the run."""
+    """The number of the step in the graph; None if the execution is the undo of the run."""
     inputs: str | None = None
     first_item: int | None = None
     """For items of a map: the number of the first one. The others follow it in order."""
@@ -107,15 +111,15 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def find_route(tx: Tx, namespace: str, app: str, job: str, queue: str, max_age_s: float = 0.0) -> Route | None:
-    """None if no process has declared the job. The first execution for a queue that no definition names adds it.
+    """None if no process has declared the job. The first execution for a queue that no definition names adds the queue.
 
-    What the route says may be `max_age_s` old.
+    The route may be read from a cache and be `max_age_s` old.
     """
     where = {"namespace": namespace, "app": app, "job": job, "queue": queue}
     found = tx.recent("route", max_age_s, **where) if max_age_s else tx.one("route", **where)
     if not found and (known := tx.one("requirements_of", namespace=namespace, app=app, job=job)):
         tx.run("add_queues", namespace=namespace, queues=[(queue,)])
-        tx.run("add_lanes", namespace=namespace, app=app, lanes=[(job, queue, known[0])])
+        tx.run("add_lanes", namespace=namespace, app=app, lanes=[(job, queue, *known)])
         found = tx.one("route", **where)
     if not found:
         return None
@@ -129,17 +133,22 @@ def place(tx: Tx, batches: Sequence[Batch]) -> None:
         _place_alike(tx, batches[0])
     elif batches:
         _place_rows(tx, batches)
+    if tagged := [batch for batch in batches if batch.origin.tags is not None]:
+        tx.run("place_tags", rows=_tags(tagged))
+    if called := [(id,) for one in batches if one.origin.callback is not None for id in one.items]:
+        tx.run("place_callbacks", rows=called)
+    _count(tx, batches)
     if expiring := [(id, one.deadline) for one in batches if one.deadline is not None for id in one.items]:
         tx.run("place_expiries", rows=expiring)
         tx.tell(Due(min(deadline for _, deadline in expiring)))
 
 
-def place_at_once(tx: Tx, batch: Batch, skew: int) -> bool:
+def place_at_once(tx: Tx, batch: Batch, skew: int) -> tuple[int, int] | None:
     """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
 
-    False, and nothing written, if the job or the queue is not known, the queue has a limit, or an id was made more than
-    `skew` microseconds before or after the database's time. Every policy adds a number to the instant of the start, so
-    these numbers are passed.
+    Returns the version and the time; None, and nothing written, if the job or the queue is not known, the queue has a
+    limit, or an id was made more than `skew` microseconds before or after the database's time. Every policy adds a
+    number to the instant of the start, so these numbers are passed.
     """
     placed = tx.one(
         "place_at_once",
@@ -150,9 +159,11 @@ def place_at_once(tx: Tx, batch: Batch, skew: int) -> bool:
         skew=skew,
         **_parameters(batch),
     )
-    if placed is not None:
-        tx.tell(Ready({placed[0]: placed[1]}))
-    return placed is not None
+    if placed is None:
+        return None
+    lane, rank_, version, now = placed
+    tx.tell(Ready({lane: rank_}))
+    return version, now
 
 
 def _place_alike(tx: Tx, batch: Batch) -> None:
@@ -187,8 +198,18 @@ def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
         tx.run("place_waiting", rows=rows, blockers=behind)
 
 
+def _count(tx: Tx, batches: Sequence[Batch]) -> None:
+    """A step that waits is in the lane of its workflow. Nothing runs, and it is not counted."""
+    created: dict[int, int] = {}
+    for batch in batches:
+        if not (batch.step is not None and is_wait(batch.route.job)):
+            created[batch.route.lane] = created.get(batch.route.lane, 0) + len(batch.items)
+    if created:
+        count_created(tx, created)
+
+
 def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
-    """One statement for all batches whose origin differs in the parent only, as for steps of many runs."""
+    """One statement for all batches whose origins differ only in the parent, such as the steps of many runs."""
     groups: dict[tuple[Any, ...], list[Batch]] = {}
     for batch in batches:
         groups.setdefault(_of_origin(batch.origin), []).append(batch)
@@ -202,6 +223,23 @@ def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
             for position, item in enumerate(one.items.items())
         ]
         tx.run("place", rows=rows, **_asdict(group[0].origin))
+
+
+def _tags(batches: Sequence[Batch]) -> list[tuple[str, str, str]]:
+    return [
+        (batch.route.namespace, tag, id)
+        for batch in batches
+        for tag in _texts_of(batch.origin.tags or "[]")
+        for id in batch.items
+    ]
+
+
+def _texts_of(stored: str) -> list[str]:
+    """The tags, each once. A replay has those of its original, which may be any JSON."""
+    try:
+        return sorted(set(msgspec.json.decode(stored, type=list[str])))
+    except msgspec.MsgspecError:
+        return []
 
 
 def _parameters(batch: Batch) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Pruning: history that was kept long enough is removed in small transactions, and its statistics stay.
+"""Pruning: history that was kept long enough is removed in small transactions. The statistics are kept apart from it.
 
-One supervisor at a time makes a pass, and the row in `chore` identifies it by the time at which it began. Each step is
-one transaction over a bounded number of executions. If the supervisor is killed, another one resumes the pass where it
-stopped.
+One supervisor at a time makes a pass, and the row in `retention_pass` identifies it by the time at which it began.
+Each step is one transaction over a bounded number of executions. If the supervisor is killed, another one resumes the
+pass where it stopped.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from collections.abc import Callable
 import msgspec
 
 from rota.domain import retention
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import Conflict, DefinitionError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import AUDIT_S, DAY_S, FOREVER, Pass, Record, Retention
 from rota.ids import FIRST_ID, LAST_ID, first_at
+from rota.ops import statistics
 from rota.ops.audit import audit
+from rota.ops.keys import REQUEST
 from rota.store.port import Tx, View
 
-CHORE = "retention"
+PASS_NAME = "retention"
 MOST = 1000
 KEPT_KIND = "unique:forever"
 """Keys of this kind outlive the execution that took them."""
 SHORTEST_S = 3600
 AFFINITY_S = DAY_S
+REQUEST_KEYS_S = 2 * DAY_S
 LEDGER_S = 400 * DAY_S
 MOST_SCHEDULES = 200
 
@@ -71,6 +74,18 @@ def policy(view: View, default_s: int) -> Retention:
     return Retention(default_s, dict(view.rows("retentions")))
 
 
+def remove_namespace(tx: Tx, namespace: str, actor: str) -> bool:
+    """Removes a namespace that has nothing in it; False if there is none."""
+    found = tx.one("namespace_content", namespace=namespace)
+    if found is None:
+        return False
+    if found[1]:
+        raise Conflict(f"namespace {namespace} is not empty: it has {found[1]}")
+    tx.run("remove_namespace", namespace=namespace)
+    audit(tx, namespace, actor, "namespace.remove", namespace)
+    return True
+
+
 def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> None:
     """How long a namespace keeps its history: seconds, FOREVER, or None for what the setting says."""
     known: dict[str, int | None] = dict(tx.rows("retentions"))
@@ -87,24 +102,24 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
 
 def begin(tx: Tx) -> Pass | None:
     """The pass that the caller should make now, if any."""
-    tx.run("add_chore", name=CHORE)
-    found = tx.records("lock_chore", Record, name=CHORE)
+    tx.run("add_retention_pass", name=PASS_NAME)
+    found = tx.records("lock_retention_pass", Record, name=PASS_NAME)
     due = retention.next_pass(found[0], tx.now) if found else None
     if due is not None:
-        tx.run("begin_chore", name=CHORE, **msgspec.structs.asdict(due))
+        tx.run("begin_retention_pass", name=PASS_NAME, **msgspec.structs.asdict(due))
     return due
 
 
 def end(tx: Tx, begun_at: int) -> int:
     """The pass is done. Returns how many executions it removed, also by supervisors that were killed during it."""
-    tx.run("end_chore", name=CHORE, begun_at=begun_at)
-    found = tx.records("chore", Record, name=CHORE)
+    tx.run("end_retention_pass", name=PASS_NAME, begun_at=begun_at)
+    found = tx.records("retention_pass", Record, name=PASS_NAME)
     return found[0].removed if found else 0
 
 
 def beat(tx: Tx, begun_at: int, removed: int = 0, mark: str | None = None) -> None:
     """The heartbeat of a pass. Raises `Overtaken` if another supervisor has taken the pass over."""
-    if not tx.changed("beat_chore", name=CHORE, begun_at=begun_at, removed=removed, mark=mark):
+    if not tx.changed("beat_retention_pass", name=PASS_NAME, begun_at=begun_at, removed=removed, mark=mark):
         raise Overtaken("another supervisor has taken this pass over")
 
 
@@ -150,7 +165,7 @@ def _remove(tx: Tx, going: list[_Old]) -> int:
     ids = [row[0] for row in tx.rows("lock_history", ids=[row.id for row in going], lowest=lowest, highest=highest)]
     if not ids:
         return 0
-    for statement in ("roll_up", "settle_ticks", "drop_history"):
+    for statement in ("settle_ticks", "drop_history"):
         tx.run(statement, ids=ids, lowest=lowest, highest=highest)
     reminders = [(row.deadline, row.id) for row in going if row.deadline is not None]
     if reminders:
@@ -159,12 +174,15 @@ def _remove(tx: Tx, going: list[_Old]) -> int:
 
 
 def sweep_events(kept: Retention, now: int) -> Sweep | None:
-    """All events that may be removed; None if there are none. They are removed when they are old enough, by age."""
+    """The sweep over all old events; None if every namespace keeps its history for ever."""
     return None if kept.shortest_s is None else _events(kept.cutoffs(now))
 
 
 def sweep_hasty_events(kept: Retention, now: int) -> Sweep | None:
-    """Only the events that must be removed before their whole day is dropped."""
+    """The sweep over events of namespaces whose retention is shorter than that of others; None if there are none.
+
+    The others are removed when the partition of their day is dropped.
+    """
     cutoffs = kept.hasty_cutoffs(now)
     return _events(cutoffs) if cutoffs else None
 
@@ -174,9 +192,9 @@ def _events(cutoffs: list[tuple[str, int]]) -> Sweep:
 
 
 def prune_events(tx: Tx, begun_at: int, sweep: Sweep, after: str, most: int) -> str | None:
-    """Looks at up to `most` events and removes those that were kept long enough, with what they started.
+    """Reads up to `most` events, and removes those that are older than their retention, with their deliveries.
 
-    Returns how far it came; None at the end.
+    Returns the last id that was read; None at the end.
     """
     page = "stray_events_page" if sweep.strays else "events_page"
     rows = tx.rows(page, after=after, bound=sweep.bound, cutoffs=sweep.cutoffs, most=most)
@@ -201,6 +219,8 @@ def prune_keys(tx: Tx, begun_at: int, kept: Retention, after: tuple[int, str], m
         bound=tx.now - kept.shortest_s * MICROSECONDS,
         cutoffs=kept.cutoffs(tx.now),
         kept=KEPT_KIND,
+        request=REQUEST,
+        requests_until=tx.now - REQUEST_KEYS_S * MICROSECONDS,
         most=most,
     )
     going = [(row.namespace, row.app, row.job, row.kind, row.key, row.holder) for row in rows if row.goes]
@@ -240,6 +260,12 @@ def prune_others(tx: Tx, begun_at: int, kept: Retention, statement: str) -> int:
     return 0 if kept_s is None else tx.changed(statement, bound=tx.now - kept_s * MICROSECONDS, most=MOST)
 
 
+def prune_statistics(tx: Tx, begun_at: int) -> int:
+    """Removes some old rows of the statistics. Returns how many; 0 at the end."""
+    beat(tx, begun_at)
+    return statistics.drop_old(tx, MOST)
+
+
 def _longest(kept: Retention, least_s: int = 0) -> int | None:
     """The longest retention with its grace, and at least `least_s`; None if some history is kept for ever."""
     return None if kept.longest_s is None else max(least_s, kept.longest_s + retention.GRACE // MICROSECONDS)
@@ -250,5 +276,7 @@ OTHERS: dict[str, Callable[[Retention], int | None]] = {
     "drop_deploys": _longest,
     "drop_affinity": lambda _: AFFINITY_S,
     "drop_audit": lambda kept: _longest(kept, AUDIT_S),
+    "drop_request_keys": lambda _: REQUEST_KEYS_S,
+    "drop_actions": _longest,
 }
 """How many seconds to keep the rows that each statement removes; None for ever."""

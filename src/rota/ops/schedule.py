@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from operator import itemgetter
 
@@ -14,12 +14,13 @@ from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
 from rota.domain.tick_policy import Mark, Outcome
 from rota.domain.trigger import After, At
+from rota.ops import calendars
 from rota.ops.audit import audit
+from rota.ops.quotas import check_quota
 from rota.store.hints import Due
 from rota.store.port import Tx
 
 CODE, RUN_TIME = "code", "run_time"
-MOST_DAYS = 10_000
 MOST_NOTE = 500
 
 
@@ -55,20 +56,20 @@ def declare(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]]
     return [f"{what} {name}" for what, name in done]
 
 
-def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str) -> bool:
+def put(tx: Tx, namespace: str, app: str, name: str, spec: Spec, actor: str, *, origin: str = RUN_TIME) -> bool:
     """Adds a schedule at run time, or changes it; returns whether that changed anything."""
     known = _named(tx, namespace, app, name)
     text = schedules.encode(spec)
-    if known is not None and known.spec == text:
+    if known is not None and known.spec == text and origin in (RUN_TIME, known.origin):
         return False
     if known is not None and known.origin == CODE:
         raise DefinitionError(
             f"schedule {name!r} is declared in the code of {app!r}: change it there, or choose a name"
         )
     _refuse_if_over(spec, tx.now)
-    if unset := unset_calendars(tx, namespace, [spec]):
+    if unset := calendars.unset(tx, namespace, [spec]):
         raise DefinitionError(f"calendars: there is no calendar {unset[0]!r}; set it with app.calendar() first")
-    _put(tx, namespace, app, [(name, spec)], RUN_TIME)
+    _put(tx, namespace, app, [(name, spec)], origin)
     audit(tx, namespace, actor, "schedule.put", f"{app}.{name}", before=known and known.spec, after=text)
     return True
 
@@ -107,22 +108,6 @@ def resume(tx: Tx, namespace: str, app: str, name: str, actor: str) -> bool:
     return True
 
 
-def set_calendar(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: str) -> None:
-    """A named set of dates that schedules may leave out."""
-    if len(days) > MOST_DAYS:
-        raise DefinitionError(f"a calendar has at most {MOST_DAYS:,} dates")
-    dates = sorted(schedules.days(tuple(days)))
-    text = msgspec.json.encode([day.isoformat() for day in dates]).decode()
-    tx.run("set_calendar", namespace=namespace, name=name, days=text)
-    audit(tx, namespace, actor, "calendar.set", name, after={"days": len(dates)})
-
-
-def unset_calendars(tx: Tx, namespace: str, specs: Iterable[Spec]) -> list[str]:
-    """The calendars that the schedules name and that do not exist: they exclude no date."""
-    wanted = sorted({name for spec in specs for name in spec.calendars})
-    return [name for name in wanted if tx.one("calendar_days", namespace=namespace, name=name) is None]
-
-
 def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
     """All dates on which the schedule does not fire."""
     found = schedules.days(spec.excluded)
@@ -158,6 +143,8 @@ def _refuse_if_over(spec: Spec, now: int) -> None:
 
 def _put(tx: Tx, namespace: str, app: str, wanted: Sequence[tuple[str, Spec]], origin: str) -> None:
     before = {known.name: known for known in _all_named(tx, namespace, app, [name for name, _ in wanted])}
+    if new := len(wanted) - len(before):
+        check_quota(tx, namespace, "max_schedules", new)
     rows = []
     # In the order of names: two transactions that add the same names in different orders would deadlock.
     for name, spec in sorted(wanted, key=itemgetter(0)):

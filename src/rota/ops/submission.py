@@ -33,16 +33,18 @@ class Header(Origin, frozen=True, kw_only=True):
     start_by: int | None = None
     start_within_s: float | None = None
     unique: Unique | None = None
+    requests: str | None = None
+    """Whose request keys its items have: the actor and the route; None if they have none."""
 
     @property
     def is_keyed(self) -> bool:
-        return self.key is not None or self.unique is not None
+        return self.key is not None or self.unique is not None or self.requests is not None
 
     @property
     def is_plain(self) -> bool:
-        """Whether its items may start now, without a start deadline and without a look at keys."""
+        """Whether its items may start now, without a start deadline, tags, a callback and a look at keys."""
         starts_now = not self.delay_s and self.at is None and self.start_by is None and self.start_within_s is None
-        return starts_now and not self.is_keyed
+        return starts_now and not self.is_keyed and self.tags is None and self.callback is None
 
     def run_at(self, now: int) -> int:
         if self.at is not None:
@@ -63,16 +65,31 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
     arguments: str
     digest: str = ""
+    request: str = ""
+    """Its Idempotency-Key, and the number of the item if the request has several: `K`, or `K /7`."""
+    request_digest: str = ""
+    """The hash of the request, which must be the same when the key comes again."""
 
     def hashed(self) -> str:
         return self.digest or payload.digest(self.arguments)
 
 
-class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """The execution that answers for an item, and whether this submission created it."""
+class Accepted(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The execution that answers for an item, and whether this submission created it; these two make it equal."""
 
     id: str
     created: bool
+    version: int = 0
+    """The version of the job, if it was placed by this call."""
+    created_at: int = 0
+    is_replayed: bool = False
+    """Whether a request with the same Idempotency-Key has had this answer before."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Accepted) and (self.id, self.created) == (other.id, other.created)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 def check_count(count: int) -> None:
@@ -93,7 +110,7 @@ def check_bytes(count: int) -> None:
 
 
 def check_ids(now: int, ids: Iterable[str]) -> None:
-    """An id holds the time of its making, and history is kept by it: a clock that is days off would misplace it."""
+    """Refuses ids that a wrong clock made: an id contains its time, and history is partitioned and deleted by it."""
     for id in ids:
         off_s = (made_at(id) - now) / MICROSECONDS
         if abs(off_s) > MOST_CLOCK_SKEW_S:

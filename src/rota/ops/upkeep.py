@@ -18,8 +18,8 @@ from rota.ops import fleet
 from rota.ops.after_end import after_end
 from rota.ops.end_from_outside import Pending, move_pending
 from rota.ops.fleet import Death
+from rota.ops.runs.move_waits import move_waits
 from rota.ops.runs.pause import not_paused
-from rota.ops.runs.wait_end import move_waits
 from rota.store.hints import Ready
 from rota.store.port import Tx, View, operation
 
@@ -52,8 +52,11 @@ class Chores(msgspec.Struct, frozen=True, array_like=True):
     next_run_at: int | None = None
     """When a run or a map needs a chore."""
     has_events: bool = False
-    """Whether events are to be delivered, or waits to be settled."""
+    """Whether upkeep has events to deliver or waits to settle."""
     has_subscriptions: bool = False
+    """Whether there are subscriptions, so that events may have to be delivered at any time."""
+    next_action_at: int | None = None
+    """When an action on many things is due."""
     workers: int = 0
     places: list[int] = []
     """How many workers there are, and the positions of the caller's own among them, counted from the oldest."""
@@ -85,11 +88,11 @@ def look(
     )
     assert found is not None, "a statement without FROM has one row"
     now, next_due_at, next_deadline, dead, next_tick_at, has_followers, has_lifted, next_run_at, *rest = found
-    events, workers, places, ready = rest
+    events, next_action_at, workers, places, ready = rest
     flags = (bool(dead), next_tick_at, bool(has_followers), bool(has_lifted), next_run_at, events == 2, events > 0)
     positions = sorted(msgspec.json.decode(places, type=list[int])) if places else []
     lanes = dict(msgspec.json.decode(ready, type=list[tuple[int, int]])) if ready else {}
-    return Chores(now, next_due_at, next_deadline, *flags, workers, positions, lanes)
+    return Chores(now, next_due_at, next_deadline, *flags, next_action_at, workers, positions, lanes)
 
 
 def promote(tx: Tx) -> int:
@@ -106,10 +109,10 @@ def promote_early(tx: Tx, id: str) -> bool:
 
 
 def expire(tx: Tx) -> int:
-    """Ends what has reached its time.
+    """Ends the executions whose `expiry` is due.
 
-    An execution that has not started by its start deadline is skipped, a run stops at its timeout, and a step that
-    waits ends as its kind says, also in a run that is paused.
+    An execution that has not started by its start deadline is skipped. A run stops at its timeout, unless it is paused.
+    A step that waits ends as its kind says, also in a paused run.
     """
     ids = [row[0] for row in tx.rows("expiries_due", most=MOST)]
     if not ids:
@@ -145,7 +148,7 @@ def _late(tx: Tx, ids: list[str]) -> dict[str, str]:
 
 
 def _timed_out(tx: Tx, ids: list[str]) -> dict[str, Ending]:
-    """How these steps end, which have waited for their whole time."""
+    """How these waits end, whose time is over."""
     rows = tx.rows("waits_among", ids=ids) if ids else []
     return {id: waits.timed_out(waits.of_execution(job, arguments)) for id, job, arguments in rows}
 

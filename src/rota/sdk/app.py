@@ -18,10 +18,9 @@ from rota.domain.duration import Duration
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Queue
 from rota.domain.url import masked
-from rota.executors import kinds
 from rota.executors.context import Context
-from rota.ops import schedule
-from rota.sdk import declaration
+from rota.ops import calendars
+from rota.sdk import declaration, targets
 from rota.sdk.dead_letters import DeadLetters
 from rota.sdk.declaration import FunctionOptions
 from rota.sdk.emitter import Emitter, within
@@ -30,8 +29,8 @@ from rota.sdk.handle import Handle, handle_on
 from rota.sdk.job import Job, registered
 from rota.sdk.registry import Registry
 from rota.sdk.schedule_handle import ScheduleHandle
-from rota.sdk.stand_in import Plain, stand_in
-from rota.sdk.when import When, dates, specs
+from rota.sdk.schedule_options import When, dates, specs
+from rota.sdk.stand_in import stand_in
 from rota.sdk.workflow import declaring
 from rota.sdk.workflow.declaring import Declared, WorkflowDecorator
 from rota.sdk.workflow.workflow import Workflow
@@ -68,11 +67,18 @@ class App:
 
     `url` defaults to ROTA_URL, or else to `sqlite:///rota.db` in the current folder. Nothing is opened before it is
     needed, so an app may be made at import time and used after a fork.
+
+    `url` may also be that of a server, such as `https://rota.example.org`, with a `token` (ROTA_TOKEN). Then the app
+    can enqueue, wait and operate, but has no workers, no `within` and no `ctx.transaction`; see docs/http.md.
     """
 
-    def __init__(self, name: str, *, url: str | None = None, namespace: str | None = None) -> None:
+    def __init__(
+        self, name: str, *, url: str | None = None, namespace: str | None = None, token: str | None = None
+    ) -> None:
         self.name = names.check(name, "an app's name")
-        self._registry = Registry(self.name, config.load(url=url, namespace=namespace))
+        settings = config.load(url=url, namespace=namespace, token=token)
+        has_namespace = namespace is not None or config.is_given("namespace")
+        self._registry = Registry(self.name, settings, has_namespace=has_namespace)
         self._client = self._registry.client
         self._jobs: dict[str, Job[..., Any, Any]] = {}
         self._workflows: dict[str, Workflow[..., Any]] = {}
@@ -123,13 +129,8 @@ class App:
         `memory=`, `grace=`, and `result=` ("none", "json" or "text": what its standard output is to be). A secret is
         given as `{"env": "TOKEN"}` or `{"file": "/run/secrets/token"}`, in place of a variable or an element.
         """
-        from rota.executors.process.command import Command, lists, parameters  # lazy: few apps have commands
-
-        given = {"argv": declaration.words(argv, name)}
-        command = declaration.executor_data(about, Command, given, name, "a command")
-        takes = {one: list[Plain] if one in lists(command) else Plain for one in parameters(command)}
-        function = stand_in(name, takes, "a command")
-        return self._add(function, name, {"kind": kinds.COMMAND, **msgspec.to_builtins(command)}, about)
+        function, target = targets.command(name, argv, about)
+        return self._add(function, name, target, about)
 
     def http(self, name: str, url: str, /, **about: Any) -> Job[..., Any, Any]:
         """Makes a job of an HTTP request: `app.http("settle", "https://example.com/orders/{order}")`.
@@ -140,13 +141,8 @@ class App:
         `result=`, `secret=` (the name of an environment variable with the key to sign with), `allow=` and others:
         docs/execution.md has them all.
         """
-        from rota.executors.http.request import Request, parameters, values  # lazy: needs an extra
-
-        request = declaration.executor_data(about, Request, {"url": url}, name, "a request")
-        takes = {one: Any if one in values(request) else Plain for one in parameters(request)}
-        sends_all = request.body == "arguments" and request.method not in ("GET", "HEAD", "DELETE")
-        function = stand_in(name, takes, "an HTTP request", takes_others=sends_all)
-        return self._add(function, name, {"kind": kinds.HTTP, **msgspec.to_builtins(request)}, about)
+        function, target = targets.http(name, url, about)
+        return self._add(function, name, target, about)
 
     def run_by(
         self, kind: str, name: str, /, parameters: Sequence[str] | None = None, **about: Any
@@ -242,7 +238,7 @@ class App:
     def calendar(self, name: str, days: Iterable[date | str]) -> None:
         """Sets a named set of dates, such as public holidays, that schedules may leave out by `calendars=[name]`."""
         names.check(name, "a calendar's name")
-        texts = dates(days, "days", schedule.MOST_DAYS)
+        texts = dates(days, "days", calendars.MOST_DAYS)
         self._client.set_calendar(name, texts)
 
     def emit(
@@ -250,9 +246,9 @@ class App:
     ) -> EventHandle:
         """Emits an event: starts the jobs and workflows with `on=name`, and wakes steps that wait for it.
 
-        When this returns, the event is on the disk. `payload` is anything that JSON can carry. `subject` says what it
-        is about, such as the id of an order: steps can wait for one subject. The same `key` is the same event, which is
-        emitted once.
+        When this returns, the event is committed. `payload` is anything that JSON can carry. `subject` says what the
+        event is about, such as the id of an order: steps can wait for one subject. `key` is an idempotency key: if an
+        event with this name has it already, that event is returned and nothing is emitted.
         """
         return self._emitter.emit(name, payload, subject=subject, key=key)
 
@@ -263,14 +259,14 @@ class App:
         return await self._emitter.aemit(name, payload, subject=subject, key=key)
 
     def emit_many(self, calls: Iterable[str | Mapping[str, Any]]) -> list[EventHandle]:
-        """Emits all events or none, in one transaction. Each is a name, or a dict with the arguments of `emit`."""
+        """Emits all events or none, in one transaction. Each call is a name, or a dict with the arguments of `emit`."""
         return self._emitter.emit_many(calls)
 
     def within(self, connection: Any, *, notify: bool = False) -> Emitter:
-        """Emits events in the transaction of `connection`: rolled back there means never emitted.
+        """Emits events in the transaction of `connection`: if it is rolled back, they were never emitted.
 
-        The connection is as for `job.within`; also that of `ctx.transaction()`. The events are delivered after the
-        commit: with `notify` at once, else within a second.
+        The connection is one that `job.within` takes, or that of `ctx.transaction()`. A worker delivers the events
+        after the commit: immediately with `notify`, otherwise within a second.
         """
         return within(self._client, connection, notify)
 
@@ -286,15 +282,15 @@ class App:
     ) -> None:
         """Emits an event `name` for each new or changed file in a folder, while a worker of the app runs.
 
-        A file counts once its size and time of change have not changed for `settle`. The payload has its `path`, its
-        `name` below the folder, its `size` and `modified_at`. Several workers that watch the folder emit one event for
-        each version of a file. The folder is listed every so often: see docs/events.md.
+        The event of a file is emitted once its size and modification time have stayed the same for `settle`. The
+        payload has its `path`, its `name` below the folder, its `size` and `modified_at`. Several workers that watch
+        the folder emit one event for each version of a file. The folder is listed every `every`: see docs/events.md.
         """
         path = fspath(folder)
         self._registry.add_source(source.folder(path, name, pattern, settle, every, is_recursive=recursive))
 
     def outbox(self, table: str, *, every: Duration = "1s") -> None:
-        """Emits an event for each row of a table of yours in the app's database, and deletes the row.
+        """Emits an event for each row of a table that you have in the app's database, and deletes the row.
 
         See docs/events.md for the columns of the table.
         """
@@ -356,7 +352,7 @@ class App:
         of = (declared.function, declared.signature, declared.definition)
         added = self._registry.add_workflow(*of, when, declared.depends_on)
         job: Job[..., Any, Any] = Job(added, self._client, self.name)
-        workflow: Workflow[..., Any] = Workflow(job, declared.plan, self, self._registry.add_built)
+        workflow: Workflow[..., Any] = Workflow(job, declared.source, self, self._registry.add_built)
         self._registry.builds.append(workflow.check)
         self._workflows[added.name] = workflow
         return workflow

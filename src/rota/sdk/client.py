@@ -1,7 +1,7 @@
 """The client port: everything that handles, jobs, apps and schedules ask of Rota, as verbs with values.
 
-`StoreClient` is the implementation over a database. An HTTP client can stand in for it, because requests and answers
-are plain values or shapes, which can be read from their JSON, and no function is sent. A client is bound to one
+`StoreClient` is the implementation over a database, `HttpClient` the one over the HTTP API of a server. Requests and
+answers are plain values or shapes, which can be read from their JSON, and no function is sent. A client is bound to one
 namespace, one app and one actor.
 """
 
@@ -52,7 +52,7 @@ class Client(Protocol):
     async def aemit(self, emissions: list[Emission]) -> list[Accepted]: ...
     def event(self, id: str) -> EventDetail: ...
     def replay_event(self, id: str) -> int:
-        """How many subscribers have got it so far."""
+        """How many subscribers have received it by this replay so far."""
 
     def status(self, id: str) -> Status: ...
     def execution(self, id: str) -> ExecutionDetail: ...
@@ -69,7 +69,7 @@ class Client(Protocol):
     def pause_run(self, id: str, note: str) -> bool: ...
     def resume_run(self, id: str) -> bool: ...
     def answer_run(self, id: str, step: str | None, *, approved: bool, note: str, by: str | None) -> str:
-        """The name of the step that is answered."""
+        """Returns the name of the step that was answered."""
 
     def retry_run(self, id: str, request: Request) -> str:
         """The id of the new run."""

@@ -81,7 +81,7 @@ class JobCompletions:
         _check_not_completed(attempt)
         if not (claim := attempt.claim).id:
             return  # In a direct call there is no execution to end.
-        report = Finished(claim.id, claim.fence, Succeeded(result), job=claim.job)
+        report = finish.timed(Finished(claim.id, claim.fence, Succeeded(result), job=claim.job), claim)
         caller, op = Caller(connection, ends=True), partial(finish.complete, report=report)
         attempt.written = result
         try:
@@ -220,7 +220,7 @@ def _uncounted(attempt: AttemptState) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        from rota.sdk.conflict import conflict  # lazy: only with PostgreSQL
+        from rota.sdk.serialization_failure import conflict  # lazy: only with PostgreSQL
 
         claim = attempt.claim
         # In a direct call no worker would run it again.

@@ -23,7 +23,7 @@ from rota.executors import kinds
 from rota.executors.signature import Signature
 from rota.sdk.depends_on import DependsOn
 from rota.sdk.on import subscribes
-from rota.sdk.when import When
+from rota.sdk.schedule_options import When
 
 S = TypeVar("S", bound=msgspec.Struct)
 DEFAULT_TIMEOUT = "1h"

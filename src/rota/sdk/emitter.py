@@ -10,7 +10,7 @@ from rota.domain import event, payload, unique
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.ops import submission
 from rota.ops.events import emit as events
-from rota.ops.events.emit import Emission, Source
+from rota.ops.events.emit import Emission, EmitHeader
 from rota.ops.submission import Accepted
 from rota.sdk.client import Client
 from rota.sdk.event_handle import EventHandle
@@ -30,7 +30,7 @@ class Emitter:
     def emit(
         self, name: str, payload: Any = None, *, subject: str | None = None, key: str | None = None
     ) -> EventHandle:
-        """Emits one event: when this returns, it is on the disk."""
+        """Emits one event. Without a transaction of the caller, it is committed when this returns."""
         (made,) = self._accept([self._emission(name, payload, subject, key)])
         return self._handle(made)
 
@@ -42,16 +42,16 @@ class Emitter:
         if self._caller is None:
             (made,) = await self._client.aemit(emissions)
         else:
-            source = self._source
+            header = self._header
             (made,) = await atransact(
-                self._client.database(), self._caller, lambda tx: events.emit(tx, source, emissions)
+                self._client.database(), self._caller, lambda tx: events.emit(tx, header, emissions)
             )
         return self._handle(made)
 
     def emit_many(self, calls: Iterable[str | Mapping[str, Any]]) -> list[EventHandle]:
         """Emits all events or none, in one transaction, at most 50,000.
 
-        Each is a name, or a dict with the arguments of `emit`: `name`, and `payload`, `subject`, `key` if it has any.
+        Each call is a name, or a dict with the arguments of `emit`: `name`, and optionally `payload`, `subject`, `key`.
         """
         if isinstance(calls, str | Mapping):
             raise ArgumentsError(f"emit_many takes a list of events, not {calls!r:.64}: for one event use emit")
@@ -61,14 +61,14 @@ class Emitter:
         return [self._handle(made) for made in self._accept(emissions)] if emissions else []
 
     @property
-    def _source(self) -> Source:
-        return Source(self._client.settings.namespace, ACTOR, is_later=True)
+    def _header(self) -> EmitHeader:
+        return EmitHeader(self._client.settings.namespace, ACTOR, delivers_later=True)
 
     def _accept(self, emissions: list[Emission]) -> list[Accepted]:
         if self._caller is None:
             return self._client.emit(emissions)
-        source = self._source
-        return transact(self._client.database(), self._caller, lambda tx: events.emit(tx, source, emissions))
+        header = self._header
+        return transact(self._client.database(), self._caller, lambda tx: events.emit(tx, header, emissions))
 
     def _emission(self, name: str, payload: Any = None, subject: str | None = None, key: str | None = None) -> Emission:
         return emission(
@@ -80,12 +80,12 @@ class Emitter:
 
 
 def within(client: Client, connection: Any, notify: bool) -> Emitter:
-    # An emit with a key may be refused when half of it is written.
+    # With a savepoint: an emit that is refused, such as for its key, must leave the caller's transaction as it was.
     return Emitter(client, Caller(connection, notify, guard=True))
 
 
 def emission(id: str, name: str, value: Any, subject: str | None, key: str | None, *, most_bytes: int) -> Emission:
-    """An event, checked; refuses names and payloads that cannot be stored."""
+    """An event to emit. Refuses names, subjects, keys and payloads that cannot be stored."""
     text = payload.encode(value, "the payload of the event", most_bytes)
     if key is not None:
         unique.check_key(key, "key")

@@ -7,7 +7,7 @@ from rota.views.event import EventDetail
 
 
 class EventHandle:
-    """An event that was emitted. `created` is False if the key named an event that was there before."""
+    """An event that was emitted. `created` is False if an event with the same key existed before."""
 
     __slots__ = ("_client", "created", "id")
 
@@ -24,5 +24,8 @@ class EventHandle:
         return self._client.event(self.id)
 
     def replay(self) -> int:
-        """Gives the event to the jobs that subscribe now and have not had it. Returns how many have got it so far."""
+        """Delivers the event to the jobs that subscribe now and have not received it.
+
+        Returns how many have received it by this replay so far. Workers deliver it to the others, if there are more.
+        """
         return self._client.replay_event(self.id)

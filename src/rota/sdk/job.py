@@ -32,7 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 Encode = Callable[[tuple[Any, ...], dict[str, Any], int], str]
-"""Makes JSON text of the arguments of a call, of at most so many bytes."""
+"""Encodes the arguments of a call (args, kwargs) as JSON of at most so many bytes."""
 A_contra = TypeVar("A_contra", contravariant=True)
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
@@ -99,7 +99,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         """
         changed = {name: value for name, value in {**given, "undo": undo}.items() if value is not None}
         if "retry" in given and given["retry"] is None:
-            changed["retry"] = False  # As in @app.job(…), None is no retry.
+            changed["retry"] = False  # As in @app.job(…), None means one attempt.
         if given.get("tags") is not None:
             changed["tags"] = checked_tags(given["tags"] or ())  # A generator of tags can be read only once.
         return self._with(cast("Options", {**self._options, **changed}), self._caller, self._parent)
@@ -165,7 +165,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         return handle_on(self._client, id, self._result_type, (self._app, self.name))
 
     def _of_version(self, number: int, encode: Encode) -> Job[P, T, R]:
-        """The same workflow in another version, whose graph checks the arguments."""
+        """The job of a workflow in another version. `encode` checks the arguments against the graph of that version."""
         changed = copy.copy(self)
         changed._encode = encode
         changed._header = msgspec.structs.replace(self._header, overrides=overrides.of_version(number))

@@ -19,13 +19,13 @@ def subscribes(options: Mapping[str, Any], job: str) -> Subscribes | None:
     if given is None or given == ():
         for name in ("where", "debounce"):
             if options.get(name):
-                raise DefinitionError(f"job {job!r}: {name}= is about the events that start it: add on='order.paid'")
+                raise DefinitionError(f"job {job!r}: {name}= needs on=, the events that start it: add on='order.paid'")
         return None
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
         raise DefinitionError(f"job {job!r}: on must be the name of an event, or a list of names, not {given!r}")
     names = sorted({event.check_name(one) for one in ([given] if isinstance(given, str) else given)})
     if not 0 < len(names) <= MOST_NAMES:
-        raise DefinitionError(f"job {job!r}: on names from 1 to {MOST_NAMES} events, not {len(names)}")
+        raise DefinitionError(f"job {job!r}: on takes 1 to {MOST_NAMES} names of events, not {len(names)}")
     debounce = options.get("debounce")
     return Subscribes(
         names,

@@ -20,7 +20,7 @@ MOST_TAGS = 50
 
 
 class Options(TypedDict, total=False):
-    """The options of `job.options(…)`. None is the same as leaving an option out, but for `retry`: None is no retry."""
+    """The options of `job.options(…)`. None is the same as leaving an option out, except for `retry`: no retries."""
 
     delay: Duration | None
     at: datetime | None

@@ -32,11 +32,13 @@ from rota.sdk.connection import Connection
 from rota.sdk.depends_on import with_upstreams
 from rota.sdk.handle import ResultTypes
 from rota.sdk.registered_job import RegisteredJob
+from rota.sdk.schedule_options import When, specs
 from rota.sdk.store_client import StoreClient
-from rota.sdk.when import When, specs
+from rota.store.opening import is_server
 
 if TYPE_CHECKING:
     from rota.executors.process.pool import Pool
+    from rota.sdk.http_client import HttpClient
 
 log = logging.getLogger("rota.jobs")
 
@@ -44,7 +46,8 @@ log = logging.getLogger("rota.jobs")
 class Registry:
     """The jobs, queues, breakers and schedules of one app."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, *, has_namespace: bool = True) -> None:
+        """`has_namespace`: the user has chosen it. Otherwise a server takes the namespace of the token."""
         self.name = name
         self.settings = settings
         self.jobs: dict[str, RegisteredJob] = {}
@@ -57,7 +60,12 @@ class Registry:
         self._definitions: list[Definition] = []
         self.schedules: dict[str, Spec] = {}
         self.connection = Connection(settings, name, self._declared)
-        self.client: Client = StoreClient(self.connection, name)
+        self._over_http: HttpClient | None = None
+        if is_server(settings.url):
+            from rota.sdk.http_client import HttpClient  # lazy: only with a server
+
+            self._over_http = HttpClient(self.connection, name, settings.namespace if has_namespace else None)
+        self.client: Client = self._over_http or StoreClient(self.connection, name)
         self.result_types = ResultTypes()
         self._completions = JobCompletions(self.connection)
 
@@ -176,6 +184,8 @@ class Registry:
 
     def close(self) -> None:
         self._completions.close()
+        if self._over_http is not None:
+            self._over_http.close()
         self.connection.close()
 
     def _check_new(self, name: str) -> None:

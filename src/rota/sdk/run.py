@@ -50,14 +50,14 @@ class Run(Handle[T]):
         return self._client.resume_run(self.id)
 
     def approve(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
-        """Approves the step, or the only open approval of the run. `by` is who answers.
+        """Approves a step, or without `step` the only open approval of the run. `by` is the person who answers.
 
-        The first answer wins: raises a Conflict if the step is answered already, with the answer in its message.
+        The first answer wins: if the step was answered before, raises a Conflict whose message has that answer.
         """
         self._client.answer_run(self.id, step, approved=True, note=note, by=by)
 
     def reject(self, step: str | None = None, note: str = "", by: str | None = None) -> None:
-        """Rejects the step, or the only open approval of the run; like `approve`."""
+        """Rejects a step, or without `step` the only open approval of the run; otherwise like `approve`."""
         self._client.answer_run(self.id, step, approved=False, note=note, by=by)
 
     def retry(

@@ -12,12 +12,12 @@ from rota.config import Settings
 from rota.domain.errors import NotFinished
 from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
-from rota.domain.source import Source as SourceOfEvents
+from rota.domain.source import Source
 from rota.domain.status import Status
 from rota.ids import IdSource
-from rota.ops import control, deploy, enqueue, schedule
+from rota.ops import calendars, control, deploy, enqueue, schedule
 from rota.ops.events import emit, replay
-from rota.ops.events.emit import Emission, Source
+from rota.ops.events.emit import Emission, EmitHeader
 from rota.ops.runs import approvals, pause, retry
 from rota.ops.runs.approvals import Answer
 from rota.ops.runs.retry import Request
@@ -52,7 +52,7 @@ class StoreClient:
         self._connection = connection
         self._namespace = connection.settings.namespace
         self._app = app
-        self._source = Source(self._namespace, ACTOR)
+        self._emit_header = EmitHeader(self._namespace, ACTOR)
 
     @property
     def settings(self) -> Settings:
@@ -79,10 +79,10 @@ class StoreClient:
     # --- Events ----------------------------------------------------------------------------------
 
     def emit(self, emissions: list[Emission]) -> list[Accepted]:
-        return self._connection.store().transact(emit.emit, self._source, emissions)
+        return self._connection.store().transact(emit.emit, self._emit_header, emissions)
 
     async def aemit(self, emissions: list[Emission]) -> list[Accepted]:
-        return await self._connection.transact(emit.emit, self._source, emissions)
+        return await self._connection.transact(emit.emit, self._emit_header, emissions)
 
     def event(self, id: str) -> EventDetail:
         return self._read(event.event, self._namespace, id)
@@ -161,17 +161,17 @@ class StoreClient:
         return self._connection.store().transact(schedule.remove, self._namespace, self._app, name, ACTOR)
 
     def set_calendar(self, name: str, days: Sequence[str]) -> None:
-        self._connection.store().transact(schedule.set_calendar, self._namespace, name, days, ACTOR)
+        self._connection.store().transact(calendars.put, self._namespace, name, days, ACTOR)
 
     def unset_calendars(self, specs: Sequence[Spec]) -> list[str]:
-        return self._connection.store().transact(schedule.unset_calendars, self._namespace, specs)
+        return self._connection.store().transact(calendars.unset, self._namespace, specs)
 
     def declare(
         self,
         definitions: Sequence[Definition],
         queues: Sequence[Queue],
         schedules: Mapping[str, Spec],
-        sources: Sequence[SourceOfEvents] = (),
+        sources: Sequence[Source] = (),
         *,
         takes_precedence: bool,
     ) -> int:

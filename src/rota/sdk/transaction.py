@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import DefinitionError, UsageError
 from rota.domain.url import masked
 from rota.sdk.connection import Connection
 from rota.store.hints import Hint
+from rota.store.opening import is_server
 from rota.store.port import Row, Store, Tx
 from rota.store.postgres import url as postgres_url
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 After = Callable[[Callable[[], None]], object]
 
+OVER_HTTP = (
+    "`within` and `ctx.transaction` need the database itself, and this app reaches Rota over HTTP: give the app the "
+    "URL of the database, or enqueue and emit without them"
+)
 _DRIVERS = ("psycopg", "psycopg2")
 _UNDERSTOOD = "psycopg, SQLAlchemy (with psycopg) or Django"
 _HINTS = "rota_hints"
@@ -119,6 +124,8 @@ def _send(link: Connection, hints: list[Hint]) -> None:
 
 def check_database(link: Connection) -> None:
     """Refuses a database on which no transaction can be shared, before anything is opened."""
+    if is_server(link.settings.url):
+        raise UsageError(OVER_HTTP)
     if not postgres_url.is_postgres(link.settings.url):
         raise DefinitionError(
             f"only PostgreSQL can be worked on in a transaction of your own; the app is on {masked(link.settings.url)}"

@@ -1,4 +1,4 @@
-"""Reads events, what they started, and who subscribes."""
+"""Reads events, deliveries and subscriptions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from rota.ids import FIRST_ID, LAST_ID, is_id
 from rota.store import reader
 from rota.store.port import View
 
+FOREVER = 2**62
+UNBOUNDED = 2**31 - 1
+
 
 class EventRow(msgspec.Struct, frozen=True, array_like=True):
-    """An event. `is_open`: some of its subscribers have not been looked at yet."""
+    """An event. `is_open` is 1 while upkeep still has to check some subscriptions."""
 
     id: str
     name: str
@@ -26,7 +29,7 @@ class EventRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DeliveryRow(msgspec.Struct, frozen=True, array_like=True):
-    """One subscriber that has had an event. The columns of the execution are None if it was deleted."""
+    """A delivery of an event to a subscriber. The columns of the execution are None if it was deleted."""
 
     execution: str
     at: int
@@ -38,7 +41,7 @@ class DeliveryRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SubscriptionRow(msgspec.Struct, frozen=True, array_like=True):
-    """Who gets the events of a name."""
+    """A subscription to the events of a name."""
 
     name: str
     subject: str
@@ -51,27 +54,39 @@ class SubscriptionRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EventFilter(msgspec.Struct, frozen=True):
-    """Which events a list has; None for any."""
+    """Which events to list, newest first. None means any."""
 
     name: str | None = None
     subject: str | None = None
     since: int | None = None
     before: str = LAST_ID
+    """The page begins behind this id."""
     limit: int = 50
+    until: int = FOREVER
+    is_ascending: bool = False
+    budget: int = UNBOUNDED
+    """How many events a page looks at."""
 
 
-def events(view: View, namespace: str, wanted: EventFilter) -> list[EventRow]:
-    """Newest first."""
-    return view.records(
-        "events",
+def events(view: View, namespace: str, wanted: EventFilter) -> tuple[list[EventRow], str | None]:
+    """Newest first, unless the filter says otherwise; and how far the page looked, if its budget ended early."""
+    suffix = "_asc" if wanted.is_ascending else ""
+    where = {"namespace": namespace, "before": reader.position(wanted.before)}
+    is_bounded = wanted.budget < UNBOUNDED
+    bounds = view.rows(f"end_of_events_budget{suffix}", **where, budget=wanted.budget) if is_bounded else []
+    end = bounds[0][0] if bounds else LAST_ID if wanted.is_ascending else FIRST_ID
+    rows = view.records(
+        f"events{suffix}",
         EventRow,
-        namespace=namespace,
+        **where,
+        end=end,
         name=wanted.name,
         subject=wanted.subject,
         since=wanted.since or 0,
-        before=reader.position(wanted.before),
+        until=wanted.until,
         most=wanted.limit,
     )
+    return rows, end if bounds and len(rows) < wanted.limit else None
 
 
 def event(view: View, namespace: str, id: str) -> EventRow | None:

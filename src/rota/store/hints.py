@@ -61,7 +61,8 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
     ids: tuple[Id, ...]
     runs: dict[Id, str] = {}
-    """Runs of workflows that have ended, and their statuses. Only the process that has ended them gets to know."""
+    """Runs that have ended and are no sub-runs, with their statuses. For the process whose transaction ended them, not
+    for others."""
 
 
 Hint = Ready | Due | CancelAsked | Wanted | Ended

@@ -30,6 +30,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
     paused: int
     ready: int
     oldest_at: int | None
+    runs: str | None
 
 
 class _Ends(msgspec.Struct):
@@ -60,6 +61,7 @@ def measure(view: View, namespace: str) -> Measured:
             job=row.job,
             queue=row.queue,
             requirements=row.requirements,
+            runs=row.runs,
             is_paused=bool(row.paused),
             may_start=not row.paused and _may_start(row.requirements, circuits, now),
             ready=row.ready,

@@ -78,6 +78,11 @@ def pending(url: str) -> list[Migration]:
     return sqlite_readonly.pending(url)
 
 
+def is_server(url: str) -> bool:
+    """Whether the URL is that of a server of Rota, not of a database."""
+    return url.split(":", 1)[0].lower() in ("http", "https")
+
+
 def place_of(url: str) -> str:
     """Where the database is, without secrets; refuses a database in memory."""
     if is_postgres(url):
@@ -89,7 +94,13 @@ def place_of(url: str) -> str:
 
 
 def _check_scheme(url: str) -> None:
-    if url.split(":", 1)[0] != "sqlite":
+    scheme = url.split(":", 1)[0]
+    if is_server(url):
+        raise DefinitionError(
+            f"{masked(url)} is a server of Rota, and this needs the database itself: an app reaches a server to "
+            "enqueue, wait and operate; workers and commands take the URL of the database (ROTA_URL, --url or url=)"
+        )
+    if scheme != "sqlite":
         raise DefinitionError(
             f"no database for {masked(url)!r}: use sqlite:///file.db or postgresql://user:password@host/database "
             "(ROTA_URL, --url or url=)"

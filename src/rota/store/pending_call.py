@@ -95,6 +95,8 @@ class PendingCall:
         """For the store: sets the time of the next try, with an exponential back-off."""
         self.not_before = MACHINE.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
         self.tries += 1
+        if self.future is not None:
+            self.future.is_postponed = True
 
     def wait(self, patience_s: float) -> bool:
         """For a caller without a future: False if the time is over and the call was taken back."""

@@ -15,6 +15,7 @@ import msgspec
 
 from rota.domain.errors import StoreUnavailable
 from rota.store.hints import Bus, Hint
+from rota.store.watch import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Tx(View, Protocol):
         """Whether an operation waits for a lock of another transaction. Otherwise it raises `NotNow`."""
 
     def run(self, name: str, /, **params: Any) -> None:
-        """Executes a statement, maybe only together with the next one that returns something."""
+        """Executes a statement. PostgreSQL may send it later, together with the next statement that has a result."""
 
     def changed(self, name: str, /, **params: Any) -> int:
         """Executes a statement and returns how many rows it changed."""
@@ -58,11 +59,14 @@ class Tx(View, Protocol):
     def tell(self, hint: Hint) -> None:
         """Sends `hint` once the transaction is committed."""
 
-    def took(self, lanes: Mapping[int, int]) -> None:
-        """Withdraws hints: the transaction has taken all ready rows of these lanes that are beyond these ranks."""
+    def withdraw_ready(self, lanes: Mapping[int, int]) -> None:
+        """Removes lanes from the `Ready` hints, by lane and rank.
+
+        The transaction has taken all ready rows of the lane with a rank above this one, so no worker need look there.
+        """
 
     def on_table(self, name: str, table: str) -> str:
-        """The name of the same statement on a table of the user. The table has the form of a name in SQL."""
+        """The name of a copy of statement `name` that works on a table of the user. The caller has checked `table`."""
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         """The first row, cached for up to `max_age_s`; the caller may change the cached list."""
@@ -81,10 +85,11 @@ class OneStatement(msgspec.Struct, frozen=True):
     Its rows have new ids: if it is run twice, a unique violation shows that the first run was committed as a whole.
     """
 
-    run: Callable[..., bool]
-    """False if it did nothing, and the full operation must run."""
+    run: Callable[..., Any]
+    """None if it did nothing, and the full operation must run."""
     answer: Callable[..., Any]
-    """The result of a call that `run` has executed, from the call's arguments."""
+    """The result of a call that `run` has executed: from what `run` returned, which is None if its answer was lost,
+    and the call's arguments."""
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
     """The arguments for several calls in one; None if they cannot be joined, or need the full operation."""
 
@@ -136,6 +141,8 @@ class Submitted(Future[T]):
     """
 
     waited_s = 0.0
+    is_postponed = False
+    """Whether another transaction held a lock that the operation needs."""
 
 
 class Store(Protocol):
@@ -154,6 +161,11 @@ class Store(Protocol):
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs `query` over a consistent state."""
+
+    def read_watched(
+        self, watch: Watch, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`read`, and raises `ReadStopped` once `watch` is stopped."""
 
     def too_busy(self) -> StoreUnavailable:
         """The error for a caller that took its operation back after `patience_s`."""

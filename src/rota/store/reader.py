@@ -6,18 +6,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain import requirement
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id
 from rota.store.port import Row, View, operation
 
-MOST_COUNTED = 10_000
-_BOUNDS = {"most": MOST_COUNTED + 1, "workflow": requirement.WORKFLOW}
 NEWEST = 10_000
 """How many ids of a table are searched for their ends."""
-"""Executions ahead of another one are counted up to this number."""
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -65,7 +61,7 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     upstream: str | None
     event: str | None
     inputs: str | None
-    """Of a step: the arguments that are values of other steps, by reference, as JSON."""
+    """Of a step: the references to values of other steps among its arguments, as JSON."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
@@ -83,6 +79,10 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
     finished_at: int
     result: str | None
     error: str | None
+    usage: str | None = None
+    worker_id: int | None = None
+    number: int = 1
+    """As the function saw it: it counts the attempts before it that count towards the retries."""
 
 
 class Ending(msgspec.Struct, frozen=True, array_like=True):
@@ -124,6 +124,7 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     waiting: int
     oldest_at: int | None
     dead: int
+    revision: int
 
 
 class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
@@ -165,50 +166,6 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
     paused_note: str | None
     id: str
     version: int
-
-
-class Stranded(msgspec.Struct, frozen=True, array_like=True):
-    """Ready executions of an app that no live worker would claim. `queued` is counted up to a bound for each job."""
-
-    app: str
-    queue: str
-    queued: int
-    requirements: str
-    job: str
-    """The job, if live workers serve the queue and none of them has it; else empty."""
-
-
-class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
-    """The values that the conditions of a claim depend on, for one execution.
-
-    `ahead` is counted up to `MOST_COUNTED` in the queue, over all jobs with the same requirements. `live_workers` serve
-    the queue; `offers` and `troubles` are those of the workers that have the job.
-    """
-
-    status: Status
-    app: str
-    queue: str
-    reason: str
-    due_at: int | None
-    paused_at: int | None
-    paused_by: str | None
-    paused_note: str | None
-    live_workers: int
-    offers: str | None
-    requirements: str | None
-    ahead: int
-    cancel_at: int | None
-    lease_until: int | None
-    circuits: str | None = None
-    """Open breakers of the namespace, as JSON: the name, and when the next probe may start."""
-    job: str = ""
-    job_paused_at: int | None = None
-    job_paused_by: str | None = None
-    job_paused_note: str | None = None
-    troubles: str | None = None
-    """The offers of live workers, as JSON, each with the reasons why the worker cannot start processes."""
-    blockers: str | None = None
-    """The blockers of a waiting execution, as JSON: kinds and keys."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,8 +223,23 @@ def ids_ending(view: View, namespace: str, end: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def attempts(view: View, namespace: str, id: str) -> list[AttemptRow]:
-    found = view.records("attempts", AttemptRow, namespace=namespace, id=known(id))
+FIRST_FENCE, LAST_FENCE = -1, 2**31 - 1
+
+
+def attempts(
+    view: View,
+    namespace: str,
+    id: str,
+    after: int | None = None,
+    most: int | None = None,
+    *,
+    is_ascending: bool = True,
+) -> list[AttemptRow]:
+    """The attempts behind one with this fence, in the order of the fences, or the newest first."""
+    statement = "attempts_asc" if is_ascending else "attempts"
+    start = after if after is not None else FIRST_FENCE if is_ascending else LAST_FENCE
+    most = LAST_FENCE if most is None else most
+    found = view.records(statement, AttemptRow, namespace=namespace, id=known(id), after=start, most=most)
     if not found and view.one("exists", namespace=namespace, id=id) is None:
         raise unknown(id)
     return found
@@ -317,8 +289,12 @@ def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
 
 def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
     """A page of executions; for the next page, set `before` to the last id of this one."""
-    ids = [row[0] for row in _page(view, namespace, wanted)]
-    return view.records("execution", ExecutionRow, namespace=namespace, ids=ids)
+    return executions_of(view, namespace, [row[0] for row in _page(view, namespace, wanted)])
+
+
+def executions_of(view: View, namespace: str, ids: Sequence[str]) -> list[ExecutionRow]:
+    """Newest first."""
+    return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids))
 
 
 def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
@@ -379,8 +355,9 @@ def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
     return view.one("unnamed_of_worker", worker=worker, named=list(named)) is not None
 
 
-def queues(view: View, namespace: str) -> list[QueueRow]:
-    return view.records("queues", QueueRow, namespace=namespace)
+def queues(view: View, namespace: str, name: str | None = None) -> list[QueueRow]:
+    """All of them, or the one of this name."""
+    return view.records("queues", QueueRow, namespace=namespace, every=name is None, name=name or "")
 
 
 def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:
@@ -401,34 +378,6 @@ def definition(view: View, namespace: str, app: str, job: str) -> str | None:
     """The registered definition as JSON; None if the app has no such job."""
     found = view.one("job_definition", namespace=namespace, app=app, job=job)
     return None if found is None else str(found[0])
-
-
-def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
-    """Reads the values that a claim of this execution depends on."""
-    found = view.records("claim_facts", ClaimFacts, namespace=namespace, id=known(id), **_BOUNDS)
-    if not found:
-        raise unknown(id)
-    facts = found[0]
-    # The databases order aggregates differently.
-    listed = {name: _in_order(getattr(facts, name)) for name in ("offers", "circuits", "troubles", "blockers")}
-    return msgspec.structs.replace(facts, **listed)
-
-
-def stranded(view: View, namespace: str) -> list[Stranded]:
-    """Ready executions that no live worker would claim, by app, queue and requirements, without paused queues."""
-    found: dict[tuple[str, str, str, str], int] = {}
-    for app, queue, requirements, job, queued, live, listed in view.rows("stranded", namespace=namespace, **_BOUNDS):
-        offers = msgspec.json.decode(listed or "[]", type=list[str])
-        if not any(requirement.fits(requirements, one) for one in offers):
-            key = (app, queue, requirements, job if live and not offers else "")
-            found[key] = found.get(key, 0) + queued
-    return [
-        Stranded(app, queue, queued, requirements, job) for (app, queue, requirements, job), queued in found.items()
-    ]
-
-
-def _in_order(listed: str | None) -> str:
-    return msgspec.json.encode(sorted(msgspec.json.decode(listed or "[]"))).decode()
 
 
 def clock(view: View) -> tuple[int, int]:

@@ -6,19 +6,22 @@ A map may have 100,000 items: they are counted by the database, and never read o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow.maps import Tally
-from rota.ids import LAST_ID
+from rota.ids import FIRST_ID, LAST_ID
 from rota.store import reader
 from rota.store.port import View
 
 MOST_BAD_ITEMS = 5
+FOREVER = 2**62
+UNBOUNDED = 2**31 - 1
 PAUSED, STOPPING, UNDOING, UNANSWERED = "paused", "stopping", "undoing", "unanswered"
 OPEN = (Status.RUNNING, PAUSED, STOPPING, UNDOING, UNANSWERED)
-"""What a list of open runs can be limited to."""
+"""The values of `RunFilter.status` that list open runs."""
 
 
 class RunRow(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +53,7 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
     paused_note: str | None
     error: str | None
     undo: str | None
-    """The execution of its undo, if it is undoing or was undone."""
+    """The id of the run that undoes it, if it is undoing or was undone."""
     undo_of: str | None
     """The run that this one undoes."""
 
@@ -72,7 +75,7 @@ class StepRow(msgspec.Struct, frozen=True, array_like=True):
     letters: str | None
     job: str
     arguments: str | None
-    """What a step that waits waits for, as JSON; None for other steps, and so is `result`."""
+    """What a wait waits for, as JSON. `arguments` and `result` are None for other steps."""
     deadline: int | None
     result: str | None
 
@@ -87,13 +90,14 @@ class BadItem(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     error: str | None
     map_index: int | None
-    """None if the map has no items, because the value that it maps over is no list."""
+    """None if the execution is no item: the step is no map, or the value that it maps over is no list."""
 
 
 class ItemEnds(msgspec.Struct, frozen=True):
     """The ended items of a map: how many, the first start, the last end, and the item that ended last.
 
-    Items that a retry kept are counted in `tally` and in `kept`, and have no part in the times.
+    Items that a retry kept are counted in `tally` and in `kept`, but are ignored for the times. `last` has the item in
+    its lowest 20 bits, as the statement `ends_of_items` explains.
     """
 
     tally: Tally
@@ -142,9 +146,14 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     """A status, or `paused`, `stopping`, `undoing`, or `unanswered` for runs with an open approval."""
     since: int | None = None
+    until: int = FOREVER
     parent: str | None = None
     before: str = LAST_ID
+    """The page begins behind this id."""
+    is_ascending: bool = False
     limit: int = 50
+    budget: int = UNBOUNDED
+    """How many executions a page looks at."""
 
 
 def run(view: View, namespace: str, id: str) -> RunRow | None:
@@ -164,27 +173,68 @@ def runs(view: View, namespace: str, ids: Sequence[str]) -> list[RunRow]:
     return view.records("runs", RunRow, namespace=namespace, ids=list(ids))
 
 
-def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Iterable[str]) -> list[RunRow]:
+class RunPage(msgspec.Struct, frozen=True):
+    """`scanned_to` is the last execution that was looked at, if the budget ended before the page was full."""
+
+    rows: list[RunRow]
+    scanned_to: str | None = None
+
+
+def page_of_runs(view: View, namespace: str, wanted: RunFilter, workflows: Iterable[str]) -> RunPage:
     """A page of runs of these workflows; for the next page, set `before` to the last id of this one."""
     common = {
         "namespace": namespace,
         "app": wanted.app,
-        "since": wanted.since,
+        "since": wanted.since or 0,
+        "until": wanted.until,
         "before": reader.position(wanted.before),
         "nested": int(wanted.workflow is not None or wanted.parent is not None or wanted.status == UNANSWERED),
         "status": wanted.status,
         "most": wanted.limit,
     }
+    suffix = "_asc" if wanted.is_ascending else ""
     names = sorted(set(workflows))
+    scanned_to: str | None = None
     if wanted.status in OPEN:
-        rows = view.rows("page_of_open_runs", **common, job=wanted.workflow, parent=wanted.parent)
+        rows = view.rows(f"page_of_open_runs{suffix}", **common, job=wanted.workflow, parent=wanted.parent)
+        found = [row[0] for row in rows]
     elif wanted.status is not None and wanted.status not in TERMINAL:
-        rows = view.rows("page_of_pending_runs", **common, jobs=names)
+        found = [row[0] for row in view.rows(f"page_of_pending_runs{suffix}", **common, jobs=names)]
     else:
-        # One statement per workflow: each reads the newest rows from the index, and no more.
-        rows = [row for name in names for row in view.rows("page_of_runs", **common, job=name)]
-    ids = sorted([row[0] for row in rows], reverse=True)[: wanted.limit]
-    return runs(view, namespace, ids)
+        found, scanned_to = _of_workflows(view, wanted, names, common, suffix)
+    return RunPage(_in_order(runs(view, namespace, _first(found, wanted)), wanted), scanned_to)
+
+
+def _of_workflows(
+    view: View, wanted: RunFilter, names: Sequence[str], common: dict[str, Any], suffix: str
+) -> tuple[list[str], str | None]:
+    """One statement per workflow: each reads the next rows from the index, and no more."""
+    budget = max(wanted.limit, wanted.budget // max(1, len(names)))
+    found: list[str] = []
+    ends: list[str] = []
+    for name in names:
+        where = {"namespace": common["namespace"], "before": common["before"], "job": name}
+        bounds = view.rows(f"end_of_budget{suffix}", **where, budget=budget) if budget < UNBOUNDED else []
+        end = bounds[0][0] if bounds else LAST_ID if wanted.is_ascending else FIRST_ID
+        rows = view.rows(f"page_of_runs{suffix}", **common, job=name, end=end)
+        found += [row[0] for row in rows]
+        if bounds and len(rows) < wanted.limit:
+            ends.append(end)
+    if not ends:
+        return found, None
+    # Behind the nearest end, runs of that workflow may be missing.
+    nearest = min(ends) if wanted.is_ascending else max(ends)
+    seen = [id for id in found if (id <= nearest if wanted.is_ascending else id >= nearest)]
+    return seen, None if len(seen) >= wanted.limit else nearest
+
+
+def _first(ids: Iterable[str], wanted: RunFilter) -> list[str]:
+    return sorted(ids, reverse=not wanted.is_ascending)[: wanted.limit]
+
+
+def _in_order(rows: list[RunRow], wanted: RunFilter) -> list[RunRow]:
+    """The statement returns the newest first."""
+    return rows[::-1] if wanted.is_ascending else rows
 
 
 def open_approvals(view: View, runs: Sequence[str]) -> list[tuple[str, str]]:
@@ -192,12 +242,17 @@ def open_approvals(view: View, runs: Sequence[str]) -> list[tuple[str, str]]:
     return [(row[0], row[3]) for row in view.rows("open_approvals", runs=list(runs))] if runs else []
 
 
-def page_of_steps(
-    view: View, run: str, number: int | None = None, *, status: str | None = None, before: str = LAST_ID, limit: int
-) -> list[str]:
-    """The executions of a run or of one of its steps, newest first."""
-    rows = view.rows("page_of_steps", run=run, number=number, status=status, before=before, most=limit)
-    return [row[0] for row in rows]
+def page_of_steps(view: View, run: str, number: int, wanted: RunFilter) -> list[str]:
+    """The executions of one step of a run."""
+    name = "page_of_steps_asc" if wanted.is_ascending else "page_of_steps"
+    about = {"run": run, "number": number, "status": wanted.status}
+    return [row[0] for row in view.rows(name, **about, before=reader.position(wanted.before), most=wanted.limit)]
+
+
+def page_of_sub_runs(view: View, namespace: str, run: str, numbers: Iterable[int], wanted: RunFilter) -> RunPage:
+    """The runs that are steps of a run, those that a retry kept too."""
+    ids = {id for number in numbers for id in page_of_steps(view, run, number, wanted)}
+    return RunPage(_in_order(runs(view, namespace, _first(ids, wanted)), wanted))
 
 
 def runs_between(view: View, namespace: str, lowest: str, highest: str, most: int) -> list[str]:
@@ -239,7 +294,7 @@ def ended_items(view: View, run: str, numbers: Sequence[int]) -> dict[int, ItemE
 
 
 def bad_items(view: View, run: str, number: int, statuses: Iterable[Status], most: int) -> list[BadItem]:
-    """The first executions of a step that ended so; more than one if the step is a map."""
+    """The first executions of a step that ended with these statuses; more than one only if the step is a map."""
     found: list[BadItem] = []
     for status in statuses:
         if len(found) < most:

@@ -13,6 +13,8 @@ from rota.store.port import View
 
 MOST = 1_000_000
 LATELY = 20
+LAST_NAME = "\U0010ffff"
+"""Behind every name."""
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
@@ -39,10 +41,22 @@ class ScheduleRow(msgspec.Struct, frozen=True, array_like=True):
     created_at: int
     updated_at: int
     removed_at: int | None
+    revision: int
 
     @property
     def spec(self) -> Spec:
         return schedule.decode(self.text)
+
+
+class ListedRow(msgspec.Struct, frozen=True, array_like=True):
+    """The columns of a schedule that lists filter by."""
+
+    id: int
+    name: str
+    app: str
+    job: str
+    origin: str
+    paused_at: int | None
 
 
 class TickRow(msgspec.Struct, frozen=True, array_like=True):
@@ -76,6 +90,35 @@ def schedule_called(view: View, namespace: str, app: str, name: str) -> Schedule
     return found[0] if found else None
 
 
+def by_ids(view: View, namespace: str, ids: Sequence[int]) -> dict[int, ScheduleRow]:
+    found = view.records("schedules_by_id", ScheduleRow, namespace=namespace, ids=list(ids))
+    return {row.id: row for row in found}
+
+
+def listed(view: View, namespace: str, after: tuple[str, str] | None, most: int, *, is_down: bool) -> list[ListedRow]:
+    """In the order of name and app, or backwards with `is_down`, behind the one with this name and app."""
+    name, app = after or ((LAST_NAME, "") if is_down else ("", ""))
+    statement = "schedules_listed_down" if is_down else "schedules_listed"
+    return view.records(statement, ListedRow, namespace=namespace, name=name, app=app, most=most)
+
+
+def due_together(view: View, row: ScheduleRow, most: int) -> list[Spec]:
+    """Other schedules of the namespace whose next tick is at the same instant."""
+    shards = [(number,) for number in range(schedule.SHARDS)]
+    where = {"namespace": row.namespace, "id": row.id, "at": row.next_at, "shards": shards}
+    return [schedule.decode(text) for (text,) in view.rows("due_together", most=most, **where)]
+
+
+def ledgers(view: View, namespace: str, name: str) -> list[tuple[str, str]]:
+    """App and name of the schedules that are called so, also of removed ones, whose ledger stays."""
+    return [(app, name) for app, name in view.rows("ledgers_called", namespace=namespace, name=name)]
+
+
+def ledger_of(view: View, namespace: str, id: int) -> list[tuple[str, str]]:
+    """The same of the schedule with this id; empty if there is none."""
+    return [(app, name) for app, name in view.rows("ledger_of", namespace=namespace, id=id)]
+
+
 def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, most: int) -> list[TickRow]:
     """The ledger between two instants, newest first, including removed schedules of that name."""
     found: list[TickRow] = []
@@ -83,6 +126,47 @@ def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, 
         found += view.records("ticks_of", TickRow, schedule=id, low=low, high=high, most=most)
         found += view.records("range_of", TickRow, schedule=id, low=low)
     return sorted(found, key=lambda tick: (tick.at, tick.schedule), reverse=True)[:most]
+
+
+def page_of_ticks(
+    view: View,
+    schedules: Sequence[int],
+    between: tuple[int, int],
+    after: tuple[int, int] | None,
+    most: int,
+    is_down: bool,
+) -> list[TickRow]:
+    """Ticks between two instants, newest first with `is_down`, behind the one with this instant and schedule."""
+    low, high = between
+    statement = "ticks_of" if is_down else "ticks_of_upwards"
+    start, end = (low, high) if after is None else (low, min(high, after[0])) if is_down else (max(low, after[0]), high)
+    found: list[TickRow] = []
+    for id in schedules:
+        # One more, because the tick that the page begins behind is read again.
+        found += view.records(statement, TickRow, schedule=id, low=start, high=end, most=most + 1)
+        found += view.records("range_of", TickRow, schedule=id, low=low)
+    places = [((tick.at, tick.schedule), tick) for tick in found]
+    if after is not None:
+        places = [one for one in places if (one[0] < after if is_down else one[0] > after)]
+    return [tick for _, tick in sorted(places, key=lambda one: one[0], reverse=is_down)[:most]]
+
+
+def sums_of_ticks(view: View, schedules: Sequence[int], low: int, high: int, most: int) -> tuple[dict[str, int], bool]:
+    """How many ticks had which outcome, and whether only the newest `most` rows of a schedule were counted."""
+    sums: dict[str, int] = {}
+    is_capped = False
+    for id in schedules:
+        rows = view.rows("tick_sums", schedule=id, low=low, high=high, most=most)
+        is_capped = is_capped or sum(number for _, number, _ in rows) >= most
+        begun = view.records("range_of", TickRow, schedule=id, low=low)
+        for outcome, ticks in [*((one, int(ticks)) for one, _, ticks in rows), *((t.outcome, t.count) for t in begun)]:
+            sums[outcome] = sums.get(outcome, 0) + ticks
+    return sums, is_capped
+
+
+def ever(view: View, namespace: str, app: str, name: str) -> list[int]:
+    """The ids of all schedules that had this name."""
+    return [id for (id,) in view.rows("schedules_ever", namespace=namespace, app=app, name=name)]
 
 
 def run_times(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:

@@ -51,8 +51,8 @@ class Session:
     def tell(self, hint: Hint) -> None:
         self.hints.append(hint)
 
-    def took(self, lanes: Mapping[int, int]) -> None:
-        self.hints = [hint for one in self.hints if (hint := _left(one, lanes)) is not None]
+    def withdraw_ready(self, lanes: Mapping[int, int]) -> None:
+        self.hints = [hint for one in self.hints if (hint := _without_lanes(one, lanes)) is not None]
 
     def recent(self, name: str, max_age_s: float, /, **params: Any) -> list[Any]:
         key = (name, *params.values())
@@ -68,11 +68,12 @@ class Session:
         self._remembered.clear()
 
 
-def _left(hint: Hint, lanes: Mapping[int, int]) -> Hint | None:
+def _without_lanes(hint: Hint, lanes: Mapping[int, int]) -> Hint | None:
+    """The hint without the ready rows above these ranks; None if no row is left."""
     if not isinstance(hint, Ready):
         return hint
-    left = {lane: rank for lane, rank in hint.lanes.items() if lane not in lanes or rank <= lanes[lane]}
-    return Ready(left) if left else None
+    remaining = {lane: rank for lane, rank in hint.lanes.items() if lane not in lanes or rank <= lanes[lane]}
+    return Ready(remaining) if remaining else None
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[list[T]]:

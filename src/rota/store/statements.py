@@ -12,16 +12,23 @@ These notations let one text serve both databases:
     :now, :clock                         the time when the transaction began; the time when the statement runs
     :returned                            SQLite, from the second statement on: the first column that the first returned
     LIVE(w)                              whether a worker may claim: not stopped, not draining, lease not expired
+    SERVES(w, x.namespace)               whether a worker serves a namespace
     PLACED                               the columns of `execution` that `ops/place.py` fills
     PLACED(e.id, r.version AS number)    the same as values: these, and the parameter `:column` for all others
     PRUNED(x, f)                         whether an execution x (with its end f) is one of `:ids`. PostgreSQL also has
                                          a statement `…_of_day`: all from `:low` to `:high` except `:kept`
     NEEDLESS(x)                          whether no open run refers to an execution x
     LISTED(x.name, x.list)               whether a value is in a stored JSON array
-    RUNS(w, x.job, x.requirements)       whether a worker has the code of a job, or the job is a `:workflow`
+    RUNS(w, x.job, x.requirements, x.runs)  whether a worker can run a job (x.runs: what it needs for that, if that is
+                                         not the job itself), or the job is a `:workflow`
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
-    TABLE_OF_USER                        a table that is not Rota's, whose name `on_table` puts in
+    TABLE_OF_USER                        a table that is not Rota's: `on_table` replaces it by the name of the table
+    WITHIN(x.id)                         PostgreSQL: between `:lowest` and `:highest`, the ends of a list of ids. Then
+                                         only the partitions between them are opened
+    x.id PAST :after, x.id UNTIL :end,   behind a position of a list, up to its end, in its order: `<`, `>=` and DESC.
+    ORDER BY x.id WAY                    Such a statement has a twin `…_asc` with `>`, `<=` and ASC
+    LATERAL[SELECT … AS value …] e       a subquery with one column, which may refer to the tables before it
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
 
 SQLite gets a list as one JSON value, PostgreSQL as arrays, one for each column. A dictionary goes to SQLite as one
@@ -34,6 +41,7 @@ caller's own transaction or behind a pooler.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 
@@ -46,20 +54,21 @@ _DICTIONARY = re.compile(r"\b(?:PAIRS|KEYS)\(")
 _KEYS = re.compile(r"KEYS\(:(\w+), (\w+) \w+\)")
 _AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
 _PLACED = re.compile(r"PLACED\(([^()]+)\)")
-_LISTED = re.compile(r"LISTED\(([\w.]+), ([\w.]+)\)")
+_LISTED = re.compile(r"LISTED\(([\w.:]+), ([\w.]+)\)")
 _NEEDLESS = re.compile(r"NEEDLESS\((\w+)\)")
 _BY_NO_RUN = (
     r"(NOT EXISTS (SELECT 1 FROM run n WHERE n.id = \1.run) AND \1.id NOT IN"
     r" (SELECT s.execution FROM run n JOIN step s ON s.run = n.id WHERE n.retry_of IS NOT NULL)"
-    # An undo refers to steps of ended runs below its own, and below the runs that were retried before. So does a retry
-    # of a sub-run, which opens later than the retry of the run above it.
+    # The steps of an ended run are kept while the run at its root, or a retry of that run, is open: an undo refers to
+    # steps of ended sub-runs, and the retry of a sub-run opens later than the retry of the run above it.
     r" AND coalesce((SELECT o.root FROM run_ended o WHERE o.id = \1.run), \1.id) NOT IN"
     r" (SELECT n.id FROM run n UNION ALL SELECT q.id FROM ("
     r"WITH RECURSIVE retried (id) AS (SELECT n.retry_of FROM run n WHERE n.retry_of IS NOT NULL AND n.depth = 0"
     r" UNION SELECT k.replay_of FROM retried r JOIN execution k ON k.id = r.id WHERE k.replay_of IS NOT NULL)"
     r" SELECT r.id FROM retried r) q))"
 )
-_RUNS = re.compile(r"RUNS\((\w+), ([\w.]+), ([\w.]+)\)")
+_RUNS = re.compile(r"RUNS\((\w+), ([\w.]+), ([\w.]+), ([\w.]+)\)")
+_SERVES = re.compile(r"SERVES\((\w+), ([\w.:]+)\)")
 _LIVE = re.compile(r"LIVE\((\w+)\)")
 _LOCK = re.compile(r"\s+FOR (?:UPDATE|NO KEY UPDATE|SHARE|KEY SHARE)(?: OF \w+)?(?: SKIP LOCKED)?")
 _PRUNED = re.compile(r"PRUNED\((\w+), (\w+)\)")
@@ -68,6 +77,10 @@ _OF_DAY = (
     r"\1.id >= :low AND \1.id < :high AND \2.id >= :low AND \2.id < :high"
     r" AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = \1.id)"
 )
+_LATERAL = re.compile(r"LATERAL\[([^\]]*)\]")
+_WITHIN = re.compile(r"WITHIN\(([\w.]+)\)")
+_DIRECTED = re.compile(r"\b(PAST|UNTIL|WAY)\b")
+_WAYS = {"": {"PAST": "<", "UNTIL": ">=", "WAY": "DESC"}, "_asc": {"PAST": ">", "UNTIL": "<=", "WAY": "ASC"}}
 _CREATED = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+)", re.MULTILINE)
 
 PLACED = (
@@ -95,6 +108,7 @@ PLACED = (
     "overrides",
     "upstream",
     "event",
+    "callback",
 )
 """The columns of `execution` that a new row may have. Every INSERT is made from this list."""
 
@@ -106,7 +120,7 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
     special: dict[str, tuple[str, ...]] = {}
     for file in sorted((_FOLDER / "queries").iterdir(), key=lambda file: file.name):
         pieces = _HEADER.split(file.read_text())
-        for name, variant, body in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        for name, variant, body in _directed(zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True)):
             if variant in (None, dialect):
                 target = special if variant else general
                 assert name not in target, f"statement {name} is defined twice"
@@ -117,6 +131,17 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
     return general | special
 
 
+def _directed(blocks: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """A list that is read in both directions is two statements."""
+    for name, variant, body in blocks:
+        if _DIRECTED.search(body) is None:
+            yield name, variant, body
+            continue
+        for ending, words in _WAYS.items():
+            pieces = _DIRECTED.split(body)
+            yield name + ending, variant, "".join(words.get(piece, piece) for piece in pieces)
+
+
 def _texts(body: str) -> list[str]:
     return [text.strip() for text in _COMMENT.sub("", body).split(";") if text.strip()]
 
@@ -124,10 +149,13 @@ def _texts(body: str) -> list[str]:
 def _expand(text: str, dialect: str, schema: str) -> str:
     text = needless(text)
     text = _LIVE.sub(r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > :now", text)
-    text = _RUNS.sub(r"(\3 = :workflow OR LISTED(\2, \1.jobs))", text)
+    text = _SERVES.sub(r"(\1.namespace = \2 OR (\1.others <> '[]' AND LISTED(\2, \1.others)))", text)
+    text = _RUNS.sub(r"(\3 = :workflow OR (\4 IS NULL AND LISTED(\2, \1.jobs)) OR LISTED(\4, \1.jobs))", text)
     text = _PLACED.sub(lambda found: _placed_values(found[1]), text)
     text = text.replace("PLACED", ", ".join(PLACED))
     if dialect == "sqlite":
+        text = _WITHIN.sub("true", text)
+        text = _LATERAL.sub(r"json_each((SELECT json_group_array(value) FROM (\1)))", text)
         text = _LOCK.sub("", text).replace("FOUND(", "instr(").replace("GREATEST(", "max(")
         text = text.replace("LISTING(", "json_group_array(").replace("PAIR(", "json_array(")
         text = _LISTED.sub(r"\1 IN (SELECT value FROM json_each(\2))", text)
@@ -135,6 +163,8 @@ def _expand(text: str, dialect: str, schema: str) -> str:
         text = _KEYS.sub(r"(SELECT key AS \2 FROM json_each(:\1))", text)
         text = _PAIRS.sub(r"(SELECT key AS \2, value AS \3 FROM json_each(:\1))", text)
         return _AMONG.sub(r"IN (SELECT value FROM json_each(:\1))", text)
+    text = _WITHIN.sub(r"\1 >= :lowest AND \1 <= :highest", text)
+    text = _LATERAL.sub(r"LATERAL (\1)", text)
     text = _EACH.sub(lambda found: _array_table(found[1], found[2]), _DICTIONARY.sub("EACH(", text))
     text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
     text = text.replace("FOUND(", "strpos(").replace("LISTING(", "json_agg(").replace("PAIR(", "json_build_array(")
@@ -145,7 +175,8 @@ def _expand(text: str, dialect: str, schema: str) -> str:
 
 
 def on_table(text: str, table: str) -> str:
-    """`text` on this table of the user: a name, or a schema and a name, which the caller has checked."""
+    """`text` with the name of a table in place of TABLE_OF_USER. The caller has checked the name, which may have a
+    schema."""
     return text.replace("TABLE_OF_USER", ".".join(f'"{part}"' for part in table.split(".")))
 
 

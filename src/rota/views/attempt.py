@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from rota.domain import usage
-from rota.store import notes, reader
+from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import AttemptRow
-from rota.views.shape import Shape, shaped
+from rota.views.shape import Page, Shape, page, shaped
 from rota.views.stored_json import decoded, error_text
 
 
@@ -37,6 +37,7 @@ class Attempt(Shape, frozen=True):
     status: str
     reason: str
     is_final: bool
+    worker_id: str | None
     worker: str | None
     started_at: datetime | None
     completed_at: datetime
@@ -50,22 +51,32 @@ class Attempt(Shape, frozen=True):
         return error_text(self.error)
 
 
-def attempts(view: View, namespace: str, id: str) -> list[Attempt]:
-    usages, rows = notes.usages(view, namespace, id), reader.attempts(view, namespace, id)
-    counted = [0, *(row.attempts for row in rows)]
-    return [_attempt(row, before + 1, usages.get(row.fence)) for before, row in zip(counted, rows, strict=False)]
+def attempts(view: View, namespace: str, id: str, most: int | None = None) -> list[Attempt]:
+    """In order; with `most` the last ones."""
+    if most is None:
+        return [_attempt(row) for row in reader.attempts(view, namespace, id)]
+    return [_attempt(row) for row in reader.attempts(view, namespace, id, None, most, is_ascending=False)][::-1]
 
 
-def _attempt(row: AttemptRow, number: int, stored_usage: str | None) -> Attempt:
+def attempts_page(
+    view: View, namespace: str, id: str, after: int | None, limit: int, *, is_ascending: bool
+) -> Page[Attempt]:
+    """Attempts behind the one with this fence."""
+    rows = reader.attempts(view, namespace, id, after, limit + 1, is_ascending=is_ascending)
+    return page([_attempt(row) for row in rows], limit)
+
+
+def _attempt(row: AttemptRow) -> Attempt:
     return shaped(
         Attempt,
         row,
-        attempt=number,
+        attempt=row.number,
         is_final=bool(row.final),
+        worker_id=None if row.worker_id is None else str(row.worker_id),
         completed_at=row.finished_at,
         result=decoded(row.result),
         error=decoded(row.error),
-        usage=None if stored_usage is None else _usage(stored_usage),
+        usage=None if row.usage is None else _usage(row.usage),
     )
 
 

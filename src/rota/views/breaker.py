@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from rota.domain import job as jobs
+from rota.domain.breaker import UNTIL_CLOSED, Circuit
 from rota.ops.breakers import circuits
+from rota.store import reader
 from rota.store.port import View
 from rota.views.shape import Shape, shaped
 
 
 class Breaker(Shape, frozen=True):
-    """`state` is open or closed; `failures` are those in a row."""
+    """`state` is open or closed; `failures` are those in a row.
+
+    `nextTryAt` is null while a breaker is closed, and for one that an operator has opened: that stays open until it is
+    closed.
+    """
 
     name: str
     state: str
@@ -19,9 +26,24 @@ class Breaker(Shape, frozen=True):
     next_try_at: datetime | None
 
 
+class BreakerChanged(Breaker, frozen=True):
+    """A breaker after an action. `changed` is false if it was so before."""
+
+    changed: bool
+
+
 def breakers(view: View, namespace: str) -> list[Breaker]:
     """Those that have seen a failure."""
-    return [
-        shaped(Breaker, one, state="closed" if one.opened_at is None else "open", next_try_at=one.retry_at)
-        for one in circuits(view, namespace)
-    ]
+    return [_breaker(one) for one in circuits(view, namespace)]
+
+
+def known_breakers(view: View, namespace: str) -> list[Breaker]:
+    """The same, and those that jobs rely on and that have seen none; by name."""
+    seen = {one.name: one for one in circuits(view, namespace)}
+    declared = {name for row in reader.jobs(view, namespace) for name in jobs.decode(row.definition).needs.breakers}
+    return [_breaker(seen.get(name) or Circuit(name)) for name in sorted({*seen, *declared})]
+
+
+def _breaker(one: Circuit) -> Breaker:
+    next_try_at = None if one.retry_at == UNTIL_CLOSED else one.retry_at
+    return shaped(Breaker, one, state="closed" if one.opened_at is None else "open", next_try_at=next_try_at)

@@ -1,4 +1,4 @@
-"""Events: in a list, in full with what they started, and who subscribes to them."""
+"""Events: as a list, in full with their deliveries, and their subscribers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rota.domain.status import Status
 from rota.store import event_reader
 from rota.store.event_reader import EventFilter, EventRow
 from rota.store.port import View
+from rota.views.lookup import LEAST_END, MOST_NAMED
 from rota.views.shape import Page, Shape, page, shaped
 from rota.views.stored_json import decoded
 
 MOST_DELIVERIES = 1000
-MOST_NAMED = 5
-LEAST_END = 6
 NEWEST = 10_000
+"""Among how many of the newest events the end of an id is searched for."""
 
 
 class Event(Shape, frozen=True):
-    """As a list has it. `is_delivered` is False while upkeep still looks for subscribers."""
+    """An event as a list has it. `is_delivered` is False while upkeep still has to check some subscriptions."""
 
     event_id: str
     name: str
@@ -38,7 +38,10 @@ class Event(Shape, frozen=True):
 
 
 class Delivery(Shape, frozen=True):
-    """An execution that the event started or, if it is a step of a run, woke. `job` is None if it was deleted."""
+    """An execution that the event started; or the step of a run that it woke, which then has a `run_id`.
+
+    The members about the execution are None if it was deleted.
+    """
 
     execution_id: str
     app: str | None
@@ -56,7 +59,7 @@ class EventDetail(Event, frozen=True):
 
 
 class Subscriber(Shape, frozen=True):
-    """A job that events of a name start, or a step of a run that waits for one: then it has an `execution_id`."""
+    """A job that events of a name start; or a step of a run that waits for one, which then has an `execution_id`."""
 
     name: str
     subject: str | None
@@ -77,8 +80,8 @@ class Repeated(Shape, frozen=True):
 
 def events(view: View, namespace: str, wanted: EventFilter) -> Page[Event]:
     """Newest first."""
-    rows = event_reader.events(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
-    return page([shaped(Event, row, **_members(row)) for row in rows], wanted.limit)
+    rows, end = event_reader.events(view, namespace, msgspec.structs.replace(wanted, limit=wanted.limit + 1))
+    return page([shaped(Event, row, **_members(row)) for row in rows], wanted.limit, end)
 
 
 def event(view: View, namespace: str, id: str) -> EventDetail:
@@ -93,7 +96,7 @@ def event(view: View, namespace: str, id: str) -> EventDetail:
 
 
 def event_id(view: View, namespace: str, part: str) -> str:
-    """The only id that starts with `part`; of the newest events also the only one that ends with it."""
+    """The only id of an event that starts with `part`, or among the newest events ends with it."""
     end = part.lower().lstrip("…")
     bounds = ids.range_of(end) if end == part.lower() and end else None
     found = event_reader.ids_between(view, namespace, *bounds, MOST_NAMED + 1) if bounds else []

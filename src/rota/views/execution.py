@@ -14,14 +14,17 @@ from rota.domain.event import decode_info
 from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
-from rota.store import notes, reader
+from rota.store import execution_reader, notes, reader
+from rota.store.execution_reader import Wanted
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
 from rota.views import lookup
 from rota.views.attempt import Attempt, attempts
+from rota.views.callback import CallbackState, callback_state
+from rota.views.execution_list import schedule_ids
 from rota.views.inputs import complete_arguments
 from rota.views.progress import Progress, percent, progress_detail
-from rota.views.shape import Page, Shape, page, seconds, shaped
+from rota.views.shape import Page, Shape, seconds, shaped
 from rota.views.step import StepNames, StepPlace, step_names, step_place
 from rota.views.stored_json import decoded, error_text
 from rota.views.wait import WaitInfo, wait_info
@@ -79,16 +82,16 @@ class ExecutionDetail(Execution, frozen=True):
 
     `attempt_count` counts the attempts that count towards the retries, the running one included: it is then
     `ctx.attempt`. `fence` counts all starts, `crashes` the crashed ones. `started_at` is the start of the last attempt.
-    `run_at` is when it is due. `arguments` has the values of other steps too; one that is deleted by now is its
-    reference, such as `{"$": "extract.files"}`. `why` says why it is not running. `error` has the keys type, message
-    and traceback. `replay_of` is the execution that it replays, `replayed_as` its own last replay.
+    `run_at` is when it is due. `arguments` includes the values of other steps; a value that retention has deleted is
+    shown as its reference, such as `{"$": "extract.files"}`. `why` says why it is not running. `error` has the keys
+    type, message and traceback. `replay_of` is the execution that it replays, `replayed_by` its own last replay.
+    `callback` is the URL that is called at its end.
 
     `schedule`, `tick` and `catch_up` say which tick started it, and `late_by` how long after the tick that was.
-    `upstream` are the executions of other jobs that it was started after, by job.
-    `event` is the event that started it.
+    `upstream` are the executions of other jobs that it was started after, by job. `event` is the event that started it.
 
-    `step_of` says of a step of a run which steps it waited for, and which wait for it. `wait` says of a step that waits
-    for a time, an answer or an event what that is.
+    `step_of` says for a step of a run which steps it waited for, and which wait for it. `wait` says for a step that
+    waits what it waits for: a time, an answer or an event.
 
     `timeout` and `retry` are None unless the execution has its own in place of its job's. `retry` is the policy as
     data, such as {"policy": "Exponential", "attempts": 3}; its durations are seconds.
@@ -100,6 +103,7 @@ class ExecutionDetail(Execution, frozen=True):
     progress_detail: Progress | None
     why: Why | None
     schedule: str | None
+    schedule_id: str | None
     tick: datetime | None
     catch_up: bool
     late_by: timedelta | None
@@ -110,7 +114,8 @@ class ExecutionDetail(Execution, frozen=True):
     retry: dict[str, Any] | None
     step_of: StepPlace | None
     wait: WaitInfo | None
-    replayed_as: str | None
+    replayed_by: str | None
+    callback: CallbackState | None
     attempts: list[Attempt]
 
 
@@ -140,15 +145,36 @@ def check(wanted: Filter) -> Filter:
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """Newest first."""
-    one_more = msgspec.structs.replace(lookup.chosen(view, namespace, wanted), limit=wanted.limit + 1)
-    rows = reader.executions(view, namespace, one_more)
+    chosen = lookup.chosen(view, namespace, wanted)
+    if wanted.run is not None:
+        one_more = msgspec.structs.replace(chosen, limit=wanted.limit + 1)
+        rows = reader.executions(view, namespace, one_more)
+        has_more = len(rows) > wanted.limit
+    else:
+        where = execution_reader.Where(after=reader.position(wanted.before))
+        found = execution_reader.page(view, namespace, _filters(chosen), where, wanted.limit)
+        rows, has_more = reader.executions_of(view, namespace, found.keys), found.has_more
     names = step_names(view, namespace, rows)
-    return page([shaped(Execution, row, **_members(row, names)) for row in rows], wanted.limit)
+    return Page([shaped(Execution, row, **_members(row, names)) for row in rows[: wanted.limit]], has_more)
 
 
-def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
+def _filters(wanted: Filter) -> Wanted:
+    """`error` finds failed executions only."""
+    status = wanted.status or (Status.FAILED if wanted.error else None)
+    return Wanted(
+        status=() if status is None else (status,),
+        job=() if wanted.job is None else (wanted.job,),
+        app=() if wanted.app is None else (wanted.app,),
+        queue=() if wanted.queue is None else (wanted.queue,),
+        created_from=wanted.since,
+        error=wanted.error,
+    )
+
+
+def execution(view: View, namespace: str, id: str, most_attempts: int | None = None) -> ExecutionDetail:
+    """With all its attempts, or the last ones only."""
     row = reader.execution(view, namespace, id)
-    ended = attempts(view, namespace, id)
+    ended = attempts(view, namespace, id, most_attempts)
     last = ended[-1] if ended and row.status in TERMINAL else None
     told = progress_detail(notes.state(view, namespace, id))
     own = _own_rules(row.overrides)
@@ -164,6 +190,7 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         progress=percent(told, row.status),
         progress_detail=told,
         why=why(view, namespace, id),
+        schedule_id=schedule_ids(view, namespace, [row]).get((row.app, row.schedule)),
         catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
         upstream=decoded(row.upstream),
@@ -173,7 +200,8 @@ def execution(view: View, namespace: str, id: str) -> ExecutionDetail:
         retry=own.retry,
         step_of=place,
         wait=wait_info(row, end.result if end else None, place.run_id, place.step) if place and place.step else None,
-        replayed_as=reader.replayed_as(view, id) if row.status in TERMINAL else None,
+        replayed_by=reader.replayed_as(view, id) if row.status in TERMINAL else None,
+        callback=callback_state(view, namespace, id),
         attempts=ended,
     )
 

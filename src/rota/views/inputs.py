@@ -1,10 +1,9 @@
-"""The arguments of a step with the values of other steps, which its execution has by reference only."""
+"""The complete arguments of a step. Its execution stores values of other steps only as references."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rota.domain.instant import rfc3339
 from rota.domain.workflow import template
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.template import TemplateError
@@ -20,16 +19,16 @@ from rota.views.stored_json import decoded
 
 
 class ValueIsGone(Exception):
-    """A value that retention has deleted."""
+    """Retention has deleted the value."""
 
 
 def complete_arguments(view: View, row: ExecutionRow) -> Any:
-    """All arguments. One whose value is gone is its reference, such as `{"$": "extract.files"}`."""
+    """All arguments. A value that is gone is shown as its reference, such as `{"$": "extract.files"}`."""
     given, templates = decoded(row.arguments), decoded(row.inputs)
     if not templates or TROUBLE in templates or row.run is None:
         return given
     if UNDO in templates:
-        return {**given, **dict.fromkeys([templates[UNDO]], values.results_to_undo(view, [row.id]).get(row.id))}
+        return {**given, templates[UNDO]: values.results_to_undo(view, [row.id]).get(row.id)}
     above = run_reader.run(view, row.namespace, row.run)
     if above is None or not above.graph:
         return {**given, **templates}
@@ -38,13 +37,14 @@ def complete_arguments(view: View, row: ExecutionRow) -> Any:
 
 
 class StoredValues:
-    """The values of a run that may have ended. Asking for a value that is gone raises ValueIsGone."""
+    """The values of a run, open or ended, by root. A call raises ValueIsGone if the value was deleted."""
 
     def __init__(self, view: View, run: RunRow, graph: Graph) -> None:
         self._view, self._run, self._graph = view, run, graph
         self._values = Values(view, run.id, graph)
 
     def resolved(self, one: Any) -> Any:
+        """The value of a template; the template itself if the value is gone or cannot be made."""
         try:
             return template.resolve(one, self, self._values.outcomes)
         except (ValueIsGone, TemplateError):
@@ -52,14 +52,12 @@ class StoredValues:
 
     def __call__(self, root: str) -> Any:
         if root == INPUT:
-            defaults = {name: one["default"] for name, one in self._graph.parameters.items() if "default" in one}
             row = reader.execution(self._view, self._run.namespace, self._run.id)
-            return {**defaults, **complete_arguments(self._view, row)}
+            return values.with_defaults(self._graph, complete_arguments(self._view, row))
         if root == RUN:
-            run_at = self._run.run_at if self._run.tick is None else self._run.tick
-            started_at = self._run.started_at or run_at
-            about = {"id": self._run.id, "workflow": self._run.job}
-            return {**about, "scheduled_for": rfc3339(run_at), "started_at": rfc3339(started_at)}
+            scheduled_for = self._run.run_at if self._run.tick is None else self._run.tick
+            started_at = self._run.started_at or scheduled_for
+            return values.run_facts(self._run.id, self._run.job, scheduled_for, started_at)
         number = self._graph.numbers[root]
         if not self._graph.steps[number].is_map and not self._view.one(
             "results_of_steps", steps=[(self._run.id, number)]

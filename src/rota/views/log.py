@@ -39,6 +39,34 @@ class Log(Shape, frozen=True):
         return len(self.lines) == PAGE
 
 
+class LogPage(Shape, frozen=True):
+    """Some lines. `next` is the position behind them, which `after` takes to read on; `has_more`: there are more lines
+    now. `is_over`: the attempts that were asked for have ended, so that no more will come."""
+
+    items: list[LogLine]
+    next: str | None
+    has_more: bool
+    is_over: bool
+    status: Status
+
+
+def log_page(
+    view: View, namespace: str, id: str, after: Position, fence: int | None, stream: str | None, most: int
+) -> LogPage:
+    """Up to `most` lines behind `after`. The status is read before the lines: what is over has no more lines behind."""
+    status, last = notes.progress(view, namespace, id)
+    found = notes.lines(view, namespace, id, after, most + 1, fence, stream)
+    lines = [shaped(LogLine, line, line=line.number) for line in found[:most]]
+    position = (lines[-1].fence, lines[-1].line) if lines else after
+    return LogPage(
+        items=lines,
+        next=None if position == notes.START else f"{position[0]}.{position[1]}",
+        has_more=len(found) > most,
+        is_over=status in TERMINAL or _is_past(fence, status, last),
+        status=status,
+    )
+
+
 def log(view: View, namespace: str, id: str, after: Position, fence: int | None, stream: str | None) -> Log:
     """Up to `PAGE` lines behind `after`."""
     status, last = notes.progress(view, namespace, id)

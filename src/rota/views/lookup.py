@@ -66,20 +66,15 @@ def run_id(view: View, namespace: str, part: str) -> str:
         raise
 
 
-def run_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:
-    """The ids that these mean, each once, in the order given."""
-    return list(dict.fromkeys([run_id(view, namespace, part) for part in parts]))
-
-
 def execution_ids(view: View, namespace: str, parts: Sequence[str]) -> list[str]:
     """The ids that these mean, each once, in the order given."""
     return list(dict.fromkeys([execution_id(view, namespace, part) for part in parts]))
 
 
 def job(view: View, namespace: str, name: str, app: str | None, *, what: str = "job") -> tuple[str, str]:
-    """The app and the name of the one job that is called so. `app.job`, as lists show it, works too.
+    """The app and the name of the only job with this name. `app.job`, as lists show it, works too.
 
-    `what` is the word for it in messages: a workflow is a job, too.
+    `what` is the word in messages: `job`, or `workflow` if a workflow is wanted.
     """
     found = _jobs_called(view, namespace, name, app, what)
     if len(found) > 1:

@@ -25,11 +25,11 @@ class MapItem(Shape, frozen=True):
 
 
 class MapInfo(Shape, frozen=True):
-    """How many items of a map are in each state. `open` ones have not ended, of which `running` run now.
+    """How many items of a map are in each state. `open` items have not ended; `running` of them run now.
 
-    `kept` says how many of those in `success` a retry took from an earlier run.
-    `tolerated` is how many may fail, as `tolerate` says; `bad_items` are the first of those that failed.
-    `last_index` is the item that ended last, once the map has ended.
+    `kept` says how many of the successful items a retry took from an earlier run. `tolerated` is how many may fail, as
+    `tolerate` says; `bad_items` are the first of those that failed or were cancelled. `last_index` is the item that
+    ended last, once the map has ended.
     """
 
     width: int

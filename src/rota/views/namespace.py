@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from rota.domain.quota import Quotas
 from rota.domain.retention import DAY_S, Retention
-from rota.store import history
+from rota.store import quota_reader, retention_reader
 from rota.store.port import View
-from rota.views.shape import Shape
+from rota.views.shape import Shape, shaped
+
+MOST_COUNTED = 10_000
 
 
 class Namespace(Shape, frozen=True):
@@ -16,8 +19,33 @@ class Namespace(Shape, frozen=True):
     has_own_retention: bool
 
 
+class Use(Shape, frozen=True):
+    """What a namespace has now. `depth` is counted up to 10,000."""
+
+    depth: int
+    running: int
+    jobs: int
+    schedules: int
+    tokens: int
+
+
+class NamespaceDetail(Namespace, frozen=True):
+    """A namespace with its quotas and what it uses of them."""
+
+    quotas: Quotas
+    use: Use
+
+
+def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | None:
+    found = next((one for one in namespaces(view, retention_days) if one.name == name), None)
+    if found is None:
+        return None
+    use = quota_reader.use(view, name, MOST_COUNTED)
+    return shaped(NamespaceDetail, found, quotas=quota_reader.quotas(view, name), use=shaped(Use, use))
+
+
 def namespaces(view: View, retention_days: int) -> list[Namespace]:
-    kept = Retention(retention_days * DAY_S, history.retentions(view))
+    kept = Retention(retention_days * DAY_S, retention_reader.retentions(view))
     return [
         Namespace(name=name, retention=kept.of(name) or None, has_own_retention=own is not None)
         for name, own in kept.namespaces.items()

@@ -37,11 +37,15 @@ def progress_detail(told: State | None) -> Progress | None:
 
 def percent(told: Progress | None, status: Status) -> int | None:
     """Rounded down; 100 only for a success, None if nothing was reported."""
+    return percent_of(told.done if told else None, told.total if told else None, status)
+
+
+def percent_of(done: float | None, total: float | None, status: Status) -> int | None:
     if status is Status.SUCCESS:
         return 100
-    if told is None or not told.total or told.total < 0:
+    if not total or total < 0 or not math.isfinite(total) or not math.isfinite(done or 0.0):
         return None
-    return min(99, max(0, math.floor(100 * (told.done or 0.0) / told.total)))
+    return min(99, max(0, math.floor(100 * (done or 0.0) / total)))
 
 
 def _finite(value: float | None) -> float | None:

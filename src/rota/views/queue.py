@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from rota.store import reader
 from rota.store.port import View
+from rota.store.reader import QueueRow
 from rota.views.shape import Paused, Shape, paused, shaped
 
 
@@ -24,6 +27,45 @@ class Queue(Shape, frozen=True):
     paused: Paused | None
 
 
+class QueueDefinition(Shape, frozen=True):
+    """What a PUT takes."""
+
+    policy: str
+    max_depth: int | None
+
+
+class QueueDetail(Queue, frozen=True):
+    """A queue with its settings as a PUT takes them."""
+
+    definition: QueueDefinition
+
+
+class QueueChanged(QueueDetail, frozen=True):
+    """A queue after an action. `changed` is false if it was so before."""
+
+    changed: bool
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A queue and the revision of its settings and pauses."""
+
+    queue: QueueDetail
+    revision: int
+
+
 def queues(view: View, namespace: str) -> list[Queue]:
     """By name."""
     return [shaped(Queue, row, paused=paused(row)) for row in reader.queues(view, namespace)]
+
+
+def queue(view: View, namespace: str, name: str) -> Known | None:
+    rows = reader.queues(view, namespace, name)
+    return Known(_detail(rows[0]), rows[0].revision) if rows else None
+
+
+def changed(of: QueueDetail, *, is_changed: bool) -> QueueChanged:
+    return QueueChanged(**msgspec.structs.asdict(of), changed=is_changed)
+
+
+def _detail(row: QueueRow) -> QueueDetail:
+    return shaped(QueueDetail, row, paused=paused(row), definition=shaped(QueueDefinition, row))

@@ -10,7 +10,7 @@ import msgspec
 
 from rota.domain import job as jobs
 from rota.domain.blocker import Kind
-from rota.domain.errors import Conflict, UsageError
+from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.status import TERMINAL, Reason, Status
 from rota.domain.workflow import critical_path as paths
 from rota.domain.workflow import retry, undo
@@ -21,7 +21,7 @@ from rota.executors import kinds
 from rota.ops.runs.run import graph_of
 from rota.store import reader, run_reader
 from rota.store.port import View
-from rota.store.run_reader import RunFilter, RunRow
+from rota.store.run_reader import RunFilter, RunPage, RunRow
 from rota.views.inputs import complete_arguments
 from rota.views.shape import Page, Paused, Shape, page, paused, seconds, shaped
 from rota.views.step import StepInfo, ended_count, steps
@@ -36,11 +36,11 @@ Questions = dict[str, list[str]]
 class RunSummary(Shape, frozen=True):
     """A run as a list has it.
 
-    `paused` says since when and why an open run is paused, `stopping` why it is stopping. `is_undoing` says that the
-    steps of an open run are being undone; `undo_run_id` is the run that does or did so, and such a run names the other
-    one as `undo_of`. `ended_count` of its `step_count` steps have ended; a map is one step. `waiting_steps` are those
-    that wait for a time, an answer or an event, and `questions` are the texts of the approvals among them that are
-    open. `failed_step` is the first one that failed the run; None if the timeout of the run did.
+    `paused` says since when and why an open run is paused, `stopping` why it is stopping. `is_undoing` says whether the
+    steps of an open run are being undone. `undo_run_id` is the run that undoes or has undone this one; in that run,
+    `undo_of` is this one. `ended_count` of its `step_count` steps have ended; a map is one step. `waiting_steps` are
+    the open steps that wait for a time, an answer or an event, and `questions` are the texts of its open approvals.
+    `failed_step` is the first step that failed the run; None if the run failed because of its own timeout.
     """
 
     run_id: str
@@ -80,7 +80,7 @@ class CriticalPath(Shape, frozen=True):
 
 
 class PartialMap(Shape, frozen=True):
-    """A map of which a retry runs `again_count` items, and keeps the other ones of `width`."""
+    """A map of which a retry runs `again_count` of the `width` items again, and keeps the others."""
 
     step: str
     again_count: int
@@ -90,8 +90,8 @@ class PartialMap(Shape, frozen=True):
 class RetryPlan(Shape, frozen=True):
     """What `retry` would run again: the steps in `again`, and of the maps in `partial` only some items.
 
-    `kept_step_count` counts the steps that are kept whole. After a failed undo a retry runs no step: it repeats the
-    undos of the steps in `undos`.
+    `kept_step_count` is the number of steps that do not run again. After a failed undo, a retry runs no step: it
+    repeats the undos of the steps in `undos`.
     """
 
     again: list[str]
@@ -100,12 +100,11 @@ class RetryPlan(Shape, frozen=True):
     kept_step_count: int
 
 
-class RunDetail(RunSummary, frozen=True):
-    """A run in full.
+class RunAbout(RunSummary, frozen=True):
+    """A run in full, but for its steps.
 
-    `timeout_at` is when an open run stops by itself. `undos` are the undos of its steps, each under the name of its
-    step. `retry` is None if nothing is to be retried. `timeout` is how long the run may take. `retried_as` is the last
-    run that retries this one, and `retried_status` its status.
+    `timeout_at` is when an open run stops by itself. `retry` is None if nothing is to be retried. `timeout` is how long
+    the run may take. `retried_as` is the last run that retries this one, and `retried_status` its status.
     """
 
     arguments: Any
@@ -118,26 +117,42 @@ class RunDetail(RunSummary, frozen=True):
     timeout: timedelta | None
     timeout_at: datetime | None
     why: Why | None
-    steps: list[StepInfo]
-    undos: list[StepInfo]
     critical_path: CriticalPath | None
     retry: RetryPlan | None
     retried_as: str | None
     retried_status: Status | None
 
 
+class RunDetail(RunAbout, frozen=True):
+    """A run in full. `undos` are the undos of its steps, each under the name of its step."""
+
+    steps: list[StepInfo]
+    undos: list[StepInfo]
+
+
 def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
     """Newest first."""
     one_more = msgspec.structs.replace(wanted, limit=wanted.limit + 1)
     if wanted.parent is not None and wanted.status not in run_reader.OPEN:
-        rows = _sub_runs(view, namespace, one_more, wanted.parent)
+        found = _sub_runs(view, namespace, one_more, wanted.parent)
     else:
         known = [row.name for row in run_reader.workflows(view, namespace)]
-        rows = run_reader.page_of_runs(
+        found = run_reader.page_of_runs(
             view, namespace, one_more, known if wanted.workflow is None else [wanted.workflow]
         )
-    asked = _questions(view, rows)
-    return page([shaped(RunSummary, row, **_members(view, row, asked)) for row in rows], wanted.limit)
+    asked = _questions(view, found.rows)
+    shown = [shaped(RunSummary, row, **_members(view, row, asked)) for row in found.rows]
+    return page(shown, wanted.limit, found.scanned_to)
+
+
+def summary(view: View, namespace: str, id: str) -> RunSummary:
+    row = run_row(view, namespace, id)
+    return shaped(RunSummary, row, **_members(view, row, _questions(view, [row])))
+
+
+def about(view: View, namespace: str, id: str) -> RunAbout:
+    found = run(view, namespace, id)
+    return RunAbout(**{name: getattr(found, name) for name in RunAbout.__struct_fields__})
 
 
 def run(view: View, namespace: str, id: str) -> RunDetail:
@@ -145,20 +160,20 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
     graph = run_graph(view, row)
     infos = steps(view, row, graph) if graph else []
     undo_row = None if row.undo is None else run_reader.run(view, namespace, row.undo)
-    about = reader.execution(view, namespace, id)
+    execution = reader.execution(view, namespace, id)
     end = reader.ending(view, namespace, id) if row.status in TERMINAL else None
     retried = _retried(view, namespace, id) if row.status in TERMINAL else None
     return shaped(
         RunDetail,
         row,
         **_members(view, row, _questions(view, [row])),
-        arguments=complete_arguments(view, about),
+        arguments=complete_arguments(view, execution),
         result=decoded(end.result) if end else None,
         error=decoded(end.error) if end else None,
-        actor=about.actor or None,
-        key=about.key,
-        tags=decoded(about.tags),
-        schedule=about.schedule,
+        actor=execution.actor or None,
+        key=execution.key,
+        tags=decoded(execution.tags),
+        schedule=execution.schedule,
         timeout=graph.timeout if graph else None,
         timeout_at=row.deadline,
         why=why(view, namespace, id),
@@ -171,8 +186,15 @@ def run(view: View, namespace: str, id: str) -> RunDetail:
     )
 
 
+def run_steps(view: View, namespace: str, id: str) -> list[StepInfo]:
+    """All steps of a run, in the order of the graph."""
+    row = run_row(view, namespace, id)
+    graph = run_graph(view, row)
+    return steps(view, row, graph) if graph else []
+
+
 def begun_retry(steps: Sequence[StepInfo], undos: list[str]) -> RetryPlan:
-    """What a retry runs that has just begun, from its own steps."""
+    """What a retry that has just begun runs again. `steps` are those of the new run."""
     again = [] if undos else [step.step for step in steps if not step.is_kept]
     partial = [
         PartialMap(step.step, step.map.width - step.map.kept, step.map.width)
@@ -188,7 +210,7 @@ def run_row(view: View, namespace: str, id: str) -> RunRow:
     if row is None:
         raise reader.unknown(id)
     if not row.letters and not _is_workflow(view, row):
-        raise UsageError(f"{id} is an execution of job {row.job}, which is no workflow: `rota show {id}`")
+        raise UnknownExecution(f"{id} is an execution of job {row.job}, which is no workflow: `rota show {id}`")
     return row
 
 
@@ -203,24 +225,19 @@ def _is_workflow(view: View, row: RunRow) -> bool:
     return found is not None and jobs.decode(found[0]).target.get("kind") == kinds.WORKFLOW
 
 
-def _sub_runs(view: View, namespace: str, wanted: RunFilter, parent: str) -> list[RunRow]:
+def _sub_runs(view: View, namespace: str, wanted: RunFilter, parent: str) -> RunPage:
     """The runs of the sub-workflows of a run, those that a retry kept too."""
     graph = run_graph(view, run_row(view, namespace, parent))
-    if graph is None:
-        return []
-    ids: set[str] = set()
-    for number, step in enumerate(graph.steps):
-        if step.workflow is not None and wanted.workflow in (None, step.workflow):
-            ids |= set(
-                run_reader.page_of_steps(
-                    view, parent, number, status=wanted.status, before=wanted.before, limit=wanted.limit
-                )
-            )
-    return run_reader.runs(view, namespace, sorted(ids, reverse=True)[: wanted.limit])
+    numbers = [
+        number
+        for number, step in enumerate(graph.steps if graph else ())
+        if step.workflow is not None and wanted.workflow in (None, step.workflow)
+    ]
+    return run_reader.page_of_sub_runs(view, namespace, parent, numbers, wanted)
 
 
 def _retried(view: View, namespace: str, id: str) -> RunRow | None:
-    """The last retry of a run, unless it is deleted by now."""
+    """The last retry of a run; None if there is none, or retention has deleted it."""
     new_id = reader.replayed_as(view, id)
     return None if new_id is None else run_reader.run(view, namespace, new_id)
 
@@ -302,7 +319,7 @@ def _with_item(info: StepInfo) -> str:
 
 
 def _undos(view: View, row: RunRow | None) -> list[StepInfo]:
-    """The steps of the run that undoes another one, without those that are not undone."""
+    """The steps of an undo, without those that undo nothing."""
     graph = run_graph(view, row) if row is not None and row.letters else None
     if row is None or graph is None:
         return []
@@ -313,12 +330,12 @@ def _undos(view: View, row: RunRow | None) -> list[StepInfo]:
 def _retry(row: RunRow, undo_row: RunRow | None, graph: Graph, infos: list[StepInfo]) -> RetryPlan | None:
     if row.status not in TERMINAL or not row.letters:
         return None
-    undone = undo_row.letters if undo_row else ""
-    if undo.is_incomplete(undone):
-        names = [graph.steps[number].id for number in undo.failures(undone)]
+    letters_of_undo = undo_row.letters if undo_row else ""
+    if failed := undo.failures(letters_of_undo):
+        names = [graph.steps[number].id for number in failed]
         return RetryPlan(again=[], partial=[], undos=names, kept_step_count=len(graph.steps))
     try:
-        plan = retry.plan(graph, row.letters, undone=undo.undone(undone))
+        plan = retry.plan(graph, row.letters, undone=undo.undone(letters_of_undo))
     except (UsageError, Conflict):
         return None
     return RetryPlan(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import schedule_lint, wording
+from rota.domain import schedule_lint, trigger_words
 from rota.domain import trigger as triggers
 from rota.domain.errors import UnknownExecution, UnknownSchedule
 from rota.domain.instant import MICROSECONDS, moment
@@ -83,13 +83,13 @@ def schedule(view: View, namespace: str, app: str, name: str) -> Schedule:
     row = schedule_reader.schedule_called(view, namespace, app, name)
     if row is None:
         raise UnknownSchedule(f"app {app!r} has no schedule {name!r}")
-    return _schedule(view, row)
+    return of_row(view, row)
 
 
 def schedules(view: View, namespace: str, app: str | None, limit: int) -> Page[Schedule]:
     """By app and name."""
     rows = schedule_reader.schedules(view, namespace, app, None, limit + 1)
-    return page([_schedule(view, row) for row in rows], limit)
+    return page([of_row(view, row) for row in rows], limit)
 
 
 class LintResult(Shape, frozen=True):
@@ -132,13 +132,16 @@ def _to_the_second(instant: int) -> str:
     return rfc3339(moment(instant // MICROSECONDS * MICROSECONDS))
 
 
-def _schedule(view: View, row: ScheduleRow) -> Schedule:
+def of_row(view: View, row: ScheduleRow) -> Schedule:
+    return shaped(Schedule, row, **members(view, row))
+
+
+def members(view: View, row: ScheduleRow) -> dict[str, Any]:
+    """The members of a schedule that are not columns of its row."""
     spec = row.spec
-    return shaped(
-        Schedule,
-        row,
+    return dict(
         schedule_id=str(row.id),
-        words=wording.explain(spec.trigger),
+        words=trigger_words.explain(spec.trigger),
         is_overdue=_is_overdue(row, view.now),
         paused=paused(row),
         last_tick=_last_tick(view, row),
@@ -168,14 +171,14 @@ def _when(spec: Spec) -> dict[str, Any]:
         "end": spec.end,
         "exclude": list(spec.excluded),
         "calendars": list(spec.calendars),
-        "catch_up": _catch_up(spec),
+        "catch_up": catch_up(spec),
         "window": spec.reach_s,
         "overlap": spec.overlap.value,
         "jitter": spec.jitter_s,
     }
 
 
-def _catch_up(spec: Spec) -> str | int:
+def catch_up(spec: Spec) -> str | int:
     is_number = spec.catch_up is CatchUp.ALL and spec.catch_up_most != USUAL_CATCH_UP
     return spec.catch_up_most if is_number else spec.catch_up.value
 

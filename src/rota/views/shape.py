@@ -46,15 +46,21 @@ class Pausable(Protocol):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Some items of a list, and whether the list has more behind them."""
+    """Some items of a list, and whether the list has more behind them.
+
+    `scanned_to` is the key of the last row that was looked at, if the page ended because it had looked at enough.
+    """
 
     items: list[T]
     has_more: bool
+    scanned_to: str | None = None
 
 
-def page(items: Sequence[T], limit: int) -> Page[T]:
+def page(items: Sequence[T], limit: int, scanned_to: str | None = None) -> Page[T]:
     """`items` were read with a limit of one more than asked for, to see whether there are more."""
-    return Page(list(items[:limit]), len(items) > limit)
+    if len(items) > limit:
+        return Page(list(items[:limit]), True)
+    return Page(list(items), scanned_to is not None, scanned_to)
 
 
 def shaped(kind: type[S], row: object, **members: Any) -> S:

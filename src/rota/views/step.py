@@ -33,7 +33,7 @@ from rota.views.why import why
 PENDING = "pending"
 """The status of a step that is not decided yet."""
 SHORT_VALUE = 40
-"""How many characters of a value a reason has."""
+"""How many characters of a value the explanation of a skipped step shows."""
 MOST_EXPLAINED = 10
 """How many steps are explained that neither run nor have ended: each explanation is a read."""
 
@@ -50,7 +50,7 @@ class StepInfo(Shape, frozen=True):
 
     `status` is `pending` until it is decided whether the step runs, then the status of its execution, or `blocked` if
     it never ran because an upstream step was bad. `reason` is a code, and `because` says it in words. `is_kept` means
-    that a retry took the result from an earlier run. The times of a map are those of its items, without the kept ones.
+    that a retry took the result from an earlier run. The times of a map do not include those of kept items.
     """
 
     step: str
@@ -94,8 +94,8 @@ class Neighbour(Shape, frozen=True):
 class StepPlace(Shape, frozen=True):
     """Which step of which run an execution is, the steps that it waited for, and those that wait for it.
 
-    `undoes` is the run that the execution undoes, or the run whose step it undoes. The undo of a whole run has no
-    `step`; that of a step has the name of the step.
+    `undoes` is the run that the execution undoes, or the run whose step it undoes. In the undo of a step, `step` is the
+    name of that step; in the undo of a whole run it is None.
     """
 
     run_id: str
@@ -196,7 +196,7 @@ def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None
     wait = wait_info(row, row.result, run, step.id) if row else None
     reason, because = _why_not(graph, letters, number)
     if row is not None:
-        reason, because = row.reason or None, _of_wait(wait, row, now)
+        reason, because = row.reason or None, _wait_words(wait, row, now)
     error = decoded(row.error) if row else None
     upstream = index.steps[number].upstream
     info = StepInfo(
@@ -231,10 +231,11 @@ def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None
     return _timed(info, row.created_at, started_at, row.finished_at, now)
 
 
-def _of_wait(wait: WaitInfo | None, row: StepRow, now: int) -> str | None:
-    if wait is None or row.finished_at is not None:
-        return wait.outcome if wait else None
-    return sentence(wait, moment(now))
+def _wait_words(wait: WaitInfo | None, row: StepRow, now: int) -> str | None:
+    """What an open wait waits for, or how an ended one ended; None if the step is no wait."""
+    if wait is None:
+        return None
+    return sentence(wait, moment(now)) if row.finished_at is None else wait.outcome
 
 
 def _timed(
@@ -302,12 +303,12 @@ def _listed(graph: Graph, letters: str, numbers: Sequence[int], wanted: str) -> 
 
 
 def _explained(view: View, row: RunRow, graph: Graph, infos: list[StepInfo]) -> list[StepInfo]:
-    """Says why placed steps are not running, and which value skipped a step."""
+    """Adds why placed steps are not running, and which value made a condition skip a step."""
     left = MOST_EXPLAINED
     values = StoredValues(view, row, graph)
     outcomes = {step.id: letter.lower() for step, letter in zip(graph.steps, row.letters, strict=False)}
     for position, info in enumerate(infos):
-        if info.reason == "condition" and left and (words := _false(graph.steps[position], outcomes, values)):
+        if info.reason == "condition" and left and (words := _false_condition(graph.steps[position], outcomes, values)):
             infos[position] = msgspec.structs.replace(info, because=words)
             left -= 1
         is_waiting = info.is_open and info.execution_id and info.status != Status.RUNNING and info.wait is None
@@ -319,8 +320,8 @@ def _explained(view: View, row: RunRow, graph: Graph, infos: list[StepInfo]) -> 
     return infos
 
 
-def _false(step: Step, outcomes: Mapping[str, str], values: StoredValues) -> str | None:
-    """Which condition was false, with the value that decided: `reduce.total > 5000 holds (7730)`."""
+def _false_condition(step: Step, outcomes: Mapping[str, str], values: StoredValues) -> str | None:
+    """Which condition of a skipped step was false, with its first value: `reduce.total > 5000 is false (4999)`."""
     try:
         false = next((one for one in step.when if not conditions.holds(one, outcomes, values)), None)
     except (TemplateError, ValueIsGone):
@@ -329,9 +330,14 @@ def _false(step: Step, outcomes: Mapping[str, str], values: StoredValues) -> str
         return None
     inner = false.get("not", false)
     ((_, operand),) = inner.items()
-    value = values.resolved(operand[0]) if isinstance(operand, list) and set(operand[0]) == {"$"} else None
+    value = values.resolved(operand[0]) if _begins_with_reference(operand) else None
     shown = "" if value is None or isinstance(value, dict | list) else f" ({_short(value)})"
     return f"{drawing.condition_words(inner)} {'holds' if 'not' in false else 'is false'}{shown}"
+
+
+def _begins_with_reference(operand: Any) -> bool:
+    """Whether the operands of a comparison begin with a reference, and not with a constant."""
+    return isinstance(operand, list) and isinstance(operand[0], dict) and set(operand[0]) == {"$"}
 
 
 def _short(value: Any) -> str:
@@ -371,7 +377,7 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
 
 
 def _not_a_list(info: StepInfo, one: BadItem) -> StepInfo:
-    """A map without items: the value that it maps over is no list. One execution has the error."""
+    """A map that failed because the value that it maps over is no list. Its only execution has the error."""
     error = decoded(one.error)
     about = {"execution_id": one.execution, "attempt_count": one.attempts, "reason": one.reason}
     return msgspec.structs.replace(info, **about, error=error, error_message=error_text(error))

@@ -44,7 +44,7 @@ class Ledger(Shape, frozen=True):
 
 def ticks(view: View, namespace: str, app: str, name: str, low: int, high: int, limit: int) -> list[Tick]:
     """Between two instants, newest first."""
-    return [_tick(row) for row in schedule_reader.ticks(view, namespace, app, name, low, high, limit)]
+    return [of_row(row) for row in schedule_reader.ticks(view, namespace, app, name, low, high, limit)]
 
 
 def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int, missed: bool, limit: int) -> Ledger:
@@ -62,7 +62,7 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
             continue
         shown_rows += 1
         if shown_rows <= limit:
-            shown.append(_tick(row))
+            shown.append(of_row(row))
     return Ledger(
         items=shown,
         has_more=shown_rows > limit,
@@ -72,7 +72,7 @@ def ledger(view: View, namespace: str, app: str, name: str, low: int, high: int,
     )
 
 
-def _tick(row: TickRow) -> Tick:
+def of_row(row: TickRow) -> Tick:
     status = None if row.status is None else Status(row.status)
     return shaped(Tick, row, execution_id=row.execution, status=status, schedule_id=str(row.schedule))
 

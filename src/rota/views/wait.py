@@ -23,8 +23,8 @@ _approve = msgspec.json.Decoder(Approve).decode
 class WaitInfo(Shape, frozen=True):
     """What a step waits for, or has waited for.
 
-    `kind` is `sleep`, `approval` or `event`. It ends by itself at `until`, as `on_timeout` says. `commands` end it
-    before that. `outcome` says in words what has ended it.
+    `kind` is `sleep`, `approval` or `event`. The wait ends by itself at `until`, as `on_timeout` says. `commands` are
+    the commands that end it earlier. `outcome` says in words how it ended.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class WaitInfo(Shape, frozen=True):
 
 
 class WaitRow(Protocol):
-    """An execution, as far as it says what it waits for."""
+    """The columns of an execution that say whether it is a wait, and what it waits for."""
 
     @property
     def job(self) -> str: ...
@@ -60,7 +60,7 @@ def wait_info(row: WaitRow, result: str | None, run: str, step: str) -> WaitInfo
     is_open = row.status not in TERMINAL
     verbs = ("approve", "reject") if isinstance(wait, Approve) and is_open else ()
     return WaitInfo(
-        kind=waits.about(wait).blocker.value,
+        kind=waits.kind_of(wait).blocker.value,
         text=words(wait),
         who=list(wait.who) if isinstance(wait, Approve) else [],
         since=moment(row.created_at),
@@ -72,7 +72,7 @@ def wait_info(row: WaitRow, result: str | None, run: str, step: str) -> WaitInfo
 
 
 def words(wait: Wait) -> str:
-    """`an answer of ops: Release?`, `event order.paid of 17`; the end of a sentence."""
+    """What a step waits for, as the end of a sentence: `an answer of ops: Release?`, `event order.paid of 17`."""
     match wait:
         case Sleep():
             return waits.words(wait.duration)

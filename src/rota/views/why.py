@@ -6,26 +6,30 @@ worker of the app that serves the queue, has the job and has what the job needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from rota.domain import blocker, duration, requirement
 from rota.domain.blocker import Kind
+from rota.domain.breaker import UNTIL_CLOSED
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
 from rota.domain.workflow.graph import Step
 from rota.domain.workflow.letters import OPEN
 from rota.ops.runs.run import graph_of
-from rota.store import reader, run_reader
+from rota.store import claim_reader, reader, run_reader
+from rota.store.claim_reader import MOST_COUNTED, ClaimFacts
 from rota.store.port import View
-from rota.store.reader import MOST_COUNTED, ClaimFacts
 from rota.store.run_reader import RunRow
 from rota.views.shape import Shape
 from rota.views.wait import sentence, wait_info
 
 PLACE = "place"
+API = "/api/v1"
 MOST_NAMED = 5
 """How many open steps of a run are named."""
 _AFTER = {"snoozed": " (snoozed)", "not_begun": " (no process could be started for it: its last attempt says why)"}
@@ -38,14 +42,19 @@ _reasons = msgspec.json.Decoder(dict[str, str])
 
 
 class Remedy(Shape, frozen=True):
-    """What to do, and the command that does it."""
+    """What to do, and the command and the request that do it."""
 
     text: str
     command: str | None
+    method: str | None = None
+    path: str | None = None
 
 
 class WhyCheck(Shape, frozen=True):
-    """One condition of a claim. `holds` is false if it stands in the way, null if it is not known."""
+    """One condition of a claim. `holds` is false if it stands in the way, null if it is not known.
+
+    `evidence` are the values that say so; which ones depends on the code.
+    """
 
     code: str
     holds: bool | None
@@ -53,6 +62,7 @@ class WhyCheck(Shape, frozen=True):
     subject: str | None = None
     until: datetime | None = None
     remedy: Remedy | None = None
+    evidence: dict[str, Any] | None = None
 
     @property
     def sentence(self) -> str:
@@ -73,7 +83,7 @@ class Why(Shape, frozen=True):
 
 def why(view: View, namespace: str, id: str) -> Why | None:
     """None if there is nothing to explain: it has ended, or it runs undisturbed. An open run waits for its steps."""
-    facts = reader.claim_facts(view, namespace, id)
+    facts = claim_reader.claim_facts(view, namespace, id)
     if facts.status is Status.RUNNING and facts.lease_until is None:
         row = run_reader.run(view, namespace, id)
         return None if row is None or not row.letters else _of_run(view, row)
@@ -81,8 +91,20 @@ def why(view: View, namespace: str, id: str) -> Why | None:
         return _of_wait(view, namespace, id)
     found = explain(facts, view.now)
     if found is not None and facts.status is not Status.RUNNING and (step := _of_step(view, namespace, id)) is not None:
-        found = Why(text=step.sentence if step.holds is False else found.text, checks=[step, *found.checks])
+        checks = [step if check.code == step.code and check.holds else check for check in found.checks]
+        found = Why(text=step.sentence if step.holds is False else found.text, checks=checks)
     return found
+
+
+def first_codes(view: View, namespace: str, ids: Sequence[str]) -> dict[str, str]:
+    """The code of the first check that holds each of these pending executions back, if there is one."""
+    codes = {}
+    for facts in claim_reader.claim_facts_of(view, namespace, ids, most_ahead=1):
+        found = explain(facts, view.now)
+        failing = [] if found is None else [check.code for check in found.checks if check.holds is False]
+        if failing:
+            codes[facts.id] = failing[0]
+    return codes
 
 
 def explain(facts: ClaimFacts, now: int) -> Why | None:
@@ -120,7 +142,7 @@ def _of_run(view: View, row: RunRow) -> Why:
 
 
 def _of_wait(view: View, namespace: str, id: str) -> Why | None:
-    """What a step that waits waits for. A pause of its run does not hold it back, but the steps after it."""
+    """What a wait waits for. A pause of its run does not hold back the wait, but the steps after it."""
     row, place = reader.execution(view, namespace, id), run_reader.place_in_run(view, namespace, id)
     above = None if place is None else run_reader.run(view, namespace, place[0])
     if place is None or place[1] is None or above is None or not above.graph:
@@ -130,8 +152,12 @@ def _of_wait(view: View, namespace: str, id: str) -> Why | None:
     if info is None or paused is None:
         return None
     commands = " or ".join(f"`{one}`" for one in info.commands)
-    remedy = Remedy(text=commands, command=info.commands[0]) if info.commands else None
-    check = WhyCheck("wait", False, sentence(info, moment(view.now)), id, until=info.until, remedy=remedy)
+    remedy = None
+    if info.commands:
+        path = f"{API}/approvals/{id}/approve"
+        remedy = Remedy(text=commands, command=info.commands[0], method="POST", path=path)
+    evidence = {"kind": info.kind, "since": info.since, "who": info.who}
+    check = WhyCheck("wait", False, sentence(info, moment(view.now)), id, info.until, remedy, evidence)
     return Why(text=check.sentence, checks=[paused, check])
 
 
@@ -149,7 +175,8 @@ def _run_paused(row: RunRow | None, id: str) -> WhyCheck:
         return WhyCheck("run_paused", True, "the run is not paused", id)
     which = "the run" if row.id == id else f"run {row.id}"
     words = f"{which} is paused{_by(row.paused_by, row.paused_note)}"
-    return WhyCheck("run_paused", False, words, row.id, remedy=_command(f"rota run resume {row.id}"))
+    remedy = _command(f"rota run resume {row.id}", f"/runs/{row.id}/resume")
+    return WhyCheck("run_paused", False, words, row.id, None, remedy, _paused(row))
 
 
 def _run_stopping(row: RunRow) -> WhyCheck:
@@ -179,7 +206,7 @@ def _run_steps(view: View, row: RunRow) -> WhyCheck:
 
 
 def _waited_for(step: Step) -> str:
-    return "" if step.wait is None else _WAITED_FOR[waits.about(step.wait).blocker]
+    return "" if step.wait is None else _WAITED_FOR[waits.kind_of(step.wait).blocker]
 
 
 # --- The checks ----------------------------------------------------------------------------------
@@ -192,14 +219,23 @@ def _due(facts: ClaimFacts, now: int) -> WhyCheck:
         return WhyCheck("due", True, f"due {_length(now - facts.due_at)} ago")
     kind = "to be tried again" if facts.status is Status.RETRYING else "scheduled to start"
     words = f"{kind} in {_length(facts.due_at - now)}{_AFTER.get(facts.reason, '')}"
-    return WhyCheck("due", False, words, until=moment(facts.due_at))
+    remedy = Remedy(
+        text=f"`rota run-now {facts.id}`",
+        command=f"rota run-now {facts.id}",
+        method="PATCH",
+        path=f"{API}/executions/{facts.id}",
+    )
+    at = moment(facts.due_at)
+    return WhyCheck("due", False, words, facts.id, at, remedy, {"runAt": at, "reason": facts.reason or None})
 
 
 def _job_paused(facts: ClaimFacts, now: int) -> WhyCheck:
     name = f"{facts.app}.{facts.job}"
     if facts.job_paused_at is not None:
         words = f"job {name} is paused{_by(facts.job_paused_by, facts.job_paused_note)}"
-        return WhyCheck("job_paused", False, words, name, remedy=_command(f"rota jobs resume {facts.job}"))
+        remedy = _command(f"rota jobs resume {facts.job}", f"/jobs/{facts.job}/resume?app={facts.app}")
+        evidence = _pause(facts.job_paused_at, facts.job_paused_by, facts.job_paused_note)
+        return WhyCheck("job_paused", False, words, name, None, remedy, evidence)
     for kind, key in _blockers.decode(facts.blockers or "[]"):
         if kind is Kind.JOB_PAUSED:
             return WhyCheck("job_paused", False, f"waits for {blocker.words(kind, key)}", name)
@@ -210,26 +246,35 @@ def _queue_paused(facts: ClaimFacts, now: int) -> WhyCheck:
     if facts.paused_at is None:
         return WhyCheck("queue_paused", True, f"queue {facts.queue} is not paused", facts.queue)
     words = f"queue {facts.queue} is paused{_by(facts.paused_by, facts.paused_note)}"
-    return WhyCheck("queue_paused", False, words, facts.queue, remedy=_command(f"rota queues resume {facts.queue}"))
+    remedy = _command(f"rota queues resume {facts.queue}", f"/queues/{facts.queue}/resume")
+    evidence = _pause(facts.paused_at, facts.paused_by, facts.paused_note)
+    return WhyCheck("queue_paused", False, words, facts.queue, None, remedy, evidence)
 
 
 def _breaker(facts: ClaimFacts, now: int) -> WhyCheck:
     wanted = requirement.breakers(facts.requirements or "")
     for name, retry_at in sorted(_circuits.decode(facts.circuits or "[]")):
+        if name in wanted and retry_at >= UNTIL_CLOSED:
+            words = f"breaker {name} was opened by an operator: nothing tries until it is closed"
+            remedy = _command(f"rota breakers close {name}", f"/breakers/{name}/close")
+            return WhyCheck("breaker", False, words, name, remedy=remedy)
         if name in wanted:
             when = f"in {_length(retry_at - now)}" if retry_at > now else "now"
             words = f"breaker {name} is open after failures: one execution tries {when}"
-            return WhyCheck("breaker", False, words, name, until=moment(retry_at))
+            at = moment(retry_at)
+            return WhyCheck("breaker", False, words, name, at, evidence={"retryAt": at})
     return WhyCheck("breaker", True, "no breaker that it relies on is open")
 
 
 def _worker_serves(facts: ClaimFacts, now: int) -> WhyCheck:
+    evidence = {"app": facts.app, "queue": facts.queue, "liveWorkers": facts.live_workers}
     if facts.live_workers:
-        return WhyCheck("worker", True, f"a live worker of app {facts.app} serves queue {facts.queue}", facts.queue)
+        words = f"a live worker of app {facts.app} serves queue {facts.queue}"
+        return WhyCheck("worker", True, words, facts.queue, evidence=evidence)
     wanted = requirement.words(facts.requirements or "")
     needed = f", and it needs {wanted}" if wanted else ""
     words = f"no live worker of app {facts.app} serves queue {facts.queue}{needed}"
-    return WhyCheck("worker", False, words, facts.queue, remedy=_start(wanted))
+    return WhyCheck("worker", False, words, facts.queue, None, _start(wanted), evidence)
 
 
 def _worker_has_job(facts: ClaimFacts, now: int) -> WhyCheck:
@@ -247,7 +292,8 @@ def _worker_fits(facts: ClaimFacts, now: int) -> WhyCheck:
         return WhyCheck("worker_fits", None, "no worker to look at")
     if any(requirement.fits(facts.requirements or "", one) for one in _offered(facts)):
         return WhyCheck("worker_fits", True, "a live worker has what it needs")
-    return WhyCheck("worker_fits", False, f"no live worker has what it needs ({wanted})", remedy=_start(wanted))
+    words = f"no live worker has what it needs ({wanted})"
+    return WhyCheck("worker_fits", False, words, remedy=_start(wanted), evidence={"needs": wanted})
 
 
 def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
@@ -259,7 +305,8 @@ def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
     if not reasons:
         return WhyCheck("worker_starts", None, "no worker to look at")
     if all(reasons):
-        return WhyCheck("worker_starts", False, f"no live worker can start a process for it: {reasons[0]}")
+        words = f"no live worker can start a process for it: {reasons[0]}"
+        return WhyCheck("worker_starts", False, words, evidence={"reasons": sorted(set(reasons))})
     return WhyCheck("worker_starts", True, "a live worker can start what it needs")
 
 
@@ -272,24 +319,36 @@ def _place(facts: ClaimFacts, now: int) -> WhyCheck:
         return WhyCheck(PLACE, None, "it has no place in line yet")
     if not facts.ahead:
         return WhyCheck(PLACE, True, "next in line")
-    more = "more than " if facts.ahead > MOST_COUNTED else ""
-    return WhyCheck(PLACE, False, f"queued behind {more}{min(facts.ahead, MOST_COUNTED):,}")
+    is_capped = facts.ahead > MOST_COUNTED
+    ahead = min(facts.ahead, MOST_COUNTED)
+    words = f"queued behind {'more than ' if is_capped else ''}{ahead:,}"
+    return WhyCheck(PLACE, False, words, evidence={"ahead": ahead, "isCapped": is_capped})
 
 
-def _blocked(facts: ClaimFacts, now: int) -> WhyCheck:
-    """All blockers but a pause of the job, which has a check of its own."""
-    found = [(kind, key) for kind, key in _blockers.decode(facts.blockers or "[]") if kind is not Kind.JOB_PAUSED]
-    if not found:
-        return WhyCheck("blocked", True, "it waits for no run, event, approval or limit")
-    return WhyCheck("blocked", False, f"waits for {' and '.join(blocker.words(*one) for one in found)}", found[0][1])
+def _behind(code: str, kinds: Sequence[Kind], otherwise: str) -> Callable[[ClaimFacts, int], WhyCheck]:
+    """A check for blockers of these kinds."""
+
+    def check(facts: ClaimFacts, now: int) -> WhyCheck:
+        found = [(kind, key) for kind, key in _blockers.decode(facts.blockers or "[]") if kind in kinds]
+        if not found:
+            return WhyCheck(code, True, otherwise)
+        words = f"waits for {' and '.join(blocker.words(*one) for one in found)}"
+        return WhyCheck(code, False, words, found[0][1], evidence={"waitsFor": [key for _, key in found]})
+
+    return check
 
 
 _CHECKS = (
     _due,
-    _blocked,
+    _behind("dependencies", [Kind.DEPENDENCY], "it waits for no other job"),
+    _behind("event", [Kind.EVENT, Kind.SLEEP], "it waits for no event"),
+    _behind("approval", [Kind.APPROVAL], "it waits for no answer"),
+    _behind("run_paused", [Kind.RUN_PAUSED, Kind.RUN], "no paused run holds it"),
+    _behind("map", [Kind.MAP], "it waits for no earlier items of a map"),
     _job_paused,
     _queue_paused,
     _breaker,
+    _behind("limits", [Kind.LIMIT, Kind.RATE], "it waits for no limit"),
     _worker_serves,
     _worker_has_job,
     _worker_fits,
@@ -329,8 +388,16 @@ def _start(wanted: str) -> Remedy:
     return Remedy(text=f"start one with {how}", command="rota worker")
 
 
-def _command(words: str) -> Remedy:
-    return Remedy(text=f"`{words}`", command=words)
+def _command(words: str, path: str) -> Remedy:
+    return Remedy(text=f"`{words}`", command=words, method="POST", path=API + path)
+
+
+def _pause(at: int | None, by: str | None, note: str | None) -> dict[str, Any]:
+    return {"at": None if at is None else moment(at), "by": by, "note": note}
+
+
+def _paused(row: RunRow) -> dict[str, Any]:
+    return _pause(row.paused_at, row.paused_by, row.paused_note)
 
 
 def _by(actor: str | None, note: str | None) -> str:

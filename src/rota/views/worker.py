@@ -52,6 +52,12 @@ class Worker(Shape, frozen=True):
     stopped_at: datetime | None
 
 
+class WorkerChanged(Worker, frozen=True):
+    """A worker after an action. `changed` is false if it was so before."""
+
+    changed: bool
+
+
 def workers(view: View, namespace: str, stopped_since: int = NEVER) -> list[Worker]:
     """Those that have not stopped, and those that stopped at or after `stopped_since`."""
     rows = reader.workers(view, namespace, stopped_since)

@@ -100,6 +100,13 @@ def changes(
     return before.number, after.number, [shaped(VersionChange, one) for one in found]
 
 
+def last_run(view: View, namespace: str, app: str, name: str) -> LastRun | None:
+    """The newest run of a workflow."""
+    wanted = RunFilter(workflow=name, app=app, limit=1)
+    found = run_reader.page_of_runs(view, namespace, wanted, [name]).rows
+    return shaped(LastRun, found[0], run_id=found[0].id) if found else None
+
+
 def _rows(view: View, namespace: str) -> list[WorkflowRow]:
     # The statement looks for the text of the kind anywhere in the definition.
     rows = run_reader.workflows(view, namespace)
@@ -129,8 +136,6 @@ def _version(known: list[VersionRow], row: WorkflowRow, number: int) -> VersionR
 
 def _info(view: View, namespace: str, row: WorkflowRow) -> WorkflowInfo:
     known = jobs.decode(row.definition)
-    wanted = RunFilter(workflow=row.name, app=row.app, limit=1)
-    last = run_reader.page_of_runs(view, namespace, wanted, [row.name])
     return shaped(
         WorkflowInfo,
         row,
@@ -140,5 +145,5 @@ def _info(view: View, namespace: str, row: WorkflowRow) -> WorkflowInfo:
         step_count=len(decoded_graph(row.definition).steps),
         open_count=row.open,
         paused=paused(row),
-        last_run=shaped(LastRun, last[0], run_id=last[0].id) if last else None,
+        last_run=last_run(view, namespace, row.app, row.name),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rota.domain.claim_order import SLACK
 from rota.domain.instant import MICROSECONDS
-from rota.domain.reach import SLACK
 from rota.ops import job_pauses
 from tests.simulation.history import History, Operation
 from tests.simulation.ledger import Ledger, replay

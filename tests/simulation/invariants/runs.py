@@ -67,10 +67,7 @@ def every_step_has_one_outcome(history: History) -> Iterator[str]:
     placed: dict[tuple[str, int], list[str]] = {}
     for row in history.tables["step"]:
         placed.setdefault((row["run"], row["number"]), []).append(row["execution"])
-    # A retry refers to the steps that it keeps, and a retry of undos to the undos that succeeded.
-    keeping = {row["id"] for row in history.tables["execution"] if row["replay_of"] is not None}
-    keeping |= {row["id"] for row in history.tables["run_ended"] if row["undo_of"] is not None}
-    times = Counter(id for (run, _), executions in placed.items() if run not in keeping for id in executions)
+    yield from _steps_of_others(history)
     for run in history.tables["run_ended"]:
         graph = _graph_of(run, jobs[run["id"]])
         for number, letter in enumerate(run["letters"]):
@@ -88,6 +85,25 @@ def every_step_has_one_outcome(history: History) -> Iterator[str]:
             right = advance.outcome(graph, run["letters"])
             if status != right:
                 yield f"run {run['id']} is {status} with the letters {run['letters']}"
+
+
+def _steps_of_others(history: History) -> Iterator[str]:
+    """An execution is one step of its own run. Only a retry, one of undos, and the runs inside them refer to others."""
+    own = {row["id"]: row["run"] for row in history.tables["execution"]}
+    parents = {row["id"]: row["parent"] for row in history.tables["run_ended"]}
+    keeping = {row["id"] for row in history.tables["execution"] if row["replay_of"] is not None}
+    keeping |= {row["id"] for row in history.tables["run_ended"] if row["undo_of"] is not None}
+    times: Counter[str] = Counter()
+    for row in history.tables["step"]:
+        run, execution = row["run"], row["execution"]
+        if own[execution] == run:
+            times[execution] += 1
+            continue
+        above = run
+        while above is not None and above not in keeping:
+            above = parents.get(above)
+        if above is None:
+            yield f"{execution} of run {own[execution]} is a step of {run}, which is no retry"
     for id, count in times.items():
         if count > 1:
             yield f"{id} is {count} steps"

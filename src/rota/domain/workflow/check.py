@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import event_filter, names, rank, retry
+from rota.domain import event, event_filter, names, rank, retry
 from rota.domain.duration import positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.headers import checked_headers
@@ -35,8 +35,10 @@ from rota.domain.workflow.wait import Approve, AwaitEvent, Sleep, Wait
 WIDEST = 1_000_000
 DEEPEST = 1_000
 _KINDS = ("job", "workflow", *waits.FIELDS)
-_OF_JOBS = ("arguments", "positional", "queue", "priority", "delay", "timeout", "retry", "tags", "headers", "map")
-_ENCODED = {"arguments": "with"}
+_JOB_FIELDS = ("arguments", "positional", "queue", "priority", "delay", "timeout", "retry", "tags", "headers", "map")
+"""The fields of a step that a wait cannot have."""
+_NAMES_IN_DATA = {"arguments": "with"}
+"""The fields whose name in the data form differs."""
 _SHARE = re.compile(r"(100|[0-9]{1,2})(\.[0-9]+)?%", re.ASCII)
 
 
@@ -49,7 +51,7 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
     """Whether arguments of any other name are accepted."""
     result: Schema = {}
     first: str | None = None
-    """The first parameter, which takes the result of a step that it undoes."""
+    """The name of its first parameter. If the job undoes a step, this parameter takes the result of the step."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -72,7 +74,7 @@ def check(
         order = topological(graph)
     except CycleError as error:
         return [_cycle(graph, error.args[1])]
-    return [*_about_callees(graph, jobs, workflows), *_about_branches(graph, order), *_about_unused(graph)]
+    return [*_about_callees(graph, jobs, workflows), *_about_branches(graph, order), *_about_useless_waits(graph)]
 
 
 def topological(graph: Graph) -> list[int]:
@@ -101,7 +103,7 @@ def _about_graph(graph: Graph) -> Iterator[Problem]:
     if not graph.steps:
         yield Problem("/steps", "the workflow has no steps")
     if len(set(graph.undo_on)) < len(graph.undo_on):
-        yield Problem("/undo_on", "undo_on has an entry twice")
+        yield Problem("/undo_on", "undo_on lists the same end twice")
     if graph.timeout is not None and not graph.timeout > 0:
         yield Problem("/timeout", f"timeout must be longer than zero, not {graph.timeout}")
     for name, value, most in (("max_nesting", graph.max_nesting, DEEPEST), ("max_width", graph.max_width, WIDEST)):
@@ -139,7 +141,7 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
         return Problem(f"/steps/{number}{place}", f"step {step.id!r}: {message}", number)
 
     if sum(getattr(step, name) is not None for name in _KINDS) != 1:
-        yield problem("", "it has exactly one of job, workflow, sleep, approve and event")
+        yield problem("", "it must have exactly one of job, workflow, sleep, approve and event")
         return
     if step.wait is not None:
         yield from _about_wait(step, step.wait, problem)
@@ -166,11 +168,11 @@ def _about_step(graph: Graph, number: int, step: Step) -> Iterator[Problem]:
 
 
 def _about_wait(step: Step, wait: Wait, problem: Callable[[str, str], Problem]) -> Iterator[Problem]:
-    kind = waits.about(wait)
-    for name in _OF_JOBS:
-        if getattr(step, name) not in (None, (), {}):
-            encoded = _ENCODED.get(name, name)
-            yield problem(f"/{encoded}", f"{encoded} is for a step that runs a job, not for {kind.function}")
+    kind = waits.kind_of(wait)
+    for field in _JOB_FIELDS:
+        if getattr(step, field) not in (None, (), {}):
+            name = _NAMES_IN_DATA.get(field, field)
+            yield problem(f"/{name}", f"{name} is for a step that runs a job, not for {kind.function}")
     lengths = {"": wait.duration} if isinstance(wait, Sleep) else {"/timeout": wait.timeout}
     if isinstance(wait, AwaitEvent) and wait.lookback is not None:
         lengths["/lookback"] = wait.lookback
@@ -182,13 +184,13 @@ def _about_wait(step: Step, wait: Wait, problem: Callable[[str, str], Problem]) 
     if isinstance(wait, Approve):
         for number, one in enumerate(wait.who):
             if not one.strip():
-                yield problem(f"/approve/who/{number}", "who has the names or roles of those who may answer")
+                yield problem(f"/approve/who/{number}", "who lists names or roles of persons, and this one is empty")
     if isinstance(wait, AwaitEvent):
         if not wait.names:
-            yield problem("/event/names", "it waits for at least one event: names has none")
+            yield problem("/event/names", "names is empty: it must name at least one event")
         for number, one in enumerate(wait.names):
             try:
-                names.check(one, "an event's name")
+                event.check_name(one)
             except DefinitionError as error:
                 yield problem(f"/event/names/{number}", str(error))
         try:
@@ -198,7 +200,7 @@ def _about_wait(step: Step, wait: Wait, problem: Callable[[str, str], Problem]) 
 
 
 def _templates(step: Step) -> Iterator[tuple[str, Any]]:
-    """The templates of a wait, with their places."""
+    """The templates of a wait, each with its place below the step as a JSON pointer."""
     if step.approve is not None:
         yield "/approve/text", step.approve.text
     if step.event is not None:
@@ -287,8 +289,8 @@ def _about_branches(graph: Graph, order: list[int]) -> Iterator[Problem]:
         )
 
 
-def _about_unused(graph: Graph) -> Iterator[Problem]:
-    """Waits that hold nothing back: a sleep before no step, and an approval whose rejection changes nothing."""
+def _about_useless_waits(graph: Graph) -> Iterator[Problem]:
+    """A sleep that no step comes after, and an approval whose answer has no effect."""
     downstream = edges.of(graph).downstream
     uses = [use for step in graph.steps for use in template.references(step.values)]
     uses += [use for step in graph.steps for one in step.when for use in conditions.references(one)]
@@ -297,12 +299,12 @@ def _about_unused(graph: Graph) -> Iterator[Problem]:
     for number, step in enumerate(graph.steps):
         if step.sleep is not None and not downstream[number]:
             yield Problem(
-                f"/steps/{number}", f"no step is after {step.id!r}: write job.after(sleep(…)).step(…)", number
+                f"/steps/{number}", f"no step comes after {step.id!r}: write job.after(sleep(…)).step(…)", number
             )
         if step.approve is not None and not step.approve.required and step.id not in used:
             yield Problem(
                 f"/steps/{number}/approve",
-                f"step {step.id!r}: nothing looks at the answer, so a rejection would change nothing; "
+                f"step {step.id!r}: no step or condition uses the answer, so a rejection would have no effect; "
                 "use `with when(answer.approved):`, or required=True",
                 number,
             )
@@ -344,15 +346,15 @@ def _about_undo(step: Step, name: str, jobs: Mapping[str, Callee]) -> Iterator[s
         return
     callee, result = jobs[name], jobs[step.runs].result
     if callee.first is None:
-        yield f"{name}() undoes it and needs a parameter that takes its result"
+        yield f"{name}(), which undoes it, needs a parameter for its result"
     elif missing := sorted(callee.required - {callee.first}):
-        yield f"{name}() undoes it and gets only its result: the parameter {missing[0]!r} needs a default"
+        yield f"{name}(), which undoes it, gets only its result: the parameter {missing[0]!r} needs a default"
     elif not schema.fits(result, wanted := callee.parameters.get(callee.first, {})):
         taken, given = schema.words(wanted), schema.words(result)
         yield f"argument {callee.first!r} of {name}(), which undoes it, takes {taken}, but its result is {given}"
     elif step.undo_failed and not schema.fits(schema.of_literal(None), wanted):
         yield (
-            f"undo_failed calls {name}() with null for a step that did not succeed, but its argument "
+            f"with undo_failed, {name}() gets null if the step did not succeed, but its argument "
             f"{callee.first!r} takes {schema.words(wanted)}"
         )
 

@@ -68,7 +68,7 @@ def holds(condition: Condition, letters: Mapping[str, str], value: Value) -> boo
 
 
 def compared(name: str, first: Any, second: Any) -> bool:
-    """Whether an operator with two values holds. Raises a TemplateError if they do not compare."""
+    """Whether an operator holds for two values. Raises a TemplateError if the values cannot be compared."""
     if name in _EQUALITY:
         return bool(_EQUALITY[name](first, second))
     if name == "in":

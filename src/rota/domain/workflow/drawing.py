@@ -102,7 +102,7 @@ def _kind(step: Step) -> str:
 
 
 def wait_words(wait: Wait) -> str:
-    """What a step waits for, how long, and what then: `an answer of ops: "Release?", 2d, then reject`."""
+    """What a step waits for, for how long, and what the timeout does: `ops: "Release?", 2d, then reject`."""
     match wait:
         case Sleep():
             return waits.words(wait.duration)

@@ -52,7 +52,7 @@ class Edges(msgspec.Struct, frozen=True):
     downstream: tuple[tuple[int, ...], ...]
 
     def above(self, number: int) -> set[int]:
-        """Everything upstream of a step, without the step."""
+        """All steps upstream of a step, without the step itself."""
         found: set[int] = set()
         rest = [number]
         while rest:

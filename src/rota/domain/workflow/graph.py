@@ -57,9 +57,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """The conditions of the blocks around the step, outermost first."""
     may_fail: bool = False
     undo: str | None = None
-    """The job that undoes the step, from the step's result."""
+    """The job that undoes the step. It gets the result of the step."""
     undo_failed: bool = False
-    """Whether it also undoes a step that started and did not succeed; the result is null then."""
+    """Whether the step is also undone if it started and did not succeed. The job then gets null."""
     queue: str | None = None
     priority: int | None = None
     delay: float | None = None
@@ -70,8 +70,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def runs(self) -> str:
-        """The name of the job or workflow that the step runs, or of the function that makes such a wait."""
-        return self.job or self.workflow or (waits.about(self.wait).function if self.wait is not None else "")
+        """The name of the job or workflow that the step runs; for a wait, the name of the function that adds it."""
+        return self.job or self.workflow or (waits.kind_of(self.wait).function if self.wait is not None else "")
 
     @property
     def wait(self) -> Wait | None:
@@ -80,7 +80,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def values(self) -> list[Template]:
-        """Every template of the step: what they refer to must have succeeded before it starts."""
+        """All templates of the step. The step starts when the steps that these refer to have succeeded."""
         if self.approve is not None:
             return [self.approve.text]
         if self.event is not None:
@@ -93,7 +93,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def is_undo(self) -> bool:
-        """Whether it undoes another step (`undo.py`)."""
+        """Whether the step undoes a step of another run (`undo.py`)."""
         return False
 
 

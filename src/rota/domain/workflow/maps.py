@@ -16,6 +16,7 @@ from rota.domain.workflow.template import TemplateError, kind
 
 SHARDS = 16
 SHORT_VALUE = 40
+"""An error message shows a value if its JSON has at most this many characters."""
 BLOCK = 100
 """Neighbouring items share a shard, so that one batch of ends updates few rows."""
 
@@ -43,7 +44,7 @@ def outcome(tally: Tally, tolerate: int | str | None, *, is_stopping: bool = Fal
     """The letter of a map: failed as soon as too many items are bad, otherwise open until its last item has ended.
 
     With `is_stopping` its run stops or the map itself was cancelled: too many cancelled items then cancel the map. With
-    `runs_all` the map fails when its last item has ended, not before.
+    `runs_all`, too many bad items do not end the map early: it stays open until its last item has ended.
     """
     if runs_all and tally.open:
         return OPEN
@@ -98,7 +99,7 @@ def items(step: Step, most: int, value: Any) -> list[Any]:
 
 
 def _source(mapped: Template) -> str:
-    """`step sizes returned`; of a part of a result `sizes.files is`."""
+    """The start of an error message about the mapped value: `step sizes returned`, or for a member `sizes.files is`."""
     match mapped:
         case {"$": str() as name} if name.isidentifier() and name not in RESERVED:
             return f"step {name} returned"

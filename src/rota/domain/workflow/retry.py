@@ -25,8 +25,8 @@ class Retry(msgspec.Struct, frozen=True):
     """The steps that are decided, and may run, again."""
     partial: tuple[int, ...]
     """The maps among them that keep their successful items, because their inputs are the same."""
-    resumed: tuple[int, ...] = ()
-    """The sub-workflows among them whose sub-runs keep what succeeded, because their inputs are the same."""
+    sub_retries: tuple[int, ...] = ()
+    """The sub-workflows among them whose sub-runs open as retries, because their inputs are the same."""
 
 
 def plan(
@@ -44,7 +44,7 @@ def plan(
     By default every step that failed, was cancelled or was blocked runs again, and everything downstream; with a
     step's name that step and everything downstream; from the start every step. `step_arguments` names the steps that
     get other arguments. With `latest` the new run has that graph, and the steps that are new in it run too. `undone`
-    are the numbers of steps that were undone: none of them is kept.
+    are the numbers of the steps that were undone: these run again.
     """
     if not is_over(letters):
         raise Conflict("the run has not ended: wait for it, or cancel it first")
@@ -60,15 +60,15 @@ def plan(
         _refuse_hopeless(new, begin, from_)
     same = () if from_ == START else _with_same_inputs(graph, new, old, again, {*step_arguments, *gone})
     partial = tuple(number for number in same if new.steps[number].is_map)
-    resumed = tuple(number for number in same if new.steps[number].workflow is not None and from_ is None)
-    return Retry(begin, tuple(sorted(again)), partial, resumed)
+    sub_retries = tuple(number for number in same if new.steps[number].workflow is not None and from_ is None)
+    return Retry(begin, tuple(sorted(again)), partial, sub_retries)
 
 
 def plan_of_sub_run(graph: Graph, letters: str, undone: Collection[int], *, was_stopped: bool) -> Retry | None:
-    """What the retry of an ended sub-run keeps; None if it runs again as a whole.
+    """What the retry of a sub-run that did not succeed keeps; None if all steps run again.
 
-    A sub-run that was stopped during its last step has no step to repeat, and all are kept. If it was not stopped, its
-    result could not be made of what the steps returned.
+    If no step is bad or undone, there are two cases. A sub-run that was stopped during its last step keeps all steps.
+    Otherwise the sub-run failed because its result could not be made from the results of its steps, so they run again.
     """
     if undone or any(letter in BAD for letter in letters.lower()):
         return plan(graph, letters, undone=undone)

@@ -63,7 +63,7 @@ def references(template: Template) -> Iterator[Use]:
 
 
 def roots(template: Template) -> set[str]:
-    """The steps that the template refers to, and `input` and `run`."""
+    """What the template refers to: names of steps, `input` and `run`."""
     return {reference.root for use in references(template) for reference in use.references}
 
 

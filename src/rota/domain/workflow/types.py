@@ -27,7 +27,7 @@ RESULTS: dict[type[Wait], Schema] = {
     Approve: msgspec.json.schema(Decision),
     AwaitEvent: msgspec.json.schema(Event),
 }
-"""What the values of steps that wait are."""
+"""The type of the value of each kind of wait."""
 Finding = tuple[str, str]
 """The place below the step, as a JSON pointer, and what is wrong there."""
 

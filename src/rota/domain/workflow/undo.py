@@ -1,9 +1,9 @@
 """Undoing a run: which of its steps are undone, and in which order.
 
-The undo of a run is a run of its own. Its graph is derived from that of the undone run: step n of the one undoes step n
-of the other, so both have the same names and numbers. The edges are reversed. A step that is not undone is skipped from
-the start, with the letter of a kept step; the edges lead past it. All else is as in every run: `advance` decides which
-undos start, maps of undos are expanded and counted like maps, and the undo of a sub-workflow is a run below.
+The undo of a run is a run of its own. Its graph is derived from the graph of the undone run: step n of the undo undoes
+step n of the undone run, so both have the same names and numbers. The edges are reversed. A step that is not undone has
+the letter `NOT_UNDONE` from the start, and the edges bypass it. Everything else is as in every run: `advance` decides
+which undos start, maps of undos are expanded and counted like maps, and the undo of a sub-workflow is a sub-run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rota.domain.workflow import edges
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.letters import BAD, CANCELLED, FAILED, SKIPPED, SUCCESS, UNDECIDED
 
-LEFT = SKIPPED.upper()
-"""The letter of a step that is not undone."""
+NOT_UNDONE = SKIPPED.upper()
+"""The letter of a step that is not undone: skipped, in upper case like the letter of a kept step."""
 
 
 class Undo(Step, frozen=True):
@@ -29,66 +29,62 @@ class Undo(Step, frozen=True):
 
 
 def is_wanted(graph: Graph, end: Status) -> bool:
-    """Whether a run that ends so is undone, if there is something to undo."""
+    """Whether a run that ends with this status is undone, if it has steps to undo."""
     return end.value in graph.undo_on
 
 
-def begin(graph: Graph, letters: str, has_items: Callable[[int], bool]) -> str:
-    """The letters with which the undo of a run begins: `LEFT` for each step that is not undone.
+def first_letters(graph: Graph, letters: str, has_executions: Callable[[int], bool]) -> str:
+    """The letters with which the undo of a run begins. `letters` are those of the undone run.
 
-    `has_items` looks whether a step has an execution to undo. It is asked where the letter of the step does not say it.
+    `has_executions` reads whether a step, by its number, has executions to undo. It is called only if the letter of the
+    step does not decide that.
     """
     return "".join(
         [
-            UNDECIDED if _is_undone(step, letter, number, has_items) else LEFT
+            UNDECIDED if _is_undone(step, letter, number, has_executions) else NOT_UNDONE
             for number, (step, letter) in enumerate(zip(graph.steps, letters.lower(), strict=True))
         ]
     )
 
 
-def _is_undone(step: Step, letter: str, number: int, has_items: Callable[[int], bool]) -> bool:
+def _is_undone(step: Step, letter: str, number: int, has_executions: Callable[[int], bool]) -> bool:
     if step.undo is None and step.workflow is None:
         return False
     if letter == SUCCESS and step.workflow is None and not step.is_map:
         return True
-    # A map that failed has items that succeeded.
+    # A map that failed may have items that succeeded.
     may_have = letter == SUCCESS or (letter in (FAILED, CANCELLED) and (step.is_map or step.undo_failed))
-    return may_have and has_items(number)
+    return may_have and has_executions(number)
 
 
-def again(before: str) -> str:
-    """The letters with which a retry of an ended undo begins: the undos that succeeded are kept."""
-    return "".join([_again(letter) for letter in before])
+def retry_letters(ended: str) -> str:
+    """The letters with which the retry of an ended undo begins: the undos that succeeded are kept."""
+    return "".join([_retry_letter(letter) for letter in ended])
 
 
-def _again(letter: str) -> str:
-    if letter == LEFT:
-        return LEFT
+def _retry_letter(letter: str) -> str:
+    if letter == NOT_UNDONE:
+        return NOT_UNDONE
     return SUCCESS.upper() if letter.lower() == SUCCESS else UNDECIDED
 
 
-def is_incomplete(letters: str) -> bool:
-    """Whether an undo with these letters has failed."""
-    return any(letter in BAD for letter in letters.lower())
-
-
 def undone(letters: str) -> frozenset[int]:
-    """The steps that an undo with these letters has undone, or has tried to."""
-    return frozenset(number for number, letter in enumerate(letters) if letter != LEFT)
+    """The numbers of the steps that an undo with these letters undoes, whether that has succeeded or not."""
+    return frozenset(number for number, letter in enumerate(letters) if letter != NOT_UNDONE)
 
 
 def failures(letters: str) -> list[int]:
-    """The steps whose undo failed."""
+    """The numbers of the steps whose undo failed."""
     return [number for number, letter in enumerate(letters.lower()) if letter in BAD]
 
 
 def undo_graph(graph: Graph, letters: str) -> Graph:
-    """The graph of the undo with these letters."""
+    """The graph of an undo. `graph` is that of the undone run, `letters` are those of the undo."""
     return _undo_graph(_Identity(graph), undone(letters))
 
 
 class _Identity:
-    """A graph as a key of a cache: each graph is decoded once per process."""
+    """A graph as the key of a cache, compared by identity: each graph is decoded once per process."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -121,7 +117,7 @@ def _undo_of(graph: Graph, number: int, undone: Collection[int]) -> Undo:
 
 
 def _nearest(graph: Graph, number: int, undone: Collection[int]) -> set[int]:
-    """The steps downstream that are undone, without those downstream of them."""
+    """The nearest undone steps downstream of a step: the search does not go past an undone step."""
     if number not in undone:
         return set()
     downstream = edges.of(graph).downstream

@@ -1,8 +1,8 @@
 """Steps that wait: for a time, for a person's answer, or for an event.
 
-Such a step is an execution that no worker runs. It stays in `waiting` until the store ends it: when its time is over,
-or when the answer or the event is there. Its arguments are the fields of one of the structs below, with the values of
-earlier steps put in.
+Such a step is an execution that no worker runs. Its row stays in `waiting` until the store ends it: when its time is
+over, or when the answer or the event has come. Its arguments are the fields of `Sleep`, `Approve` or `AwaitEvent`, with
+the values of earlier steps in place of templates.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ OnNoEvent = Literal["fail", "skip"]
 
 
 class Sleep(msgspec.Struct, frozen=True):
-    """Waits for a time."""
+    """Waits until a duration has passed."""
 
     duration: Length
 
 
 class Approve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Waits for a person who approves or rejects. In the graph of a workflow `text` is a template."""
+    """Waits for a person to approve or reject. In the graph of a workflow, `text` is a template."""
 
     text: Template
     who: tuple[str, ...] = ()
@@ -45,13 +45,13 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
 
 class AwaitEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Waits for an event of one of these names. In the graph `subject` and the values of `where` are templates."""
+    """Waits for an event of one of these names. In the graph, `subject` and the values of `where` are templates."""
 
     names: tuple[str, ...]
     subject: Template = None
     where: dict[str, Template] | None = None
     lookback: Length | None = None
-    """Events that were emitted so long before the run opened count, too."""
+    """The wait also takes events that were emitted up to this long before the run opened."""
     timeout: Length
     on_timeout: OnNoEvent = "fail"
 
@@ -60,7 +60,7 @@ Wait = Sleep | Approve | AwaitEvent
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The answer to an approval. `by` is None, and `timed_out` is true, if no answer came in time."""
+    """The answer to an approval. If no answer came in time, `timed_out` is true and `by` is None."""
 
     approved: bool
     by: str | None = None
@@ -87,29 +87,31 @@ class Ending(msgspec.Struct, frozen=True):
     error: Error | None = None
 
 
-class About(msgspec.Struct, frozen=True):
-    """What the kinds of waits differ in."""
+class WaitKind(msgspec.Struct, frozen=True):
+    """A kind of wait: sleep, approval or event."""
 
     function: str
-    """The function of `rota.workflow` that makes such a step, which gives the step its name."""
+    """The function of `rota.workflow` that adds such a step. The step gets its name from the function."""
     field: str
     """The field of the step in the data form."""
     job: str
-    """Stands in the column `job` of its executions. No job can have this name."""
+    """The value of the column `job` of its executions. No job can have this name."""
     blocker: Kind
     decode: Callable[[str], Wait]
+    """Decodes the arguments of its executions."""
 
 
-_KINDS: dict[type[Wait], About] = {
-    Sleep: About("sleep", "sleep", "sleep()", Kind.SLEEP, msgspec.json.Decoder(Sleep).decode),
-    Approve: About("approve", "approve", "approve()", Kind.APPROVAL, msgspec.json.Decoder(Approve).decode),
-    AwaitEvent: About("wait_for_event", "event", "event()", Kind.EVENT, msgspec.json.Decoder(AwaitEvent).decode),
+_KINDS: dict[type[Wait], WaitKind] = {
+    Sleep: WaitKind("sleep", "sleep", "sleep()", Kind.SLEEP, msgspec.json.Decoder(Sleep).decode),
+    Approve: WaitKind("approve", "approve", "approve()", Kind.APPROVAL, msgspec.json.Decoder(Approve).decode),
+    AwaitEvent: WaitKind("wait_for_event", "event", "event()", Kind.EVENT, msgspec.json.Decoder(AwaitEvent).decode),
 }
-FIELDS = tuple(one.field for one in _KINDS.values())
-_by_job = {one.job: one for one in _KINDS.values()}
+APPROVAL_JOB = _KINDS[Approve].job
+FIELDS = tuple(kind.field for kind in _KINDS.values())
+_by_job = {kind.job: kind for kind in _KINDS.values()}
 
 
-def about(wait: Wait) -> About:
+def kind_of(wait: Wait) -> WaitKind:
     return _KINDS[type(wait)]
 
 
@@ -119,7 +121,7 @@ def is_wait(job: str) -> bool:
 
 
 def of_execution(job: str, arguments: str) -> Wait:
-    """The wait that an execution is, by its columns `job` and `arguments`."""
+    """What an execution waits for, from its columns `job` and `arguments`."""
     return _by_job[job].decode(arguments)
 
 
@@ -134,18 +136,18 @@ def ends_at(wait: Wait, now: int) -> int:
 
 
 def timed_out(wait: Wait) -> Ending:
-    """How a wait ends whose time is over."""
+    """How a wait ends when its time is over."""
     match wait:
         case Sleep():
             return Ending(Status.SUCCESS, Reason.COMPLETED, "null")
         case Approve(on_timeout="fail"):
-            return _no(f"no answer came within {words(wait.timeout)}: {wait.text}")
+            return _timeout_failure(f"no answer came within {words(wait.timeout)}: {wait.text}")
         case Approve():
             return answered(wait, Decision(wait.on_timeout == "approve", timed_out=True))
         case AwaitEvent(on_timeout="skip"):
             return Ending(Status.SKIPPED, Reason.WAIT_TIMEOUT)
         case AwaitEvent():
-            return _no(f"no event {' or '.join(wait.names)} came within {words(wait.timeout)}")
+            return _timeout_failure(f"no event {' or '.join(wait.names)} came within {words(wait.timeout)}")
 
 
 def answered(wait: Approve, decision: Decision) -> Ending:
@@ -158,8 +160,8 @@ def answered(wait: Approve, decision: Decision) -> Ending:
     return Ending(Status.FAILED, Reason.REJECTED, result, Error("Rejected", f"rejected {who}{note}"))
 
 
-def happened(event: dict[str, Any]) -> Ending:
-    """How a wait ends with this event, which has the members of `Event`."""
+def event_came(event: dict[str, Any]) -> Ending:
+    """How a wait for an event ends. `event` has the members of `Event`."""
     return Ending(Status.SUCCESS, Reason.COMPLETED, msgspec.json.encode(event).decode())
 
 
@@ -168,5 +170,5 @@ def words(value: Length) -> str:
     return value if isinstance(value, str) else f"{value:g}s"
 
 
-def _no(message: str) -> Ending:
+def _timeout_failure(message: str) -> Ending:
     return Ending(Status.FAILED, Reason.WAIT_TIMEOUT, None, Error("WaitTimeout", message))

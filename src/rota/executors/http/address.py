@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import ssl
 from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rota.domain.errors import DefinitionError
 from rota.executors.http.resolver import Resolver, Unresolved
@@ -159,6 +161,35 @@ def check_template(url: str) -> None:
         raise DefinitionError("an HTTP job's url must not hold a user or a password")
     if "{" in parts["authority"]:
         raise DefinitionError("an HTTP job's url may have placeholders only after the host and the port")
+
+
+def check_literal(url: str) -> None:
+    """Raises DefinitionError for a URL that could never be called, and Refused for one with a forbidden address in it.
+
+    Names are looked up only when a request is sent.
+    """
+    check_template(url)
+    if "{" in url or "}" in url:
+        raise DefinitionError("the url holds a brace, which must be encoded")
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError as error:
+        raise DefinitionError(f"the url is not valid: {error}") from None
+    own = _literal(host) or _other_spelling(host)
+    why = None if own is None else why_not(own)
+    allow = allowed(())
+    if own is not None and why is not None and not (allow.has_name(host) or allow.has_address(own)):
+        raise Refused(f"{host} is not called, because the address {why}; {VARIABLE} of the workers can permit it")
+
+
+def _other_spelling(host: str) -> Address | None:
+    """The address that a host such as 127.1, 2130706433 or 0x7f000001 is."""
+    if not re.fullmatch(r"[0-9a-fA-FxX.]+", host) or not host[:1].isdigit():
+        return None
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
 
 
 def parsed(text: str, base: httpx.URL | None = None) -> httpx.URL:

@@ -200,6 +200,12 @@ class Call(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **changes)
 
 
+def about_execution(claim: Claim) -> dict[str, str]:
+    """The headers that identify an execution."""
+    about = {signing.IDEMPOTENCY_KEY: claim.id, "X-Rota-Job": quote(claim.job, safe="/:@ ")}
+    return about | {"X-Rota-Attempt": str(claim.attempts + 1), "X-Rota-Fence": str(claim.fence)}
+
+
 # --- The executor ---------------------------------------------------------------------------------
 
 
@@ -278,11 +284,9 @@ class HttpExecutor(Executor):
             name: secrets[value] if isinstance(value, Reference) else template.header(name, value, arguments)
             for name, value in request.headers.items()
         }
-        about = {signing.IDEMPOTENCY_KEY: claim.id, "X-Rota-Job": quote(claim.job, safe="/:@ ")}
-        about |= {"X-Rota-Attempt": str(claim.attempts + 1), "X-Rota-Fence": str(claim.fence)}
         kind = {} if body is None else {"Content-Type": request.content_type}
         key = None if self._key is None else secrets[self._key].encode()
-        return Call(request.method, url, body, kind, about, private, key)
+        return Call(request.method, url, body, kind, about_execution(claim), private, key)
 
     async def _answer(self, call: Call, attempt: AttemptState) -> Answer:
         left = self._request.follow_redirects

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -249,7 +251,12 @@ class CommandExecutor(Executor):
         return Failed(payload.error("NotStarted", f"{what}: {refused}"), permanent=refused.is_final)
 
     def _inherited(self) -> dict[str, str]:
-        return {name: os.environ[name] for name in self.command.inherits if name in os.environ}
+        found = {name: os.environ[name] for name in self.command.inherits if name in os.environ}
+        if "PATH" in self.command.inherits:
+            # `python` is the Python of the worker, also if its environment was not activated.
+            own = str(Path(sys.executable).parent)
+            found["PATH"] = os.pathsep.join(dict.fromkeys([own, *found.get("PATH", os.defpath).split(os.pathsep)]))
+        return found
 
     def _outcome(self, status: ExitStatus, out: Lines, err: Lines, kept: _Kept | None) -> Outcome:
         command, code, tail = self.command, status.exit_code, last_of(out, err)
@@ -308,7 +315,7 @@ class _Kept:
             self._is_cut = True
 
     def _keep_last_line(self) -> None:
-        """Drops all before the last line that is not empty, and the empty lines after it."""
+        """Drops everything before the last line that is not empty, and the empty lines after that line."""
         text = self._kept.rstrip()
         is_ended = b"\n" in self._kept[len(text) :]
         start = text.rfind(b"\n") + 1

@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 
-from rota.executors.process.exiting import exit_at_once
+from rota.executors.process.exit_process import exit_at_once
 
 _copies = 0
 """The number of forks between the first process and this one. Cheaper to compare than the pid."""

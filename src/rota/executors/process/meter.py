@@ -22,7 +22,8 @@ _PAGE = os.sysconf("SC_PAGESIZE")
 class Meter:
     """Measures one job after the other in this process.
 
-    To be made before the process is made not dumpable (`hiding`): after that its own user may not open the files.
+    To be made before the process is made not dumpable (`protect_secrets`): after that its own user may not open the
+    files.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from rota.executors.attempt_state import AttemptState, Completions
 from rota.executors.port import Executor, Processes
 from rota.executors.process import spawner
 from rota.executors.process.connection import STOPPED, Answer
-from rota.executors.process.exiting import HANDLERS_S
+from rota.executors.process.exit_process import HANDLERS_S
 from rota.executors.process.lines import Lines
 from rota.executors.process.spawned import ExitStatus
 from rota.executors.process.spawner import Spawner

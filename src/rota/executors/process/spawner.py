@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.executors.process import process_tree
-from rota.executors.process.hiding import bare_environment
+from rota.executors.process.protect_secrets import bare_environment
 from rota.executors.process.spawned import Spawned, decode
 from rota.executors.process.spawner_main import PART, SOCKET_FD
 from rota.executors.process.started_processes import Refused

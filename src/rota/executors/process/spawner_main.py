@@ -38,7 +38,7 @@ if not TYPE_CHECKING and __name__ == "__main__":
     sys.path.append(os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)))  # noqa: PTH118
 
 from rota.clock import Clock, SystemClock
-from rota.executors.process import hiding, process_tree
+from rota.executors.process import process_tree, protect_secrets
 from rota.executors.process.started_processes import LOOK_S, Refused, Started, StartedProcesses
 
 PART = 48 * 1024
@@ -284,7 +284,7 @@ def _do_nothing(number: int, frame: object) -> None:
 
 
 def main() -> None:
-    hiding.hide()
+    protect_secrets.hide()
     with contextlib.suppress(PermissionError):
         os.setsid()  # A signal to the owner's whole group must not end the spawner, which has work to do then.
     os.closerange(SOCKET_FD + 1, os.sysconf("SC_OPEN_MAX"))

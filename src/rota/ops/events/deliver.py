@@ -1,4 +1,4 @@
-"""Giving events to their subscribers: starts jobs and workflows, and ends steps that wait."""
+"""Delivering events to their subscribers: starts jobs and workflows, and ends steps that wait."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from rota.domain.workflow import wait
 from rota.ops.events.matching import Emitted, Pair, subscriptions
 from rota.ops.events.start_jobs import start_jobs
-from rota.ops.runs.waits import end_waits
+from rota.ops.runs.end_waits import end_waits
 from rota.store.port import Tx
 
 CHUNK = 500
-"""How many subscriptions upkeep looks at in one transaction."""
+"""How many subscriptions of an event upkeep checks in one transaction."""
 
 
 def deliver(tx: Tx, pairs: Sequence[Pair], *, is_new: bool = False, is_replay: bool = False) -> int:
-    """Gives each event to its subscriber, unless it has had it or does not want it. Returns how many that were.
+    """Delivers each event to its subscriber, unless the subscriber does not want it or has received it before.
 
-    `is_new`: the events were inserted by this transaction. To be called once in a transaction, like `after_end`.
+    Returns the number of deliveries. `is_new`: this transaction has inserted the events. To be called once in a
+    transaction, like `after_end`.
     """
     wanted = [pair for pair in pairs if pair[1].wants(pair[0], is_new=is_new, is_replay=is_replay)]
     if wanted and not is_new:
         rows = tx.rows("delivered", rows=[(event.id, one.subscriber) for event, one in wanted])
-        had = {(event, subscriber) for event, subscriber in rows}
-        wanted = [(event, one) for event, one in wanted if (event.id, one.subscriber) not in had]
+        received = {(event, subscriber) for event, subscriber in rows}
+        wanted = [(event, one) for event, one in wanted if (event.id, one.subscriber) not in received]
     done = start_jobs(tx, [pair for pair in wanted if pair[1].execution is None])
     done += _end_waits(tx, [pair for pair in wanted if pair[1].execution is not None])
     if done:
@@ -32,7 +33,10 @@ def deliver(tx: Tx, pairs: Sequence[Pair], *, is_new: bool = False, is_replay: b
 
 
 def deliver_open(tx: Tx, event: str | None = None) -> int | None:
-    """Delivers a chunk of this open event, or of any. Returns how many deliveries that were; None if none is open."""
+    """Delivers this open event, or the next one, to a chunk of its subscribers.
+
+    Returns the number of deliveries; None if there is no such open event.
+    """
     found = tx.one("next_open_event") if event is None else tx.one("lock_open_event", event=event)
     if found is None:
         return None
@@ -47,11 +51,11 @@ def deliver_open(tx: Tx, event: str | None = None) -> int | None:
 
 
 def _end_waits(tx: Tx, pairs: Sequence[Pair]) -> list[tuple[str, str, str]]:
-    """Ends the steps, each by the earliest of its events. A step that another transaction has ended is left out."""
+    """Ends each step with the earliest of its events. Ignores steps that another transaction has ended."""
     if not pairs:
         return []
     first: dict[str, Emitted] = {}
     for event, one in sorted(pairs, key=lambda pair: (pair[0].emitted_at, pair[0].id)):
         first.setdefault(one.subscriber, event)
-    ends = end_waits(tx, {id: wait.happened(event.received) for id, event in first.items()})
+    ends = end_waits(tx, {id: wait.event_came(event.received) for id, event in first.items()})
     return [(first[end.id].id, end.id, end.id) for end in ends]

@@ -1,4 +1,4 @@
-"""Emitting events: keys, the insert, and the first look for subscribers, in one transaction."""
+"""Emitting events, in one transaction: resolves keys, inserts the events, and delivers to the first subscribers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rota.store.hints import Due
 from rota.store.port import NotNow, Tx, operation
 
 KIND = "event"
-"""The kind of the keys of events in `unique_key`; the name of the event stands in place of the job."""
+"""The kind of the keys of events in `unique_key`. The column `job` has the name of the event."""
 MOST = 100
-"""How many subscriptions the transaction of an emit looks at for each event."""
+"""How many subscriptions of each event the transaction of an emit delivers to. Upkeep delivers to the others."""
 MOST_TOGETHER = 1000
-"""How many for all its events, if these are several."""
+"""The same for all events of a transaction with several events."""
 
 
 class Emission(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -37,44 +37,44 @@ class Emission(msgspec.Struct, frozen=True, array_like=True, gc=False):
     replay_of: str | None = None
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Where events come from.
+class EmitHeader(msgspec.Struct, frozen=True):
+    """What the events of one call have in common.
 
-    `is_later`: upkeep delivers them after the commit. A transaction of the caller may be open for long, and must not
-    hold the rows of executions and runs; its snapshot may be old.
+    `delivers_later`: upkeep delivers the events after the commit. This is for transactions of the caller, which may be
+    open for long and must not lock rows of executions and runs, and whose snapshot may be old.
     """
 
     namespace: str
     actor: str
-    is_later: bool = False
-    kind: str = KIND
-    """The kind of their keys."""
+    delivers_later: bool = False
+    key_kind: str = KIND
+    """The kind of the events' keys in `unique_key`."""
 
 
 @operation(is_large=True, together=lambda tx, calls: _emit_together(tx, calls))
-def emit(tx: Tx, source: Source, emissions: Sequence[Emission]) -> list[Accepted]:
-    """Emits every event or none. An event whose key is known is not emitted again."""
-    answers, pairs = _accept(tx, source, emissions)
+def emit(tx: Tx, header: EmitHeader, emissions: Sequence[Emission]) -> list[Accepted]:
+    """Emits all events or none. If an event with the key of an emission exists, the answer names that event."""
+    answers, pairs = _accept(tx, header, emissions)
     deliver(tx, pairs, is_new=True)
     return answers
 
 
 def open_events(tx: Tx, rows: Sequence[tuple[str, str]], *, is_replay: bool = False) -> None:
-    """Leaves events to upkeep, each from the subscriber on that follows the given one."""
+    """Leaves the delivery of events to upkeep. Each row is an event, and the last subscriber that has been checked."""
     if rows:
         tx.run("open_events", rows=rows, is_replay=int(is_replay))
         tx.tell(Due(tx.now))
 
 
 def _emit_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Accepted]]:
-    """The calls of many callers: those with the same source are one."""
+    """`emit` for the calls of several callers. Calls with the same header are handled as one."""
     answers: list[list[Accepted]] = [[] for _ in calls]
     pairs: list[Pair] = []
-    sources: dict[Source, list[int]] = {}
-    for index, (source, _) in enumerate(calls):
-        sources.setdefault(source, []).append(index)
-    for source, indices in sources.items():
-        accepted, more = _accept(tx, source, [one for index in indices for one in calls[index][1]])
+    by_header: dict[EmitHeader, list[int]] = {}
+    for index, (header, _) in enumerate(calls):
+        by_header.setdefault(header, []).append(index)
+    for header, indices in by_header.items():
+        accepted, more = _accept(tx, header, [one for index in indices for one in calls[index][1]])
         pairs += more
         left = iter(accepted)
         for index in indices:
@@ -83,22 +83,22 @@ def _emit_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Accept
     return answers
 
 
-def _accept(tx: Tx, source: Source, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Pair]]:
-    """Inserts the events that are new. Returns the answers, and what is to be delivered in this transaction."""
+def _accept(tx: Tx, header: EmitHeader, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Pair]]:
+    """Inserts the events that are new. Returns the answers, and the deliveries to try in this transaction."""
     check_ids(tx.now, [one.id for one in emissions])
-    answers, new = _resolve(tx, source, emissions)
+    answers, new = _resolve(tx, header, emissions)
     if not new:
         return answers, []
     rows = [(one.id, one.name, one.subject, one.key, one.payload, one.replay_of) for one in new]
-    tx.run("add_events", rows=rows, namespace=source.namespace, actor=source.actor)
-    if source.is_later:
+    tx.run("add_events", rows=rows, namespace=header.namespace, actor=header.actor)
+    if header.delivers_later:
         open_events(tx, [(one.id, "") for one in new])
         return answers, []
-    return answers, _look(tx, source.namespace, new)
+    return answers, _first_pairs(tx, header.namespace, new)
 
 
-def _look(tx: Tx, namespace: str, new: Sequence[Emission]) -> list[Pair]:
-    """The first subscriptions of each event. The others are left to upkeep."""
+def _first_pairs(tx: Tx, namespace: str, new: Sequence[Emission]) -> list[Pair]:
+    """Each event with its first subscriptions. Further subscriptions are left to upkeep."""
     wanted = {row[0] for row in tx.rows("subscribed_names", namespace=namespace, names=_names(new))}
     pairs: list[Pair] = []
     left: list[tuple[str, str]] = []
@@ -127,16 +127,16 @@ _topic = attrgetter("name", "subject")
 # --- Keys -----------------------------------------------------------------------------------------
 
 
-def _resolve(tx: Tx, source: Source, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Emission]]:
-    """For each emission the event that answers for it, and the emissions that are new."""
+def _resolve(tx: Tx, header: EmitHeader, emissions: Sequence[Emission]) -> tuple[list[Accepted], list[Emission]]:
+    """For each emission an answer, which names the event that has its key or else itself; and the new emissions."""
     keyed: dict[str, list[Emission]] = {}
     for one in emissions:
         if one.key is not None:
             keyed.setdefault(one.name, []).append(one)
     if not keyed:
         return [Accepted(one.id, True) for one in emissions], list(emissions)
-    _lock(tx, source.namespace, keyed)
-    holders = {name: _holders(tx, source, name, of) for name, of in keyed.items()}
+    _lock(tx, header.namespace, keyed)
+    holders = {name: _holders(tx, header, name, of) for name, of in keyed.items()}
     answers: list[Accepted] = []
     new: list[Emission] = []
     taken: dict[str, list[tuple[str, str, str]]] = {}
@@ -154,25 +154,25 @@ def _resolve(tx: Tx, source: Source, emissions: Sequence[Emission]) -> tuple[lis
             )
         answers.append(Accepted(known[0], known[0] == one.id) if known else Accepted(one.id, True))
     for name, rows in taken.items():
-        tx.run("take_keys", rows=sorted(rows), kind=source.kind, namespace=source.namespace, app="", job=name)
+        tx.run("take_keys", rows=sorted(rows), kind=header.key_kind, namespace=header.namespace, app="", job=name)
     return answers, new
 
 
 def _lock(tx: Tx, namespace: str, keyed: dict[str, list[Emission]]) -> None:
-    """As `keys.lock` does for executions: with too many keys the lock of the name is exclusive instead."""
+    """Locks keys like `keys.lock`: one lock for each key, or with too many keys one exclusive lock for the name."""
     names = {name: f"{namespace} {KIND} {name}" for name in keyed}
     locks = [(names[name], len(of) <= MOST_LOCKS) for name, of in keyed.items()]
     locks += [(f"{names[name]} {one.key}", False) for name, of in keyed.items() if len(of) <= MOST_LOCKS for one in of]
     is_ours, _ = tx.one("lock_keys", keys=locks, waits=tx.waits) or (0, "")
     if not is_ours:
         raise NotNow(
-            f"an open transaction holds a key that this call has, too (event {', '.join(sorted(keyed))}): "
-            "`rota doctor` names transactions that are open for long"
+            f"another open transaction holds a key of this call (event {', '.join(sorted(keyed))}): `rota doctor` "
+            "lists transactions that have been open for long"
         )
 
 
-def _holders(tx: Tx, source: Source, name: str, of: Sequence[Emission]) -> dict[str, tuple[str, str]]:
-    """Those of the keys that are taken: the event, and the hash of its payload."""
+def _holders(tx: Tx, header: EmitHeader, name: str, of: Sequence[Emission]) -> dict[str, tuple[str, str]]:
+    """By key, if it is taken: the event that has it, and the hash of that event's payload."""
     keys = [one.key for one in of]
-    rows = tx.rows("key_holders", keys=keys, kind=source.kind, namespace=source.namespace, app="", job=name)
+    rows = tx.rows("key_holders", keys=keys, kind=header.key_kind, namespace=header.namespace, app="", job=name)
     return {key: (holder, digest) for key, holder, digest, _ in rows}

@@ -1,4 +1,4 @@
-"""Which subscriptions an event concerns, and whether they want it."""
+"""Which subscriptions there are for the name and subject of an event, and whether they want the event."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Emitted(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     @property
     def received(self) -> dict[str, Any]:
-        """The members of the `Event` (domain/workflow/wait.py) that is the value of a step which has waited for it."""
+        """The value of a step that has waited for it: the members of `Event` (domain/workflow/wait.py)."""
         named = {"id": self.id, "name": self.name, "subject": self.subject or None}
         return {**named, "payload": self.value, "emitted_at": moment(self.emitted_at)}
 
 
 class Subscription(msgspec.Struct, frozen=True, array_like=True):
-    """A job or a waiting step, and which events it gets."""
+    """A row of `subscription`: a job or a waiting step, and which events it gets."""
 
     name: str
     subscriber: str
@@ -57,13 +57,14 @@ class Subscription(msgspec.Struct, frozen=True, array_like=True):
     """The step that waits; None for a job."""
     filter: str | None
     target: str | None
-    """JSON: for a job its `Target`; for a step the ids of events that it does not take."""
+    """JSON. For a job: its `Target`. For a step: the ids of events that it does not take."""
 
     def wants(self, event: Emitted, *, is_new: bool = False, is_replay: bool = False) -> bool:
-        """Whether it gets an event with its name and subject.
+        """Whether the subscriber gets this event, whose name and subject match.
 
-        A new event is younger than every subscription that its emit found, also if the clock of the database was set
-        back meanwhile. A replay is also for jobs that were declared later.
+        A subscriber does not get events from before its subscription, with two exceptions. A new event is later than
+        every subscription that its emit found, even if the database's clock was set back in between. And a replay is
+        also for jobs that were declared after the event.
         """
         ignores_time = is_new or (is_replay and self.execution is None)
         if event.emitted_at < self.since_at and not ignores_time:
@@ -77,7 +78,10 @@ Pair = tuple[Emitted, Subscription]
 
 
 def subscriptions(tx: Tx, topic: tuple[str, str, str], after: str, most: int) -> list[Subscription]:
-    """Those that an event with this namespace, name and subject concerns, whatever its payload, behind `after`."""
+    """The first subscriptions to a namespace, name and subject, in the order of subscribers, after subscriber `after`.
+
+    Filters on the payload are not applied here.
+    """
     namespace, name, subject = topic
     where = {"namespace": namespace, "name": name, "subject": subject}
     return tx.records("subscriptions_of", Subscription, **where, after=after, most=most)

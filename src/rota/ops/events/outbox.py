@@ -1,26 +1,25 @@
 """Outbox tables: rows that a program has inserted in its own transaction become events.
 
-The rows are read in the order of their ids, and deleted in the transaction that emits them. One node at a time works on
-a table.
+The rows are read in the order of their ids, and deleted in the transaction that emits them. One supervisor at a time
+reads a table.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import msgspec
 
 from rota.domain import event, payload, unique
 from rota.domain.errors import KeyConflict, UsageError
 from rota.ids import IdSource
-from rota.ops.events.emit import Emission, Source, emit
+from rota.ops.events.emit import Emission, EmitHeader, emit
 from rota.store.port import Tx
 
 ACTOR = "outbox"
+LOWEST_ID = -(2**63)
 
 
 class OutboxRow(msgspec.Struct, frozen=True, array_like=True):
-    """A row as the user wrote it. Texts are hexadecimal digits of their bytes; the payload is JSON."""
+    """A row as the user wrote it. Each text is given as the hexadecimal digits of its bytes; the payload is JSON."""
 
     id: int
     name: str
@@ -29,18 +28,29 @@ class OutboxRow(msgspec.Struct, frozen=True, array_like=True):
     payload: str | None
 
 
-class Drained(msgspec.Struct, frozen=True):
-    """How many events were emitted, and by id why rows could not be."""
+class Skipped(msgspec.Struct, frozen=True):
+    """Rows that are not read, because they were refused before: those of `ids`, and all up to the id `until`."""
+
+    until: int = LOWEST_ID
+    ids: tuple[int, ...] = ()
+
+
+NONE_SKIPPED = Skipped()
+
+
+class EmittedRows(msgspec.Struct, frozen=True):
+    """How many rows were emitted, and by id why rows were refused."""
 
     emitted: int = 0
     refused: dict[int, str] = {}
 
 
-def drain(
-    tx: Tx, namespace: str, table: str, ids: IdSource, most: int, most_bytes: int, left: Sequence[int] = ()
-) -> Drained:
-    """Emits up to `most` rows. Rows that cannot be an event stay in the table, and so do those that are `left`."""
-    rows = tx.records(tx.on_table("outbox_rows", table), OutboxRow, table=table, most=most, left=list(left))
+def emit_rows(
+    tx: Tx, namespace: str, table: str, ids: IdSource, most: int, most_bytes: int, skipped: Skipped = NONE_SKIPPED
+) -> EmittedRows:
+    """Emits up to `most` rows and deletes them. Rows that cannot become an event are refused and stay in the table."""
+    wanted = {"table": table, "most": most, "after": skipped.until, "skipped": list(skipped.ids)}
+    rows = tx.records(tx.on_table("outbox_rows", table), OutboxRow, **wanted)
     emissions: dict[int, Emission] = {}
     refused: dict[int, str] = {}
     for row in rows:
@@ -51,23 +61,23 @@ def drain(
     refused |= _emit(tx, namespace, emissions)
     if done := [id for id in emissions if id not in refused]:
         tx.run(tx.on_table("drop_outbox_rows", table), ids=done)
-    return Drained(len(done), refused)
+    return EmittedRows(len(done), refused)
 
 
 def _emit(tx: Tx, namespace: str, emissions: dict[int, Emission]) -> dict[int, str]:
-    """Emits these, and returns why some could not be: their key names an event with another payload."""
+    """Emits these rows. Returns by id why a row was refused: its key belongs to an event with another payload."""
     try:
         if emissions:
-            emit(tx, Source(namespace, ACTOR), list(emissions.values()))
+            emit(tx, EmitHeader(namespace, ACTOR), list(emissions.values()))
         return {}
-    except KeyConflict:  # Nothing was written: keys are looked at first.
+    except KeyConflict:  # Nothing was written: an emit resolves all keys before its first write.
         return {id: why for id, one in emissions.items() if (why := _emit_one(tx, namespace, one)) is not None}
 
 
 def _emit_one(tx: Tx, namespace: str, emission: Emission) -> str | None:
-    """Leaves the delivery to upkeep, because a transaction delivers once."""
+    """Emits one row, or returns why it is refused. Upkeep delivers it, because a transaction delivers only once."""
     try:
-        emit(tx, Source(namespace, ACTOR, is_later=True), [emission])
+        emit(tx, EmitHeader(namespace, ACTOR, delivers_later=True), [emission])
     except KeyConflict as error:
         return str(error)
     return None

@@ -1,4 +1,4 @@
-"""Replaying an event: for subscribers that have not had it, or for all, as a new event."""
+"""Replaying an event: to the jobs that have not received it, or to all subscribers as a new event."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from rota.domain.errors import UnknownEvent
 from rota.ids import is_id
 from rota.ops.audit import audit
 from rota.ops.events.deliver import deliver_open
-from rota.ops.events.emit import Emission, Source, emit, open_events
+from rota.ops.events.emit import Emission, EmitHeader, emit, open_events
 from rota.ops.events.matching import Emitted
 from rota.store.port import Tx
 
 
 def replay(tx: Tx, namespace: str, id: str, actor: str) -> int:
-    """Gives an event to the jobs that subscribe to it now and have not had it. Returns how many have got it so far.
+    """Delivers an event to the jobs that subscribe to it now and have not received it.
 
-    Upkeep does the rest if there are more than one chunk of subscriptions.
+    Returns the number of deliveries so far. If there is more than one chunk of subscriptions, upkeep continues.
     """
     event = _event(tx, namespace, id)
     open_events(tx, [(event.id, "")], is_replay=True)
@@ -23,11 +23,11 @@ def replay(tx: Tx, namespace: str, id: str, actor: str) -> int:
 
 
 def repeat(tx: Tx, namespace: str, id: str, new: str, actor: str) -> str:
-    """Emits the same event again, for all subscribers, with the id `new`. Returns that id."""
+    """Emits a copy of an event to all subscribers, with the id `new`. Returns that id."""
     event = _event(tx, namespace, id)
     audit(tx, namespace, actor, "event.repeat", event.id, after={"event": new})
     emission = Emission(new, event.name, event.payload, event.subject, None, "", event.id)
-    emit(tx, Source(namespace, actor), [emission])
+    emit(tx, EmitHeader(namespace, actor), [emission])
     return new
 
 

@@ -19,7 +19,10 @@ ACTOR = "event"
 
 
 def start_jobs(tx: Tx, pairs: Sequence[Pair]) -> list[tuple[str, str, str]]:
-    """Places an execution for each; returns the event, the subscriber and the execution. Ignores removed jobs."""
+    """Places an execution for each pair, except for jobs that were removed.
+
+    Returns the rows of `delivery`: the event, the subscriber and the execution.
+    """
     if not pairs:
         return []
     targets = {one.subscriber: subscription.decode_target(one.target or "{}") for _, one in pairs}
@@ -28,7 +31,7 @@ def start_jobs(tx: Tx, pairs: Sequence[Pair]) -> list[tuple[str, str, str]]:
     at_once = [(event, one) for event, one in known if targets[one.subscriber].debounce_s is None]
     batches = [_batch(tx, event, one, targets[one.subscriber], routes[one.subscriber]) for event, one in at_once]
     place(tx, batches)
-    # The depth limit of a queue is for callers, as with ticks: an emit is not refused because a job is behind.
+    # The depth limit of a queue is not checked, as for ticks: an emit is not refused because a queue is full.
     started = [
         (event.id, one.subscriber, next(iter(batch.items)))
         for (event, one), batch in zip(at_once, batches, strict=True)
@@ -51,7 +54,7 @@ def _batch(tx: Tx, event: Emitted, one: Subscription, target: Target, route: Rou
 def _debounce(
     tx: Tx, pairs: Sequence[Pair], targets: Mapping[str, Target], routes: Mapping[str, Route]
 ) -> list[tuple[str, str, str]]:
-    """Each event pushes back the execution that waits for the same job and subject, or places one."""
+    """Each event postpones the pending execution of the same job and subject, or places one if there is none."""
     calls = [(_header(event, one, targets[one.subscriber]), [_item(tx, event, one, targets)]) for event, one in pairs]
     keys.lock(tx, calls)
     started = []
@@ -86,7 +89,8 @@ def _item(tx: Tx, event: Emitted, one: Subscription, targets: Mapping[str, Targe
 
 
 def _id(tx: Tx, event: Emitted, one: Subscription) -> str:
-    """A subscriber gets an event once, so both make a name that is used once. Events of one moment keep their order."""
+    """A subscriber gets an event once, so their names together are unique. The sequence of the event's id keeps the
+    order of events of the same millisecond."""
     return ids.named(tx.now, f"{event.id} {one.subscriber}", ids.sequence(event.id))
 
 

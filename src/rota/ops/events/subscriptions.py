@@ -13,9 +13,19 @@ from rota.store.port import Tx
 
 
 def declare(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition]) -> None:
-    """Sets the subscriptions of all jobs of the app. One that stays counts from when it was first declared."""
+    """Replaces the subscriptions of all jobs of the app. A subscription that existed before keeps its `since_at`."""
     where = {"namespace": namespace, "app": app}
-    before = {(one.name, one.subscriber): one for one in tx.records("subscriptions_of_app", Subscription, **where)}
+    _set(tx, namespace, app, tx.records("subscriptions_of_app", Subscription, **where), definitions)
+
+
+def put(tx: Tx, namespace: str, app: str, job: str, about: Definition | None) -> None:
+    """Sets the subscriptions of one job; None removes them."""
+    known = tx.records("subscriptions_of_job", Subscription, namespace=namespace, app=app, job=job)
+    _set(tx, namespace, app, known, [] if about is None else [about])
+
+
+def _set(tx: Tx, namespace: str, app: str, known: Iterable[Subscription], definitions: Iterable[Definition]) -> None:
+    before = {(one.name, one.subscriber): one for one in known}
     after = {(one.name, one.subscriber): one for about in definitions for one in _declared(tx.now, app, about)}
     for key, one in after.items():
         if key in before:
@@ -25,11 +35,11 @@ def declare(tx: Tx, namespace: str, app: str, definitions: Iterable[Definition])
     changed = [one for key, one in sorted(after.items()) if before.get(key) != one]
     if changed:
         rows = [(one.name, one.subscriber, one.since_at, one.job, one.filter, one.target) for one in changed]
-        tx.run("put_subscriptions", rows=rows, **where)
+        tx.run("put_subscriptions", rows=rows, namespace=namespace, app=app)
 
 
 def subscriber(app: str, job: str) -> str:
-    """No name contains a slash, and no id of a step does."""
+    """The key of a job in `subscription`. It cannot equal that of a step, which is an id and has no slash."""
     return f"{app}/{job}"
 
 
@@ -42,7 +52,7 @@ def _declared(now: int, app: str, about: Definition) -> list[Subscription]:
         about.start_within_s,
         about.on.debounce_s,
         [name for name, one in about.parameters.items() if not one.get("others")],
-        any(one.get("others") for one in about.parameters.values()),
+        about.takes_others,
     )
     named = (app, about.name, None, _json(about.on.where) if about.on.where else None, _json(target))
     return [Subscription(name, subscriber(app, about.name), now, *named) for name in about.on.names]

@@ -1,4 +1,4 @@
-"""Settling waits that an emit may have missed; `waits.py` says why."""
+"""Settling unsure waits, which an emit may have missed. The docstring of `waits.py` explains why."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from rota.ops.events.waits import look_back
 from rota.store.port import Tx
 
 MOST = 500
+"""How many waits are settled in one transaction."""
 
 
 class Unsure(Subscription, frozen=True, array_like=True):
-    """A subscription of a wait, and its mark: 0 if the wait is new."""
+    """A subscription of a wait. `unsure` is the mark of the wait: 0 if it is new, otherwise a transaction id."""
 
     namespace: str
     subject: str
@@ -22,26 +23,25 @@ class Unsure(Subscription, frozen=True, array_like=True):
 
 
 def settle_waits(tx: Tx) -> int:
-    """Notes new waits, and looks for events for those that were noted. Returns how many subscriptions changed.
+    """Marks new waits, and reads the events for those that were marked before. Returns how many waits changed.
 
-    The transaction has written nothing before: it gets its id, which is the mark, after it has read the new waits. It
-    locks no subscription before it has ended the steps: whatever ends a step deletes its subscriptions after it has
-    locked the step.
+    The transaction must not have written before: it gets its id, which is the mark, after it has read the new waits.
+    It locks subscriptions only after it has ended the steps, because every transaction that ends a step first locks the
+    step and then deletes its subscriptions.
     """
     rows = tx.records("unsure_waits", Unsure, most=MOST)
-    due = [row for row in rows if is_due(row)]
+    waits = [list(group) for _, group in groupby(rows, key=attrgetter("subscriber"))]
     pairs: list[Pair] = []
-    for _, group in groupby(due, key=attrgetter("subscriber")):
-        of_one = list(group)
-        event = look_back(tx, of_one[0].namespace, of_one[0].subject, of_one)
-        pairs += [] if event is None else [(event, of_one[0])]
+    for wait in waits:
+        event = look_back(tx, wait[0].namespace, wait[0].subject, wait) if is_due(wait[0]) else None
+        pairs += [] if event is None else [(event, wait[0])]
     deliver(tx, pairs)
-    if rows:
-        marks = [(row.subscriber, row.name, row.unsure, is_due(row)) for row in rows]
-        tx.run("note_waits", rows=marks)
-    return len(rows)
+    if waits:
+        tx.run("note_waits", rows=[(one.subscriber, one.unsure, is_due(one)) for one, *_ in waits])
+    return len(waits)
 
 
 def is_due(row: Unsure) -> bool:
-    """Whether the wait was noted. It was read because every emit that may have missed it has ended since."""
+    """Whether the wait was marked before. `unsure_waits` reads such a wait only once every emit that may have missed it
+    has ended."""
     return row.unsure > 0

@@ -1,19 +1,21 @@
-"""Steps that wait for an event: the subscription, and the look back.
+"""Steps that wait for an event: their subscriptions, and the search for events that were emitted before.
 
-On PostgreSQL a wait and an emit may run side by side, under READ COMMITTED. The emit inserts its event and then looks
-for subscriptions; the wait inserts its subscription and then looks for events. If neither has committed when the other
-looks, both find nothing. So a new wait is `unsure`, and upkeep settles it (`settle_waits` in `unsure.py`):
+On PostgreSQL a wait and an emit may run at the same time, under READ COMMITTED. The emit inserts its event and then
+reads the subscriptions; the wait inserts its subscription and then reads the events. If neither has committed when the
+other reads, neither sees the other. So a new wait is `unsure`, and upkeep settles it (`settle_waits` in `unsure.py`):
 
-1. It reads the wait, so the wait is committed. Only then does its transaction get an id, which it notes.
-2. Once the xmin of a snapshot has reached the noted id, all transactions with a lower id have ended. It then looks for
-   events once more, and the wait is sure.
+1. Upkeep reads the wait, so the wait is committed. Only then does the transaction of upkeep get an id. It writes this
+   id into the column `unsure` of the wait's subscription: the mark.
+2. Once the xmin of a snapshot has reached the mark, all transactions with a lower id have ended. Upkeep then reads the
+   events once more, and clears the mark.
 
-An emit that has missed the wait has looked before the wait was committed. It had inserted its event, and so had its
-transaction id, before it looked. So its id is lower than the noted one, and it has ended when upkeep looks.
+An emit that has missed the wait read the subscriptions before the wait was committed. Before that read it had inserted
+its event, and so had its transaction id. So its id is lower than the mark, and it has ended when upkeep reads the
+events.
 
-Two marks that seem to do are too low, because a younger emit may have missed the wait too. One is the id of the wait's
-own transaction. The other is the xmax of a snapshot that sees the wait: that is the highest id that has *ended*, plus
-one, and the emit may have that id or a higher one.
+Two other marks look sufficient but are too low, because an emit with a higher id may have missed the wait as well. One
+is the id of the wait's own transaction. The other is the xmax of a snapshot that sees the wait: that is the highest id
+that has *ended*, plus one, and the emit may have that id or a higher one.
 """
 
 from __future__ import annotations
@@ -34,14 +36,13 @@ PAGE = 500
 
 
 class EventWait(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that begins to wait, with the values of earlier steps in it.
+    """A step that begins to wait, with the values of earlier steps in place of templates.
 
-    It takes the earliest event since `since` with one of the `names` that fits `subject` and `where` and is not among
-    `taken`, which are the events that waits upstream of it took.
+    It takes the earliest event since `since` that has one of the `names` and the `subject`, matches `where`, and is not
+    in `taken`. These are the ids of the events that waits upstream of it took.
     """
 
     execution: str
-    run: str
     namespace: str
     names: tuple[str, ...]
     subject: str | None
@@ -50,16 +51,17 @@ class EventWait(msgspec.Struct, frozen=True, kw_only=True):
     taken: tuple[str, ...]
 
 
-def begin_wait(tx: Tx, wait: EventWait) -> dict[str, Any] | None:
-    """Subscribes the step. Returns an event that is there already, by which the step ends in this transaction.
+def subscribe(tx: Tx, wait: EventWait) -> dict[str, Any] | None:
+    """Inserts the subscriptions of the step. If a matching event exists already, deletes them and returns the event.
 
-    Later events end it by `end_waits`. The row of the execution is written after this call, in the same transaction.
+    The caller then ends the step in this transaction. Otherwise a later emit ends the step by `end_waits`. The caller
+    writes the row of the execution after this call, in the same transaction.
     """
     rows = _subscriptions(wait)
     tx.run("add_waits", namespace=wait.namespace, subject=wait.subject or "", rows=rows)
     found = look_back(tx, wait.namespace, wait.subject or "", rows)
     if found is None:
-        tx.tell(Due(tx.now))  # Upkeep looks once more.
+        tx.tell(Due(tx.now))  # Upkeep settles the wait.
         return None
     tx.run("drop_waits", ids=[wait.execution])
     tx.run("add_deliveries", rows=[(found.id, wait.execution, wait.execution)])
@@ -67,11 +69,11 @@ def begin_wait(tx: Tx, wait: EventWait) -> dict[str, Any] | None:
 
 
 def look_back(tx: Tx, namespace: str, subject: str, rows: Sequence[Subscription]) -> Emitted | None:
-    """The earliest event that one wait wants; `rows` are its subscriptions, which differ in the name."""
+    """The earliest stored event that a wait wants. `rows` are the subscriptions of the wait, one for each name."""
     since = rows[0].since_at
     statement = "events_of_subject" if subject else "events_of_names"
     where = {"namespace": namespace, "names": [row.name for row in rows], **({"subject": subject} if subject else {})}
-    # Ids have the time of their maker's clock. The bound lets PostgreSQL leave out older partitions.
+    # An id contains the time of its maker's clock. The lower bound lets PostgreSQL skip older partitions.
     low = first_at(since - round(2 * MOST_CLOCK_SKEW_S * MICROSECONDS))
     after = (since, FIRST_ID)
     while True:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rota.domain.claim import Claim
-from rota.domain.reach import Head
+from rota.domain.claim_order import Head
 from rota.domain.requirement import Room
 from rota.domain.served import Served
 from rota.store.hints import Ready
@@ -39,10 +39,10 @@ class Claiming:
         return frozenset(lane for group in self.groups if group.fits for lane in group.lanes)
 
     def give_back(self, claims: Iterable[Claim]) -> None:
-        """Returns executions to `ready` that are too much for this transaction; the next claim takes them."""
+        """Returns executions to `ready`, because the transaction would become too large. The next claim takes them."""
         if returned := list(claims):
             self.tx.run("unclaim", ids=[claim.id for claim in returned])
-            # The hint moves the watermarks of the workers back to these rows.
+            # The hint makes workers move their watermarks back to these rows.
             self.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
 
     def once(self, key: str, read: Callable[[], T]) -> T:

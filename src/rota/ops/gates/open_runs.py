@@ -18,7 +18,7 @@ from rota.ops.runs.run import PinnedJob, Run, graph_of
 from rota.ops.runs.start import AT_FIRST
 
 MOST_STEPS = 1_000
-"""A claim opens no more runs after so many steps have started by that: the transaction must stay short."""
+"""A claim opens no further run once its runs may have placed this many first steps: the transaction must stay short."""
 
 
 def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -60,6 +60,6 @@ def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
 
 
 def _first_steps(graph: Graph) -> int:
-    """How many executions are placed at most when a run with this graph opens."""
+    """The most executions that are placed when a run with this graph opens."""
     first = (step for step, edge in zip(graph.steps, edges.of(graph).steps, strict=True) if not edge.upstream)
     return sum(AT_FIRST if step.is_map else 1 for step in first)

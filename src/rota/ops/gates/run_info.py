@@ -1,4 +1,4 @@
-"""Row gate: tells steps about their run, for `Context.run`. Lets every execution start."""
+"""Row gate: adds the facts about its run to each claimed step, for `Context.run`. Every execution may start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _about(run: Run) -> RunInfo:
 
 
 def _widths(claiming: Claiming, taken: list[Claim]) -> dict[tuple[str, int], int]:
-    """The count of items of every map in these runs, of which an item was claimed."""
+    """By run and number: the number of items of each map in the runs of which a map item was claimed."""
     runs = sorted({claim.run for claim in taken if claim.run is not None and claim.map_index is not None})
     rows = claiming.tx.rows("tallies", runs=runs) if runs else []
     return {(run, number): sum(counts) for run, number, *counts in rows}

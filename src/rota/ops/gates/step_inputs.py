@@ -1,6 +1,6 @@
 """Row gate: completes the arguments of steps with the results of earlier steps. A step without its inputs fails.
 
-Steps whose inputs would make the claim too large together return to `ready`, for the next claim.
+If the inputs of all claimed steps together are too large, the last steps return to `ready`, for the next claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.store.port import Tx
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
 MOST_TOGETHER = 32 * 1024 * 1024
-"""The same for all steps of one claim; the first step may be larger."""
+"""The arguments of all steps of one claim together; the last step may exceed it."""
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
@@ -69,7 +69,7 @@ class _Broken(Exception):
 def _values(
     tx: Tx, runs: Mapping[str, Run], steps: list[Claim], templates: Mapping[str, dict[str, Any]]
 ) -> dict[str, Values]:
-    """By run: the values that its steps need, read for the whole batch at once."""
+    """By run: the values that its claimed steps need, read for all steps of the claim at once."""
     values = {id: Values(tx, id, graph_of(tx, run)) for id, run in runs.items()}
     roots: dict[str, set[str]] = {}
     for claim in steps:
@@ -84,7 +84,7 @@ def _completed(claim: Claim, templates: dict[str, Any], values: Values, undone: 
         raise _Broken(trouble)
     if (parameter := templates.get(UNDO)) is not None:
         if claim.id not in undone:
-            raise _Broken("the result of the step to undo is deleted by now")
+            raise _Broken("retention has deleted the result of the step to undo")
         found = {parameter: undone[claim.id]}
     else:
         try:

@@ -14,8 +14,8 @@ deepest first, `map_tally` and `run`, in the order of their keys.
 Results are stored once. A step that needs the result of another has a reference in `inputs`, which a row gate resolves
 when the step is claimed (`gates/step_inputs.py`).
 
-A retry is a new run that refers to the steps which it keeps (`retry.py`). Its sub-runs open as retries of the earlier
-sub-runs, if their arguments are the same (`sub_retry.py`).
+A retry is a new run that refers to the old executions of the steps that it keeps (`retry.py`). Its sub-runs open as
+retries of the earlier sub-runs, if their arguments are the same (`sub_retry.py`).
 
-A run that failed or was cancelled is undone by another run, whose graph is the reverse (`undo.py`).
+A run that failed or was cancelled is undone by a second run, whose graph has the reversed edges (`undo.py`).
 """

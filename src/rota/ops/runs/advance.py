@@ -11,7 +11,7 @@ from rota.domain.workflow import advance as decisions
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow import template
 from rota.domain.workflow.graph import Graph
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.ops.runs import maps
 from rota.ops.runs.maps import Item
 from rota.ops.runs.result import RunEnd, run_result, undone_result
@@ -47,7 +47,7 @@ class Level(msgspec.Struct):
     stops: dict[str, Reason] = {}
     """Runs to stop, and why. A run that is stopping already keeps its reason, and an undo does not stop."""
     undone: dict[str, Status] = {}
-    """How the undos of runs have ended."""
+    """By undone run: the status with which its undo has ended."""
 
 
 def advance_runs(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
@@ -152,7 +152,7 @@ def _advance_level(tx: Tx, level: Level) -> list[Ended]:
                 break
             looked_at = ended_steps.keys()
         advanced.append(_Advanced(run, graph, letters, stopping, values))
-    # Before the results: the error of a run may be that of a wait that has failed at its beginning.
+    # Written before the results are made: the error of a run may be that of a wait that fails as soon as it begins.
     started.write(tx)
     undoing = Started()
     ended, undos = _results(tx, undoing, advanced, level.undone)
@@ -164,7 +164,7 @@ def _advance_level(tx: Tx, level: Level) -> list[Ended]:
 
 
 class _Advanced(msgspec.Struct, frozen=True):
-    """A run as it is now."""
+    """A run with the letters and the reason to stop that it has now. `run` has those from before."""
 
     run: Run
     graph: Graph
@@ -183,7 +183,10 @@ class _Advanced(msgspec.Struct, frozen=True):
 def _results(
     tx: Tx, started: Started, advanced: Sequence[_Advanced], undone: Mapping[str, Status]
 ) -> tuple[list[tuple[Run, RunEnd, bool]], dict[str, str]]:
-    """The ends of the runs that are over, and the undos of those that must be undone first."""
+    """The ends of the runs whose steps have all ended; and by run, the id of the undo that it must wait for first.
+
+    Each end comes with whether the run is a sub-run with steps that an undo of the run above would undo.
+    """
     over = [one for one in advanced if alphabet.is_over(one.letters)]
     Values.read(tx, [(one.values, template.roots(one.graph.result)) for one in over])
     ended: list[tuple[Run, RunEnd, bool]] = []
@@ -203,7 +206,7 @@ def _results(
 
 
 def _end(tx: Tx, ended: Sequence[tuple[Run, RunEnd, bool]]) -> list[Ended]:
-    """Ends runs, each with whether an undo of a run above has something to undo in it."""
+    """Writes the ends of runs, as `_results` returns them."""
     if ended:
         tx.run("end_runs", ended=[_row(*one) for one in ended], ids=[run.id for run, *_ in ended])
         if dead := [

@@ -1,7 +1,8 @@
 """Beginning a step that waits: its execution is placed in `waiting`, behind a blocker that only its end removes.
 
-No worker claims it, so it begins in the transaction that decides it, whether or not a worker is free, and also in a
-run that is paused: a pause holds back work, and a wait does none. The row in `expiry` ends it by itself.
+No worker claims the execution. So the wait begins in the transaction that decides that the step starts, whether or not
+a worker is free. It also begins in a run that is paused: a pause holds back work, and a wait does no work. When its
+time is over, upkeep ends it by its row in `expiry`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rota.domain.workflow import wait as waits
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.template import TemplateError
 from rota.domain.workflow.wait import Approve, AwaitEvent, Ending, Wait
-from rota.ops.events.waits import EventWait, begin_wait
+from rota.ops.events.waits import EventWait, subscribe
 from rota.ops.place import Batch, Origin, Route, StepOf
 from rota.ops.runs.run import Run, pinned
 from rota.ops.runs.values import Values
@@ -33,7 +34,7 @@ from rota.store.port import Tx
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A wait to place. `ending` is how it ends in the same transaction; None if it really waits."""
+    """A wait to place. `ending` says how it ends in the same transaction; None if it has to wait."""
 
     id: str
     batch: Batch
@@ -49,7 +50,7 @@ def begin(
     values: Values,
     lane: tuple[str, int],
 ) -> Begun:
-    """`lane` is the queue and the lane of the run."""
+    """Begins the wait of a step. `letters` has those of all steps by name; `lane` is the queue and lane of the run."""
     step = graph.steps[number]
     assert step.wait is not None
     id = ids.named(tx.now, f"{run.id}/{number}")
@@ -60,13 +61,13 @@ def begin(
         wanted = step.wait
         ending = Ending(Status.FAILED, Reason.BAD_ARGUMENTS, None, Error("StepInputs", str(error)))
     if isinstance(wanted, AwaitEvent) and ending is None:
-        event = begin_wait(tx, _event_wait(run, graph, number, id, wanted, letters, values))
-        ending = None if event is None else waits.happened(event)
+        event = subscribe(tx, _event_wait(run, graph, number, id, wanted, letters, values))
+        ending = None if event is None else waits.event_came(event)
     return Begun(id, _batch(tx, run, lane, number, id, wanted, is_over=ending is not None), ending)
 
 
 def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
-    """The wait with the values of earlier steps in place of templates."""
+    """What the step waits for, with the values of earlier steps in place of templates. Raises a TemplateError."""
 
     def value(one: Any) -> Any:
         return template.resolve(template.lowered(one, letters), values, values.outcomes)
@@ -82,7 +83,7 @@ def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
             return msgspec.structs.replace(approve, text=text(approve.text, "the text"))
         case AwaitEvent() as event:
             subject = None if event.subject is None else _subject(text(event.subject, "the subject"))
-            where = None if event.where is None else event_filter.quoted(event.where)
+            where = None if event.where is None else event_filter.with_explicit_eq(event.where)
             return msgspec.structs.replace(event, subject=subject, where=value(where))
         case sleep:
             assert sleep is not None
@@ -90,7 +91,7 @@ def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
 
 
 def _subject(found: str) -> str:
-    """Refuses a subject that no event can have. An empty one would stand for every subject."""
+    """Refuses a subject that no event can have. An empty subject would match the events of every subject."""
     try:
         return check_subject(found)
     except DefinitionError as error:
@@ -102,7 +103,6 @@ def _event_wait(
 ) -> EventWait:
     return EventWait(
         execution=id,
-        run=run.id,
         namespace=run.namespace,
         names=wanted.names,
         subject=wanted.subject,
@@ -113,15 +113,15 @@ def _event_wait(
 
 
 def _taken(graph: Graph, number: int, letters: Mapping[str, str], values: Values) -> tuple[str, ...]:
-    """The events that waits upstream of this one took: it waits for another one."""
+    """The ids of the events that waits upstream of this one took. It does not take them again."""
     upstream = [graph.steps[one] for one in sorted(edges.of(graph).above(number))]
     waited = [step.id for step in upstream if step.event is not None]
     return tuple(values(name)["id"] for name in waited if letters[name].lower() == alphabet.SUCCESS)
 
 
 def _batch(tx: Tx, run: Run, lane: tuple[str, int], number: int, id: str, wanted: Wait, *, is_over: bool) -> Batch:
-    kind, about = waits.about(wanted), pinned(run.pinned)
-    # The lane says nothing but the queue in which it is counted: no claim takes what is in `waiting`.
+    kind, about = waits.kind_of(wanted), pinned(run.pinned)
+    # The lane only decides in which queue the execution is counted: no claim takes rows of `waiting`.
     route = Route(run.namespace, run.app, kind.job, lane[0], run.version, lane[1])
     return Batch(
         {id: msgspec.json.encode(wanted).decode()},

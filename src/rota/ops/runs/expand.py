@@ -1,8 +1,8 @@
 """The chore behind wide maps: placing their items chunk by chunk, and telling items to stop.
 
-The transaction that starts a map places its first items. The others follow in chunks, each when the first item of the
-last one has been claimed, so that other work waits for two chunks at most. One supervisor at a time works on a map: it
-holds the row in `map_open`. No finish waits for that row.
+The transaction that starts a map places its first items. The others follow in chunks. A chunk is placed when the first
+item of the previous chunk has been claimed, so other executions wait behind two chunks at most. One supervisor at a
+time works on a map: it locks the row in `map_open`. No finish waits for that row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.ops import end_from_outside
 from rota.ops.after_end import follow
 from rota.ops.runs import maps
 from rota.ops.runs.advance import Level, advance_levels
-from rota.ops.runs.items import map_items, settled_items
+from rota.ops.runs.items import map_items, omitted_items
 from rota.ops.runs.run import Run, graph_of
 from rota.ops.runs.start import Started, inputs_of, start_items
 from rota.ops.runs.values import Values
@@ -85,8 +85,8 @@ def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
     items = _items(tx, run, graph, one.number, outcomes)
     inputs = inputs_of(run, step, outcomes)
     next_item = min(one.next_item + CHUNK, one.width)
-    settled = settled_items(tx, run, one.number, one.next_item, next_item)
-    chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in settled]
+    omitted = omitted_items(tx, run, one.number, one.next_item, next_item)
+    chunk = [(index, items[index]) for index in range(one.next_item, next_item) if index not in omitted]
     started = Started()
     free = None
     if step.at_once is not None:
@@ -99,7 +99,7 @@ def _chunk(tx: Tx, run: Run, graph: Graph, step: Step, one: _Open) -> bool:
 
 
 _last: WeakKeyDictionary[Tx, tuple[tuple[str, int], Sequence[Any]]] = WeakKeyDictionary()
-"""By connection: the map that was expanded last, and its list. The list does not change, and is slow to decode."""
+"""By session: the map that was expanded last, and its list. The list does not change, and takes long to decode."""
 
 
 def _items(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, str]) -> Sequence[Any]:
@@ -121,8 +121,8 @@ def _stop(tx: Tx, run: Run, one: _Open) -> bool:
         return True
     found = tx.rows("items_from", run=run.id, number=one.number, item=one.told_item, most=TOLD)
     if not found:
-        # The row stays until the run ends: it says that all items have been told. The end of the run deletes rows that
-        # are parked, so the run is locked, and may have ended already.
+        # The row stays until the run ends, as a mark that all items have been told to stop. The end of a run deletes
+        # parked rows only, so the row is parked under the lock of the run. The run may have ended before that.
         if not tx.records("lock_runs", Run, ids=[run.id]):
             return _close(tx, one)
         tx.run("park_map", run=one.run, number=one.number, look_at=NEVER)

@@ -16,7 +16,7 @@ from rota.domain.workflow import template
 TROUBLE = "$trouble"
 """The member that says why the arguments of a step cannot be made."""
 UNDO = "$undo"
-"""The member that names the parameter of an undo."""
+"""The member that names the parameter of an undo which takes the result of the undone step."""
 
 
 class Inputs(msgspec.Struct, frozen=True):

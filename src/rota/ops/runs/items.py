@@ -1,4 +1,4 @@
-"""The items of a map: which there are, and which of them are not placed."""
+"""The items of a map: which items there are, and which of them a run does not place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from rota.ops.runs.values import Values
 from rota.store.port import Tx, View
 
 LAST = 2**31 - 1
+"""The highest number of an item that a column can hold."""
 
 
 def map_items(view: View, run: Run, graph: Graph, number: int, letters: Mapping[str, str], values: Values) -> list[Any]:
     """The items of a map whose upstreams have ended. Raises a TemplateError.
 
-    The map of an undo has the items of the map that it undoes. What they were is not needed.
+    In the undo of a map, each item undoes the item with the same number. The values of these items are empty, because
+    they are not needed.
     """
     step = graph.steps[number]
     if step.is_undo:
@@ -28,10 +30,10 @@ def map_items(view: View, run: Run, graph: Graph, number: int, letters: Mapping[
     return map_rules.items(step, graph.max_width, value)
 
 
-def settled_items(tx: Tx, run: Run, number: int, low: int, high: int) -> set[int]:
-    """The items from `low` on and before `high` that are not placed.
+def omitted_items(tx: Tx, run: Run, number: int, low: int, high: int) -> set[int]:
+    """The items from `low` up to, but not including, `high` that the run does not place.
 
-    A retry has kept them, or the undo of a map has nothing to undo there.
+    A retry keeps them, or in the undo of a map there is nothing to undo.
     """
     where = {"run": run.id, "number": number, "low": low, "high": high}
     kept = {row[0] for row in tx.rows("kept_items", **where)} if pinned(run.pinned).partial else set()
@@ -45,7 +47,7 @@ def settled_items(tx: Tx, run: Run, number: int, low: int, high: int) -> set[int
 def items_to_undo(
     view: View, run: str, number: int, step: Step, low: int = 0, high: int = LAST, most: int = LAST
 ) -> list[int]:
-    """The items of a step that are undone; 0 for a step that is no map."""
+    """The numbers of the items of a map that are to be undone. A step that is no map has one item, 0."""
     kinds = {"failed": int(step.undo_failed), "workflow": int(step.workflow is not None)}
     rows = view.rows("items_to_undo", run=run, number=number, low=low, high=high, most=most, **kinds)
     return [row[0] for row in rows]

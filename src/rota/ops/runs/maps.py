@@ -17,7 +17,7 @@ from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import FAILED, OPEN
 from rota.domain.workflow.maps import Tally
 from rota.ops import blockers
-from rota.ops.runs.items import settled_items
+from rota.ops.runs.items import omitted_items
 from rota.ops.runs.run import Run
 from rota.ops.runs.start import Started
 from rota.store.port import Tx
@@ -67,14 +67,14 @@ def free_places(tx: Tx, run: str, number: int, at_once: int) -> int:
     counts = tallies(tx, [run])[run, number]
     next_item, behind = tx.rows("places_of_map", run=run, number=number, kind=Kind.MAP, key=blocker_key(run, number))[0]
     placed = counts.width if next_item is None else next_item
-    settled = _settled_from(tx, run, number, placed, counts.width) if next_item else 0
-    ended = counts.width - counts.open - settled
+    omitted = _omitted_count(tx, run, number, placed, counts.width) if next_item else 0
+    ended = counts.width - counts.open - omitted
     return int(at_once - (placed - ended - behind))
 
 
-def _settled_from(tx: Tx, run: str, number: int, low: int, high: int) -> int:
+def _omitted_count(tx: Tx, run: str, number: int, low: int, high: int) -> int:
     (row,) = tx.records("runs_open", Run, ids=[run])
-    return len(settled_items(tx, row, number, low, high))
+    return len(omitted_items(tx, row, number, low, high))
 
 
 def lock_all(tx: Tx, run: str, number: int) -> None:

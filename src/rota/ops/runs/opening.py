@@ -41,11 +41,11 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     tick: int | None
     overrides: str | None
     is_undo: int
-    """1 if it undoes its parent."""
+    """1 if this run undoes its parent."""
     parent_undo_of: str | None
-    """The run that its parent undoes."""
+    """The run that the parent undoes, if the parent is an undo."""
     retry_pinned: str | None
-    """What its parent has pinned, if that is a retry."""
+    """What the parent has pinned, if the parent is a retry."""
 
     def run(self, deadline: int | None = None, pinned: str = "", letters: str = "") -> Run:
         depth = 0 if self.parent_depth is None else self.parent_depth + 1
@@ -87,7 +87,7 @@ def add_runs(tx: Tx, runs: Sequence[Run]) -> None:
 
 
 def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -> Run | Failed:
-    """The run as it opens, or why it cannot. `known` are the jobs of the workflows that were opened before it."""
+    """The run as it opens, or why it cannot open. `known` caches the pinned jobs of workflows within one claim."""
     wanted = overrides.version(opening.overrides)
     if wanted is not None:
         where = {"namespace": opening.namespace, "app": opening.app, "job": opening.job, "version": wanted}
@@ -111,7 +111,7 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
         text = f"workflow {opening.job} has steps of jobs that app {opening.app} does not have: {', '.join(missing)}"
         return Failed(Error("UnknownJob", text), Reason.BAD_ARGUMENTS, permanent=True)
     if useless := sorted({step.undo for step in graph.steps if step.undo and jobs[step.undo].first is None}):
-        text = f"job {useless[0]} undoes a step of workflow {opening.job}, but has no parameter that takes its result"
+        text = f"job {useless[0]} undoes a step of workflow {opening.job}, but has no parameter for the step's result"
         return Failed(Error("BadUndo", text), Reason.BAD_ARGUMENTS, permanent=True)
     asked_for = opening.run_at if opening.tick is None else opening.tick
     about = Pinned(jobs, opening.actor, opening.priority or None, opening.headers, opening.trace, asked_for)
@@ -119,13 +119,13 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
     if earlier is None:
         return opening.run(_deadline(tx, graph), encode_pinned(about), letters)
     is_latest = earlier.jobs is None
-    about = msgspec.structs.replace(about, partial=earlier.partial, resumed=earlier.resumed, latest=is_latest)
+    about = msgspec.structs.replace(about, partial=earlier.partial, sub_retries=earlier.sub_retries, latest=is_latest)
     run = opening.run(_deadline(tx, graph), encode_pinned(about), earlier.letters)
     return msgspec.structs.replace(run, retry_of=earlier.retry_of)
 
 
 def _prepared_undo(tx: Tx, opening: Opening, bare: Run) -> Run | Failed:
-    """The undo of its parent run; or, as a step of an undo, the undo of the sub-run that its parent's step undoes."""
+    """The undo of its parent run; or, if the parent is itself an undo, the undo of a sub-run of the undone run."""
     (parent,) = tx.records("runs_open", Run, ids=[opening.parent])
     earlier = pinned(parent.pinned).earlier_undo
     if opening.is_undo:

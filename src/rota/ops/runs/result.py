@@ -19,7 +19,7 @@ from rota.store.run_reader import bad_items
 MOST_RESULT_BYTES = 16 * 1024 * 1024
 _decode_error = msgspec.json.Decoder(Error).decode
 RunEnd = tuple[Status, Reason, str | None, Error | None]
-"""The status of a run, its reason, and its result as JSON or its error."""
+"""How a run ends: its status, the reason, its result as JSON, and its error."""
 
 
 def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | None, values: Values) -> RunEnd:
@@ -44,7 +44,10 @@ def run_result(tx: Tx, run: Run, graph: Graph, letters: str, stopping: str | Non
 
 
 def undone_result(tx: Tx, run: Run, graph: Graph, values: Values, undone: Status) -> RunEnd:
-    """How a run ends whose undo has ended: as it would have without an undo, unless that failed."""
+    """How a run ends whose undo has ended: as it would have ended without an undo, unless the undo failed.
+
+    `undone` is the status of the undo.
+    """
     end = run_result(tx, run, graph, run.letters, run.stopping, values)
     if undone is Status.SUCCESS:
         return end

@@ -11,8 +11,8 @@ from rota.domain.blocker import Kind
 from rota.domain.errors import Conflict, UnknownExecution, UsageError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL
-from rota.domain.workflow import arguments, undo
 from rota.domain.workflow import retry as plans
+from rota.domain.workflow import run_arguments, undo
 from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import is_kept
 from rota.ops import dependencies
@@ -58,15 +58,18 @@ class Request(msgspec.Struct, frozen=True):
     arguments: str | None = None
     step_arguments: Mapping[str, dict[str, Any]] = {}
     latest: bool = False
+    version: int | None = None
+    """The number of the version instead: that of the run, or the one in force."""
 
 
 def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Request) -> str:
     """Opens the new run and returns its id. Results of kept steps are referred to, not copied."""
     ended = _ended(tx, namespace, id)
+    request = _with_version(ended, request)
     old = pinned_graph(tx, _version(ended, ended.version, ended.graph))
-    undone = undo_letters(tx, ended.undo)
-    if request.from_ is None and undo.is_incomplete(undone):
-        return _retry_undos(tx, ended, old, undone, new_id, actor, request)
+    letters_of_undo = undo_letters(tx, ended.undo)
+    if request.from_ is None and undo.failures(letters_of_undo):
+        return _retry_undos(tx, ended, old, letters_of_undo, new_id, actor, request)
     new = pinned_graph(tx, _version(ended, ended.latest, ended.latest_graph)) if request.latest else old
     plan = plans.plan(
         old,
@@ -75,23 +78,25 @@ def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Req
         has_arguments=request.arguments is not None,
         step_arguments=request.step_arguments,
         latest=new if request.latest else None,
-        undone=undo.undone(undone),
+        undone=undo.undone(letters_of_undo),
     )
     if request.arguments is not None:
-        arguments.check(new, request.arguments)
+        run_arguments.check(new, request.arguments)
     kept = {new.steps[number].id: number for number, letter in enumerate(plan.letters) if is_kept(letter)}
     _check_results(tx, ended, old, kept, [old.numbers[new.steps[number].id] for number in plan.partial])
     run = _new_run(tx, ended, old, new, plan, new_id, actor, request)
     return _begin(tx, ended, run, [(old.numbers[name], number) for name, number in kept.items()], actor, request)
 
 
-def _retry_undos(tx: Tx, ended: Ended, graph: Graph, undone: str, id: str, actor: str, request: Request) -> str:
-    """The new run keeps every step, so it is undone at once; its undo keeps the undos that succeeded."""
+def _retry_undos(
+    tx: Tx, ended: Ended, graph: Graph, letters_of_undo: str, id: str, actor: str, request: Request
+) -> str:
+    """Opens a run that keeps every step, so that it is undone at once. Its undo keeps the undos that succeeded."""
     if request.latest or request.step_arguments or request.arguments is not None:
         raise UsageError(
-            "the failed undos of the run are repeated as they were: to run its steps again, retry it from one"
+            "the failed undos of the run are repeated as they were: to run steps again, retry the run from a step"
         )
-    failed = undo.failures(undone)
+    failed = undo.failures(letters_of_undo)
     _check_results(tx, ended, graph, {graph.steps[number].id: number for number in failed}, ())
     plan = plans.Retry(ended.letters.upper(), (), ())
     run = _new_run(tx, ended, graph, graph, plan, id, actor, request)
@@ -124,6 +129,17 @@ def _ended(tx: Tx, namespace: str, id: str) -> Ended:
     raise Conflict(f"run {id} is {status}: wait for its end, or cancel it first")
 
 
+def _with_version(ended: Ended, request: Request) -> Request:
+    if request.version is None:
+        return request
+    if request.version not in (ended.version, ended.latest):
+        raise UsageError(
+            f"a retry is of version {ended.version}, which the run is of, or of version {ended.latest}, which is in "
+            f"force, not of {request.version}"
+        )
+    return msgspec.structs.replace(request, latest=request.version != ended.version)
+
+
 def _version(ended: Ended, number: int, digest: str) -> _Version:
     return _Version(ended.namespace, ended.app, ended.job, number, digest)
 
@@ -141,7 +157,7 @@ def _check_results(tx: Tx, ended: Ended, old: Graph, kept: Mapping[str, int], pa
     gone = missing_result(tx, ended.id, [old.numbers[name] for name in kept], partial)
     if gone is not None:
         name = old.steps[gone].id
-        raise Conflict(f"the result of step {name} is deleted by now: retry from {name!r} or an earlier step")
+        raise Conflict(f"retention has deleted the result of step {name}: retry from {name!r} or an earlier step")
 
 
 def _new_run(
@@ -153,13 +169,13 @@ def _new_run(
         jobs = pinned_jobs(tx, ended.namespace, ended.app, graph.callees)
     about = Pinned(
         jobs,
-        actor,
+        str(actor),
         before.priority,
         before.headers,
         before.trace,
         tx.now,
         partial={number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.partial},
-        resumed={number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.resumed},
+        sub_retries={number: (ended.id, old.numbers[graph.steps[number].id]) for number in plan.sub_retries},
         latest=request.latest,
         arguments={**before.arguments, **request.step_arguments},
     )

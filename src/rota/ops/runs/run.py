@@ -39,11 +39,11 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     stopping: str | None
     """Why the run is stopping; None if it is not."""
     undo: str | None = None
-    """The execution of its undo, if the run is undoing."""
+    """The id of the run that undoes it, if the run is undoing."""
     undo_of: str | None = None
     """The run that this one undoes."""
     retry_of: str | None = None
-    """The run that this one retries; known only while it opens."""
+    """The run that this one retries. It is set only while the run opens: queries do not read it."""
 
 
 class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +54,7 @@ class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int = 0
     start_within_s: float | None = None
     first: str | None = None
-    """The first parameter, which takes the result of the step that the job undoes."""
+    """The name of its first parameter. If the job undoes a step, this parameter takes the result of the step."""
 
 
 class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,17 +66,19 @@ class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: str | None = None
     trace: str | None = None
     scheduled_for: int = 0
-    """The tick of the run, or the time it was asked for."""
+    """The tick of the run's schedule, or the time for which the run was requested."""
     partial: dict[int, tuple[str, int]] = {}
     """By the number of a map: the earlier run whose successful items a retry keeps, and the map's number there."""
-    resumed: dict[int, tuple[str, int]] = {}
-    """By the number of a sub-workflow: the earlier run whose sub-runs are retried, and the step's number there."""
+    sub_retries: dict[int, tuple[str, int]] = {}
+    """By the number of a step that is a workflow: the earlier run whose sub-runs are retried, and the step's number
+    there."""
     latest: bool = False
-    """Whether a retry asked for the latest versions: sub-runs of other versions start from scratch."""
+    """Whether the retry was requested with the latest versions: sub-runs of other versions start from scratch."""
     arguments: dict[str, dict[str, Any]] = {}
     """By the name of a step: the arguments that a retry gave it."""
     earlier_undo: str | None = None
-    """The undo whose failures a retry repeats: that of the run which the new one retries, or of a run below it."""
+    """In a retry of failed undos: the earlier undo, whose successful undos are kept. In the retry itself this is the
+    undo of the retried run, and in an undo below it the earlier undo of the same sub-run."""
 
 
 _decode_pinned = msgspec.json.Decoder(Pinned).decode
@@ -118,20 +120,20 @@ class OfRun(OfVersion, Protocol):
 
 
 def not_open(id: str, status: Status) -> Conflict:
-    """The refusal of a request that only an open run can fulfil."""
+    """The error for a request that needs an open run."""
     if status in TERMINAL:
         return Conflict(f"run {id} has ended already ({status})")
     return Conflict(f"run {id} is not open yet: no worker has opened it")
 
 
 def graph_of(view: View, run: OfRun) -> Graph:
-    """The graph of a run. That of an undo is derived from the graph of the run that it undoes."""
+    """The graph of a run. The graph of an undo is derived from that of the undone run."""
     graph = pinned_graph(view, run)
     return graph if run.undo_of is None else undo.undo_graph(graph, run.letters)
 
 
 def pinned_graph(view: View, run: OfVersion) -> Graph:
-    """The graph of a version, decoded once per process: its digest names its content."""
+    """The graph of a version of a workflow. It is decoded once per process and cached by its digest."""
     known = _graphs.get(run.graph)
     if known is None:
         where = {"namespace": run.namespace, "app": run.app, "job": run.job, "version": run.version}
@@ -157,5 +159,4 @@ def pinned_jobs(view: View, namespace: str, app: str, names: Collection[str]) ->
 
 def _pinned_job(version: int, definition: str) -> PinnedJob:
     about = job.decode(definition)
-    first = next((name for name, one in about.parameters.items() if one.get("first")), None)
-    return PinnedJob(version, about.queue, about.priority, about.start_within_s, first)
+    return PinnedJob(version, about.queue, about.priority, about.start_within_s, about.first_parameter)

@@ -22,17 +22,17 @@ from rota.domain.workflow.wait import Ending
 from rota.ops.place import Batch, Origin, Route, StepOf, find_route, place
 from rota.ops.runs.begin_wait import begin
 from rota.ops.runs.inputs import Inputs
-from rota.ops.runs.items import map_items, settled_items
+from rota.ops.runs.items import map_items, omitted_items
+from rota.ops.runs.move_waits import move_waits
 from rota.ops.runs.run import Pinned, Run, pinned
 from rota.ops.runs.values import Values
-from rota.ops.runs.wait_end import move_waits
 from rota.store.hints import Due
 from rota.store.port import Tx
 
 AT_FIRST = 500
 """Items of a map that are placed in the transaction that starts it; the expander places the others."""
 ROUTE_S = 1.0
-"""How old the policy of a queue may be when steps are placed."""
+"""How old the route of a job may be when steps are placed, such as the policy of its queue."""
 
 
 class Started:
@@ -44,7 +44,7 @@ class Started:
         self.tallies: list[tuple[str, int, int, int, int]] = []
         self.maps: list[tuple[str, int, int, int, str | None]] = []
         self.endings: dict[str, Ending] = {}
-        """Steps that wait, and end in the transaction that places them."""
+        """Waits that end in the transaction that places them."""
         self._routes: dict[tuple[str, str, str, str], Route | None] = {}
         self._lanes: dict[str, tuple[str, int]] = {}
 
@@ -72,14 +72,14 @@ class Started:
         if self.maps:
             tx.tell(Due(tx.now))
         if self.endings:
-            # Without `after_end`: the run is advancing, and no other transaction knows these executions.
+            # Without `after_end`: the caller advances the run, and no other transaction sees these executions yet.
             move_waits(tx, self.endings)
 
 
 def start(
     tx: Tx, started: Started, run: Run, graph: Graph, letters: str, numbers: Iterable[int], values: Values
 ) -> dict[int, str]:
-    """Places these steps. Returns the letters of those that have ended at once: maps without items, and some waits."""
+    """Places these steps. Returns the letters of those that end in this transaction: maps without items, some waits."""
     outcomes = {step.id: letter for step, letter in zip(graph.steps, letters, strict=True)}
     ended: dict[int, str] = {}
     for number in numbers:
@@ -109,7 +109,7 @@ def start(
 
 
 def inputs_of(run: Run, step: Step, letters: Mapping[str, str]) -> Inputs:
-    """The arguments of a step whose upstreams have ended, with those that a retry gave it."""
+    """The arguments of a step whose upstreams have ended. Arguments that a retry gave replace those of the graph."""
     if step.is_undo:
         return Inputs.of({}) if step.job is None else Inputs.undoing(pinned(run.pinned).jobs[step.job].first or "")
     given = {name: {"$literal": value} for name, value in pinned(run.pinned).arguments.get(step.id, {}).items()}
@@ -128,26 +128,26 @@ def _start_map(
 ) -> bool:
     """Places the first items, and leaves the others to the expander. False if there is no item to place."""
     width = len(items)
-    settled = _settle_items(tx, run, number, width)
-    widths, done = map_rules.shard_widths(width), Counter(map(map_rules.shard, settled))
+    omitted = _keep_items(tx, run, number, width)
+    widths, done = map_rules.shard_widths(width), Counter(map(map_rules.shard, omitted))
     started.tallies += [
         (run.id, number, shard, count - done[shard], done[shard]) for shard, count in enumerate(widths) if count
     ]
-    if len(settled) == width:
+    if len(omitted) == width:
         return False
-    first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in settled]
+    first = [(index, item) for index, item in enumerate(items[:AT_FIRST]) if index not in omitted]
     placed = start_items(tx, started, run, number, step, inputs, first, step.at_once)
     if width > AT_FIRST:
         started.maps.append((run.id, number, width, AT_FIRST, min(placed, default=None)))
     return True
 
 
-def _settle_items(tx: Tx, run: Run, number: int, width: int) -> set[int]:
-    """Keeps the items that a retry keeps. Returns those that are not placed."""
+def _keep_items(tx: Tx, run: Run, number: int, width: int) -> set[int]:
+    """Makes the run refer to the items that a retry keeps. Returns all items that it does not place."""
     kept = pinned(run.pinned).partial.get(number)
     if kept is not None:
         tx.run("keep_items", run=run.id, number=number, old=kept[0], old_number=kept[1])
-    return settled_items(tx, run, number, 0, width) if kept is not None or run.undo_of is not None else set()
+    return omitted_items(tx, run, number, 0, width) if kept is not None or run.undo_of is not None else set()
 
 
 def start_items(

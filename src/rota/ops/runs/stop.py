@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
-from rota.ops.end import End
+from rota.ops.end_record import End
 from rota.ops.runs.advance import advance_runs
 from rota.ops.runs.run import Run, graph_of
 from rota.store.port import Tx

@@ -1,7 +1,8 @@
-"""The retry of a sub-run. A retry of the run above opens it in place of a sub-run that starts from scratch.
+"""Retries of sub-runs. In a retry of a run, a sub-run keeps the steps that succeeded in the earlier sub-run.
 
-A retry notes for which of its steps the sub-runs have the same arguments as before (`Pinned.resumed`). A sub-run of
-such a step keeps what succeeded in the sub-run that was at the same place, and notes the same for the runs below it.
+A retry records which of its steps have sub-runs with the same arguments as before (`Pinned.sub_retries`). A sub-run of
+such a step finds the earlier sub-run by the step and the item when it opens, keeps what succeeded there, and records
+the same for the runs below it. If there is nothing to keep, the sub-run starts from scratch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rota.store.port import Tx
 
 
 class _Earlier(msgspec.Struct, frozen=True, array_like=True):
-    """A sub-run that has ended."""
+    """The earlier sub-run, which has ended."""
 
     id: str
     version: int
@@ -30,20 +31,20 @@ class _Earlier(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SubRetry(msgspec.Struct, frozen=True):
-    """How a sub-run opens that retries an earlier one."""
+    """How a sub-run opens as a retry of an earlier one."""
 
     retry_of: str
     version: int
     graph: str
     jobs: dict[str, PinnedJob] | None
-    """The jobs as the earlier sub-run has pinned them; None if the retry asked for the latest versions."""
+    """The jobs that the earlier sub-run has pinned; None if the retry was requested with the latest versions."""
     letters: str
     partial: dict[int, tuple[str, int]]
-    resumed: dict[int, tuple[str, int]]
+    sub_retries: dict[int, tuple[str, int]]
 
 
 def sub_retry(tx: Tx, bare: Run, parent_pinned: str) -> SubRetry | None:
-    """How the sub-run opens as a retry; None if it starts from scratch. `bare` has the version in force."""
+    """How the sub-run opens as a retry; None if it starts from scratch. `bare` has the version that is in force."""
     earlier = _earlier(tx, parent_pinned, bare.parent_step or 0, bare.parent_item or 0)
     takes_latest = pinned(parent_pinned).latest
     if earlier is None or (takes_latest and earlier.graph != bare.graph):
@@ -63,18 +64,18 @@ def sub_retry(tx: Tx, bare: Run, parent_pinned: str) -> SubRetry | None:
         None if takes_latest else pinned(earlier.pinned).jobs,
         plan.letters,
         {number: (earlier.id, number) for number in plan.partial},
-        {number: (earlier.id, number) for number in plan.resumed},
+        {number: (earlier.id, number) for number in plan.sub_retries},
     )
 
 
 def _earlier(tx: Tx, parent_pinned: str, number: int, item: int) -> _Earlier | None:
-    """The sub-run to retry. If it never opened in the run that is retried, that of the run which that one retried."""
-    source = pinned(parent_pinned).resumed.get(number)
+    """The sub-run to retry. If the retried run never opened it, it is searched for in the run that this one retried."""
+    source = pinned(parent_pinned).sub_retries.get(number)
     while source is not None:
         run, number = source
         found = tx.records("ended_sub_run", _Earlier, run=run, number=number, item=item)
         if found:
             return found[0]
         above = tx.one("pinned_of_ended", id=run)
-        source = None if above is None else pinned(above[0]).resumed.get(number)
+        source = None if above is None else pinned(above[0]).sub_retries.get(number)
     return None

@@ -3,8 +3,8 @@
 A run advances in the transactions that end its steps, so there is never anything to repair. A repair is a defect of
 Rota: it is logged as an error, and the tests assert that there was none.
 
-A run is looked at a minute after its last change. Then it is looked at again after as long as it has been open, and
-after a day at most: a million runs that sleep for a month are not read every minute.
+A run is checked a minute after its last change. Each further check follows after as long as the run has been open, but
+after a day at most. So a million runs that sleep for a month are not read every minute.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _repair(tx: Tx, run: Run) -> bool:
 
 
 def _unnoticed(tx: Tx, run: Run) -> Level | None:
-    """What has ended and is not in the letters of the run."""
+    """The ends that the letters of the run do not show; None if there are none."""
     open_steps = [number for number, letter in enumerate(run.letters) if letter == alphabet.OPEN]
     counts = maps.tallies(tx, [run.id])
     single = [number for number in open_steps if (run.id, number) not in counts]

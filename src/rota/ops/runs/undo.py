@@ -1,10 +1,11 @@
-"""The undo of a run: a run of its own, which belongs to the run that it undoes.
+"""The undo of a run: a second run, whose steps undo the steps of the first.
 
-A run that must be undone does not end when its last step ends. The same transaction places an execution of the same
-workflow and writes its id into the row of the run, which is undoing from then on. A claim opens the execution like
-every run, but with the graph that `domain/workflow/undo.py` derives. When the undo ends, the run does.
+A run that must be undone does not end when its last step ends. The transaction that ends its last step places an
+execution of the same workflow, the undo, and writes its id into the row of the run. From then on the run is undoing. A
+claim opens the undo like every run, but with the graph that `domain/workflow/undo.py` derives. When the undo ends, the
+undone run ends in the same transaction.
 
-The undo of a sub-workflow is a step of the undo above, and its execution opens as the undo of the sub-run.
+The undo of a sub-run is a step of the undo of the run above. Its execution opens as the undo of the sub-run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rota.store.port import Tx, View
 
 
 class _Undone(msgspec.Struct, frozen=True, array_like=True):
-    """A run that is to be undone, open or not."""
+    """A run that is to be undone: an open run, or a sub-run that has ended."""
 
     id: str
     version: int
@@ -34,7 +35,10 @@ class _Undone(msgspec.Struct, frozen=True, array_like=True):
 
 
 def begin_undo(tx: Tx, started: Started, run: Run, graph: Graph, letters: str, end: Status) -> str | None:
-    """Places the undo of a run whose steps have all ended, and returns its id; None if nothing is to be undone."""
+    """Places the undo of a run whose steps have all ended, and returns its id; None if the run is not undone.
+
+    `end` is the status with which the run would end now.
+    """
     if run.undo_of is not None or not undo.is_wanted(graph, end) or not _has_steps_to_undo(tx, run.id, graph, letters):
         return None
     id = ids.named(tx.now, f"{run.id}/undo")
@@ -47,44 +51,46 @@ def begin_undo(tx: Tx, started: Started, run: Run, graph: Graph, letters: str, e
 
 
 def is_undoable(tx: Tx, run: Run, graph: Graph, letters: str, end: Status) -> bool:
-    """Whether the undo of a run above has something to undo in this one, which ends now."""
-    is_part = run.parent is not None and run.undo_of is None and end is Status.SUCCESS
-    return is_part and _has_steps_to_undo(tx, run.id, graph, letters)
+    """Whether a run that ends now is a sub-run with steps that an undo of the run above would undo."""
+    may_be = run.parent is not None and run.undo_of is None and end is Status.SUCCESS
+    return may_be and _has_steps_to_undo(tx, run.id, graph, letters)
 
 
 def opened_undo(tx: Tx, bare: Run, undone_id: str, earlier: str | None) -> Run | Failed:
-    """The undo of a run as it opens. `earlier` is the undo whose failures it repeats, if it is a retry."""
+    """The undo of a run as it opens. In a retry of failed undos, `earlier` is the ended undo that it repeats."""
     found = tx.records("run_to_undo", _Undone, id=undone_id)
     if not found:
-        return Failed(Error("UndoneRun", f"run {undone_id} is deleted by now"), Reason.BAD_ARGUMENTS, permanent=True)
+        error = Error("UndoneRun", f"retention has deleted run {undone_id}, which this run would undo")
+        return Failed(error, Reason.BAD_ARGUMENTS, permanent=True)
     undone = found[0]
     run = msgspec.structs.replace(bare, version=undone.version, graph=undone.graph, undo_of=undone.id)
-    before = tx.one("letters_of_ended", id=earlier) if earlier is not None else None
-    letters = undo.again(before[0]) if before else _letters(tx, undone.id, pinned_graph(tx, run), undone.letters)
+    graph, ended = pinned_graph(tx, run), undo_letters(tx, earlier)
+    if not ended:
+        earlier = None
+    letters = undo.retry_letters(ended) if ended else _first_letters(tx, undone.id, graph, undone.letters)
     partial = {}
-    if before and earlier is not None:
-        steps = pinned_graph(tx, run).steps
-        partial = {number: (earlier, number) for number in undo.failures(before[0]) if steps[number].is_map}
+    if earlier is not None:
+        partial = {number: (earlier, number) for number in undo.failures(ended) if graph.steps[number].is_map}
     about = msgspec.structs.replace(
-        pinned(undone.pinned), partial=partial, resumed={}, arguments={}, earlier_undo=earlier if before else None
+        pinned(undone.pinned), partial=partial, sub_retries={}, arguments={}, earlier_undo=earlier
     )
-    return msgspec.structs.replace(
-        run, pinned=encode_pinned(about), letters=letters, retry_of=earlier if before else None
-    )
+    return msgspec.structs.replace(run, pinned=encode_pinned(about), letters=letters, retry_of=earlier)
 
 
-def undo_letters(view: View, undo: str | None) -> str:
-    """The letters of an undo that has ended; empty if there is none."""
-    found = None if undo is None else view.one("letters_of_ended", id=undo)
+def undo_letters(view: View, undo_id: str | None) -> str:
+    """The letters of an ended undo; empty if there is none."""
+    found = None if undo_id is None else view.one("letters_of_ended", id=undo_id)
     return "" if found is None else str(found[0])
 
 
 def _has_steps_to_undo(tx: Tx, run: str, graph: Graph, letters: str) -> bool:
-    return bool(undo.undone(_letters(tx, run, graph, letters)))
+    return bool(undo.undone(_first_letters(tx, run, graph, letters)))
 
 
-def _letters(tx: Tx, run: str, graph: Graph, letters: str) -> str:
-    def has_items(number: int) -> bool:
+def _first_letters(tx: Tx, run: str, graph: Graph, letters: str) -> str:
+    """The letters with which the undo of this run begins. `graph` and `letters` are those of the run."""
+
+    def has_executions(number: int) -> bool:
         return bool(items_to_undo(tx, run, number, graph.steps[number], most=1))
 
-    return undo.begin(graph, letters, has_items)
+    return undo.first_letters(graph, letters, has_executions)

@@ -28,7 +28,7 @@ class Values:
 
     @staticmethod
     def read(view: View, wanted: Iterable[tuple[Values, Collection[str]]]) -> None:
-        """Reads the values of these roots for many runs at once, where they are not known yet."""
+        """Reads values for many runs at once. Each entry of `wanted` is a run and the roots whose values it needs."""
         unknown = [(one, root) for one, roots in wanted for root in roots if root not in one._known]
         steps = {
             (one._run, number): (one, root)
@@ -49,7 +49,7 @@ class Values:
         return self._known[root]
 
     def add(self, root: str, result: str | None) -> None:
-        """The result of a step that ends in this transaction and is not written yet."""
+        """Adds the result of a step that ends in this transaction and is not written yet."""
         self._known[root] = _json(result or "null")
 
     def outcomes(self, root: str) -> list[dict[str, Any]]:
@@ -71,8 +71,18 @@ class Values:
         return _json(result or "null")
 
     def _know(self, arguments: dict[str, Any], about: dict[str, Any]) -> None:
-        defaults = {name: one["default"] for name, one in self._graph.parameters.items() if "default" in one}
-        self._known.update({INPUT: {**defaults, **arguments}, RUN: about})
+        self._known.update({INPUT: with_defaults(self._graph, arguments), RUN: about})
+
+
+def with_defaults(graph: Graph, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a run, with the defaults of the parameters that were not given."""
+    return {**{name: one["default"] for name, one in graph.parameters.items() if "default" in one}, **arguments}
+
+
+def run_facts(id: str, workflow: str, scheduled_for: int, started_at: int) -> dict[str, Any]:
+    """The members of `this_run`."""
+    times = {"scheduled_for": rfc3339(scheduled_for), "started_at": rfc3339(started_at)}
+    return {"id": id, "workflow": workflow, **times}
 
 
 def run_values(view: View, runs: Sequence[str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
@@ -81,12 +91,7 @@ def run_values(view: View, runs: Sequence[str]) -> dict[str, tuple[dict[str, Any
     parents: dict[str, Values] = {}
     rows = view.rows("arguments_of_runs", ids=list(runs), lowest=min(runs), highest=max(runs))
     for id, arguments, inputs, parent, tick, run_at, job, opened_at in rows:
-        about = {
-            "id": id,
-            "workflow": job,
-            "scheduled_for": rfc3339(run_at if tick is None else tick),
-            "started_at": rfc3339(opened_at),
-        }
+        about = run_facts(id, job, run_at if tick is None else tick, opened_at)
         given = _json(arguments)
         if inputs:
             if parent not in parents:
@@ -98,13 +103,13 @@ def run_values(view: View, runs: Sequence[str]) -> dict[str, tuple[dict[str, Any
 
 
 def _values_of(view: View, parent: str) -> Values:
-    """The values of the run above, which is open: arguments of a sub-workflow may be results of its steps."""
+    """The values of the parent run, which is open. Arguments of a sub-run may be results of its steps."""
     (above,) = view.records("runs_open", Run, ids=[parent])
     return Values(view, parent, graph_of(view, above))
 
 
 def results_to_undo(view: View, undos: list[str]) -> dict[str, Any]:
-    """By execution that undoes a step: the result of the step. Those whose result is deleted are missing."""
+    """By the id of an undo: the result of the step that it undoes. Undos whose result was deleted are missing."""
     rows = view.rows("results_to_undo", ids=undos, lowest=min(undos), highest=max(undos))
     return {id: _json(result or "null") for id, result in rows}
 

@@ -37,7 +37,7 @@ class Build:
         self.app, self.workflow, self.code = app, workflow, code
         self.steps: dict[str, Step] = {}
         self.places: dict[str, Place] = {}
-        self._refusal: WorkflowError | None = None
+        self.problems: list[WorkflowError] = []
         self._last_numbers: dict[str, int] = {}
         self.pending: list[Pending] = []
         self.conditions: list[Condition] = []
@@ -48,17 +48,36 @@ class Build:
     def here(self) -> Place:
         return place.here(self.code)
 
-    def refuse(self, message: str, at: Place | None = None) -> NoReturn:
+    def note(self, message: str, at: Place | None = None) -> WorkflowError:
+        """Records a problem. The function continues, so that one build finds several problems.
+
+        Only the first one of a line is kept: further ones often follow from it.
+        """
         error = (at or self.here()).error(self.workflow, message)
-        self._refusal = self._refusal or error
-        raise error
+        if all((one.file, one.line) != (error.file, error.line) for one in self.problems):
+            self.problems.append(error)
+        return error
+
+    def refuse(self, message: str) -> NoReturn:
+        """Records a problem and raises it, where the function cannot continue."""
+        raise self.note(message)
+
+    @contextmanager
+    def continuing(self) -> Iterator[None]:
+        """Continues after the block if something in it was refused."""
+        try:
+            yield
+        except WorkflowError:
+            if not self.problems:
+                raise
 
     def add(self, name: str | None, runs: str, fields: dict[str, Any]) -> str:
         """Records a step and returns its name."""
         if len(self.steps) >= MOST_STEPS:
             self.refuse(f"a workflow has at most {MOST_STEPS:,} steps: use job.map(…) over a list")
         if name is not None and name in self.steps:
-            self.refuse(f"there is already a step {name!r}: give one of them another options(name=…)")
+            self.note(f"there is already a step {name!r}: give one of them another options(name=…)")
+            name = None
         id = name if name is not None else self._free(_NOT_IN_NAMES.sub("_", runs))
         self.steps[id] = Step(id=id, when=tuple(self.conditions), **fields)
         self.places[id] = self.here()
@@ -72,12 +91,10 @@ class Build:
             self.steps[after] = msgspec.structs.replace(step, after=(*step.after, before))
 
     def check_end(self) -> None:
-        """Refuses what was left unused. Raises a refusal again that the function or a library has caught."""
-        if self._refusal is not None:
-            raise self._refusal
+        """Records what was left unused."""
         for one in self.pending:
             if not one.is_used:
-                self.refuse(one.hint, one.place)
+                self.note(one.hint, one.place)
 
     def _free(self, base: str) -> str:
         if base not in self.steps and base not in RESERVED:

@@ -14,12 +14,12 @@ from rota.executors import kinds
 from rota.executors.signature import Signature
 from rota.sdk import declaration
 from rota.sdk.depends_on import DependsOn
+from rota.sdk.schedule_options import When
 from rota.sdk.stand_in import stand_in
-from rota.sdk.when import When
 from rota.sdk.workflow.annotation import schema_of
-from rota.sdk.workflow.plan import Traced, read
+from rota.sdk.workflow.graph_source import Traced, read
 from rota.sdk.workflow.tracing import Subject
-from rota.sdk.workflow.workflow import Plan, Workflow
+from rota.sdk.workflow.workflow import GraphSource, Workflow
 
 P = ParamSpec("P")
 _OF_JOB = ("priority", "description", "on", "where", "debounce")
@@ -58,12 +58,12 @@ class WorkflowDecorator(Protocol):
 
 
 class Declared(NamedTuple):
-    """What an app registers. `definition` has no graph, which is made later by the plan."""
+    """What an app registers. `definition` has no graph, which is made later by the source."""
 
     function: Callable[..., Any]
     signature: Signature
     definition: Definition
-    plan: Plan
+    source: GraphSource
     when: When
     arguments: Mapping[str, Any]
     """Those of the runs that start by themselves."""
@@ -83,21 +83,21 @@ def from_function(app: str, function: Callable[..., Any], options: Mapping[str, 
     made = _definition(name, signature, of_job, function.__doc__ or "")
     parameters = {name: schema_of(kind) for name, kind in signature.kinds().items()}
     subject = Subject(app, name, function, signature, parameters)
-    plan = Traced(subject, signature.result_type, {"description": made.description, **_settings(name, options)})
+    source = Traced(subject, signature.result_type, {"description": made.description, **_settings(name, options)})
     wanted = (*When.__annotations__, "depends_on", "arguments")
     of_when = {option: value for option, value in options.items() if option in wanted}
-    return Declared(function, signature, made, plan, *declaration.when(of_when, name), options.get("depends_on", ()))
+    return Declared(function, signature, made, source, *declaration.when(of_when, name), options.get("depends_on", ()))
 
 
 def from_data(data: Mapping[str, Any] | str) -> Declared:
     """The declaration of a workflow that is data."""
-    plan = read(data)
-    graph = plan.graph
+    source = read(data)
+    graph = source.graph
     defaults = {name: schema.get("default") for name, schema in graph.parameters.items() if name not in graph.required}
     function = stand_in(graph.name, dict.fromkeys(graph.parameters, Any), "a workflow", defaults=defaults)
     signature = Signature(function, graph.name)
     made = _definition(graph.name, signature, {"description": graph.description}, "")
-    return Declared(function, signature, made, plan, {}, {})
+    return Declared(function, signature, made, source, {}, {})
 
 
 def _definition(name: str, signature: Signature, options: Mapping[str, Any], doc: str) -> Definition:

@@ -29,7 +29,7 @@ Rule = Literal[
 
 
 class After(NamedTuple):
-    """The steps that the next step of a job, or the next wait, starts after."""
+    """The steps that a step starts after: the result of `after(…)`, before the step itself is added."""
 
     build: Build
     names: tuple[str, ...]
@@ -38,7 +38,8 @@ class After(NamedTuple):
 
     @classmethod
     def of(cls, before: After | None, name: str, verb: str, steps: Iterable[object], rule: Rule) -> After:
-        """`before` are the steps of an earlier `after(…)`. `verb` is the call that must follow."""
+        """`before` has the steps of an earlier `after(…)` in the same chain of calls. `verb` is the call that adds the
+        step and must follow, such as `.step(…)`."""
         build = builds.required(f"{name}.after(…)")
         if rule not in RULES:
             build.refuse(f"there is no rule {rule!r}: it is one of {', '.join(RULES)}")
@@ -54,7 +55,7 @@ class After(NamedTuple):
         return cls(build, found, rule, pending)
 
     def fields(self, build: Build) -> dict[str, Any]:
-        """The fields of the step that uses it."""
+        """The fields that these order edges give to the step."""
         if self.build is not build:
             build.refuse("after(…) was called in another build: call it in the function of this workflow")
         self.pending.is_used = True

@@ -1,8 +1,8 @@
 """Reads the source of a workflow's function, and finds what Python does not let a symbolic value refuse.
 
 `x is None`, `isinstance(x, …)` and `match x` look at the object itself, `try` may hide a refusal, and a `return` in a
-block looks the same as one at the end. The scan follows names that are bound to symbolic values in the function itself,
-not into functions that it calls.
+block looks the same as one at the end. If that block is an `if` on a value, the `if` is reported before the `return`.
+The scan follows names that are bound to symbolic values in the function itself, not into functions that it calls.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from rota.domain.errors import WorkflowError
 from rota.sdk.workflow.place import Place
+from rota.sdk.workflow.value import TRUTH
 
 _STEPS = ("step", "map", "starmap")
 _MAKERS = ("first", "default", "outcomes", "text")
@@ -68,9 +69,7 @@ def _findings(tree: _Function) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
     for node, is_nested in _own(tree.body, is_nested=False):
         match node:
             case ast.Compare(left=left, ops=operators, comparators=others):
-                if any(isinstance(one, ast.Is | ast.IsNot) for one in operators) and any(
-                    map(symbolic, [left, *others])
-                ):
+                if any(map(_is_identity, operators)) and any(map(symbolic, [left, *others])):
                     yield node, _IDENTITY
             case ast.Call(func=ast.Name(id=name), args=[looked_at, *_]) if name in _LOOKS and symbolic(looked_at):
                 yield node, _KIND
@@ -82,6 +81,8 @@ def _findings(tree: _Function) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
                 yield node, _TRY
             case ast.Return() if is_nested:
                 yield node, _RETURN
+            case ast.If(test=test) if symbolic.is_judged(test) and _returns(node):
+                yield node, TRUTH
 
 
 def _own(body: list[ast.stmt], *, is_nested: bool) -> Iterator[tuple[ast.AST, bool]]:
@@ -125,6 +126,18 @@ class _Symbolic:
             case _:
                 return _is_step(node)
 
+    def is_judged(self, test: ast.expr) -> bool:
+        """Whether a test asks if a symbolic value, or a comparison of one, is true."""
+        match test:
+            case ast.BoolOp(values=values):
+                return any(map(self.is_judged, values))
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return self.is_judged(inner)
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                return not any(map(_is_identity, operators)) and any(map(self, [left, *others]))
+            case _:
+                return self(test)
+
     def _bind(self, node: ast.AST) -> None:
         match node:
             case ast.Assign(targets=targets, value=value) if self(value):
@@ -133,6 +146,14 @@ class _Symbolic:
                 self._names |= set(_names(target))
             case ast.NamedExpr(target=target, value=value) if self(value):
                 self._names.add(target.id)
+
+
+def _returns(block: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Return) for node, _ in _below(block, is_nested=True))
+
+
+def _is_identity(operator: ast.cmpop) -> bool:
+    return isinstance(operator, ast.Is | ast.IsNot)
 
 
 def _names(target: ast.expr) -> list[str]:

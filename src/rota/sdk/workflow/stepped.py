@@ -40,7 +40,7 @@ _NOT_FOR_WORKFLOWS = {
     "retry": "a workflow is not retried as a whole: set it for the jobs of its steps",
     "timeout": "set it with @app.workflow(timeout=…)",
     "undo": "a sub-workflow is undone by the undo= of its own steps",
-    "undo_failed": "a sub-workflow that does not succeed undoes its own steps",
+    "undo_failed": "a sub-run that does not succeed undoes its own steps",
 }
 
 
@@ -71,31 +71,28 @@ class Stepped(Generic[P, T]):
     def step(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Adds a step to the workflow that is being built. Returns what stands for its result."""
         build, about = self._begun("step")
-        arguments = _bound(build, about, args, kwargs)
-        fields = {"arguments": _templates(build, arguments)}
+        fields: dict[str, Any] = {}
+        with build.continuing():
+            fields["arguments"] = _templates(build, _bound(build, about, args, kwargs))
         return cast("T", self._added(build, about, fields, is_map=False))
 
     def map(self: Stepped[Concatenate[A, Q], T], items: Iterable[A], /, *args: Q.args, **kwargs: Q.kwargs) -> list[T]:
         """Adds a step that runs once per item, in parallel. The first parameter takes the item."""
         build, about = self._begun("map")
-        first = next(iter(about.signature.kinds()), None)
-        if first is None:
-            build.refuse(f"{about.name}() has no parameter that could take the item of a map")
-        by_name = about.signature.is_by_name(first)
-        places, named = (args, {**kwargs, first: _ITEM}) if by_name else ((_ITEM, *args), kwargs)
-        given = _bound(build, about, places, named)
-        if given.pop(first, None) is not _ITEM:
-            build.refuse(f"the first parameter of {about.name}(), {first!r}, takes all arguments: use starmap")
-        fields = {"map": _items(build, items), "item": first, "arguments": _templates(build, given)}
+        fields: dict[str, Any] = {"map": []}
+        with build.continuing():
+            fields = _map_fields(build, about, items, args, kwargs)
         return cast("list[T]", self._added(build, about, fields, is_map=True))
 
     def starmap(self, calls: Iterable[Mapping[str, Any] | tuple[Any, ...]], /) -> list[T]:
         """Adds a step that runs once per call: a dict of arguments by name, or a tuple of positional ones."""
         build, about = self._begun("starmap")
-        is_known = as_value(calls) is None
-        if is_known:
-            calls = [_call(build, about, call) for call in calls]
-        fields = {"map": _items(build, calls), "positional": () if is_known else about.signature.positional}
+        fields: dict[str, Any] = {"map": []}
+        with build.continuing():
+            is_known = as_value(calls) is None
+            if is_known:
+                calls = [_call(build, about, call) for call in calls]
+            fields = {"map": _items(build, calls), "positional": () if is_known else about.signature.positional}
         return cast("list[T]", self._added(build, about, fields, is_map=True))
 
     def after(self, *steps: object, rule: Rule = "all_success") -> Self:
@@ -109,17 +106,19 @@ class Stepped(Generic[P, T]):
         instead = "use start(…)" if about.is_workflow else f"use {about.name}.enqueue(…)"
         build = builds.required(f"{about.name}.{verb}(…)", instead)
         if about.app != build.app:
-            build.refuse(f"{about.name} belongs to app {about.app!r}: the steps of a workflow run jobs of its own app")
+            build.note(f"{about.name} belongs to app {about.app!r}: the steps of a workflow run jobs of its own app")
         return build, about
 
     def _added(self, build: Build, about: Stepping, fields: dict[str, Any], *, is_map: bool) -> Value:
         fields["workflow" if about.is_workflow else "job"] = about.name
-        if self._after is not None:
-            fields |= self._after.fields(build)
-        fields |= _step_options(build, about, is_map=is_map)
+        with build.continuing():
+            if self._after is not None:
+                fields |= self._after.fields(build)
+            fields |= _step_options(build, about, is_map=is_map)
         name = about.options.get("name")
         if name is not None and not isinstance(name, str):
-            build.refuse(f"name must be a text, not {name!r}")
+            build.note(f"name must be a text, not {name!r}")
+            name = None
         id = build.add(name, about.name, fields)
         result = schema_of(about.result)
         return Value(Symbol(build, {"$": id}, list_of(result) if is_map else result))
@@ -140,6 +139,20 @@ def check_call(name: str) -> None:
     build = builds.current()
     if build is not None:
         build.refuse(f"this would run the job while the workflow is built: write {name}.step(…)")
+
+
+def _map_fields(
+    build: Build, about: Stepping, items: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    first = next(iter(about.signature.kinds()), None)
+    if first is None:
+        build.refuse(f"{about.name}() has no parameter that could take the item of a map")
+    by_name = about.signature.is_by_name(first)
+    places, named = (args, {**kwargs, first: _ITEM}) if by_name else ((_ITEM, *args), kwargs)
+    given = _bound(build, about, places, named)
+    if given.pop(first, None) is not _ITEM:
+        build.refuse(f"the first parameter of {about.name}(), {first!r}, takes all arguments: use starmap")
+    return {"map": _items(build, items), "item": first, "arguments": _templates(build, given)}
 
 
 def _bound(build: Build, about: Stepping, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -72,16 +72,20 @@ def problems(subject: Subject) -> list[WorkflowError]:
     return scan(function, subject.name)
 
 
-def traced(subject: Subject) -> Trace:
-    """Raises a WorkflowError if the function does what cannot be in a graph."""
-    one, other = _run(subject), _run(subject)
+def traced(subject: Subject) -> Trace | list[WorkflowError]:
+    """The trace; or what the function does that cannot be in a graph, in the order in which it did so."""
+    one = _run(subject)
+    other = _run(subject) if isinstance(one, Trace) else one
+    if not isinstance(one, Trace) or not isinstance(other, Trace):
+        return other if isinstance(one, Trace) else one
     for step, difference in _differences(one, other):
         at = one.places.get(step) or other.places.get(step) or subject.end()
-        raise at.error(subject.name, f"the function gave something else when it ran again: {difference}; {_INSTEAD}")
+        message = f"the function gave something else when it ran again: {difference}; {_INSTEAD}"
+        return [at.error(subject.name, message)]
     return one
 
 
-def _run(subject: Subject) -> Trace:
+def _run(subject: Subject) -> Trace | list[WorkflowError]:
     build = Build(subject.app, subject.name, subject.code)
     values = {
         name: Value(Symbol(build, {"$": f"{INPUT}.{name}"}, schema)) for name, schema in subject.parameters.items()
@@ -89,18 +93,20 @@ def _run(subject: Subject) -> Trace:
     with building(build):
         try:
             returned = subject.function(**values)
-        except WorkflowError:
-            raise
+        except WorkflowError as error:
+            return build.problems or [error]
         except Exception as error:
-            at = place.raised_at(error.__traceback__, subject.code)
-            raise at.error(subject.name, _in_words(error)) from error
+            failure = place.raised_at(error.__traceback__, subject.code).error(subject.name, _in_words(error))
+            failure.__cause__ = error
+            return [*build.problems, failure]
         build.check_end()
+        found = list(build.problems)
         try:
             result = template_of(returned, build, "the result")
         except WorkflowError as error:
             message = str(error).rpartition(f"`{error.expression}`: ")[2]
-            raise subject.end().error(subject.name, message) from None
-    return Trace(tuple(build.steps.values()), result, build.places)
+            return [*found, subject.end().error(subject.name, message)]
+    return found or Trace(tuple(build.steps.values()), result, build.places)
 
 
 def _in_words(error: Exception) -> str:

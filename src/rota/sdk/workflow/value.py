@@ -18,7 +18,7 @@ from rota.sdk.workflow.build import Build
 
 MARK = "<rota value "
 _UNKNOWN = "the value is not known yet"
-_TRUTH = f"{_UNKNOWN}: write `with when(…):`, and `all_of`, `any_of`, `not_` instead of `and`, `or`, `not`"
+TRUTH = f"{_UNKNOWN}: write `with when(…):`, and `all_of`, `any_of`, `not_` instead of `and`, `or`, `not`"
 _LIST = f"{_UNKNOWN}: use `job.map(x)` for each item, `x[0]` for one, `one_of(x, …)` instead of `in`"
 _COMPUTING = f'{_UNKNOWN}: use `text("… {{day}}", day=x)` for a text, or do it in a job'
 _METHODS = "values of later steps have no methods and cannot be changed: do it in a job"
@@ -51,9 +51,9 @@ class Value:
 
     def __getitem__(self, key: Any) -> Value:
         if type(key) is Value:
-            self.__rota__.build.refuse(f"{_UNKNOWN}, so it cannot be an index or a key: do it in a job")
+            return _noted(self, f"{_UNKNOWN}, so it cannot be an index or a key: do it in a job")
         if isinstance(key, bool) or not isinstance(key, str | int):
-            self.__rota__.build.refuse("an item is named by a number or a text, not by a slice: do it in a job")
+            return _noted(self, "an item is named by a number or a text, not by a slice: do it in a job")
         return _at(self, key)
 
     def __iter__(self) -> Iterator[Value]:
@@ -120,7 +120,7 @@ def _at(value: Value, key: Key) -> Value:
         inner = schema.member(kind, key)
     except NoMember as error:
         is_method = isinstance(key, str) and any(hasattr(one, key) for one in (str, list, dict))
-        build.refuse(f"{error}; {_METHODS}" if is_method else str(error))
+        return _noted(value, f"{error}; {_METHODS}" if is_method else str(error))
     return Value(Symbol(build, _extended(template, key, build), inner))
 
 
@@ -131,9 +131,8 @@ def _extended(template: Template, key: Key, build: Build) -> Template:
     if "$first" in template:
         return {"$first": [_extended(one, key, build) for one in template["$first"]]}
     name = next(iter(template)).removeprefix("$")
-    raise build.here().error(
-        build.workflow,
-        f"the value of {name}(…) has no members here: name the member inside of it, such as {name}(x.member)",
+    raise build.note(
+        f"the value of {name}(…) has no members here: name the member inside of it, such as {name}(x.member)"
     )
 
 
@@ -144,7 +143,16 @@ def _compared(value: Value, operator: str, other: object) -> Condition:
     return Condition(build, {operator: [value.__rota__.template, template_of(other, build, "a comparison")]})
 
 
+def _noted(value: Value, message: str) -> Value:
+    """Records a problem, and stands for the value that the operation would have had."""
+    build, template, _ = value.__rota__
+    build.note(message)
+    return Value(Symbol(build, template, {}))
+
+
 def _refusing(message: str) -> Callable[..., NoReturn]:
+    """For operations whose result must have a type of Python, such as `len`."""
+
     def refuse(self: Any, *_: object) -> NoReturn:
         build: Build = self.__rota__.build
         build.refuse(message)
@@ -152,19 +160,32 @@ def _refusing(message: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _noting(message: str) -> Callable[..., Any]:
+    """For operations that may have any result."""
+
+    def note(self: Any, *_: object, **__: object) -> Any:
+        if type(self) is Value:
+            return _noted(self, message)
+        self.__rota__.build.note(message)
+        return self
+
+    return note
+
+
 _ARITHMETIC = "add sub mul truediv floordiv mod divmod pow matmul lshift rshift and or xor"
 _BOTH_SIDES = " ".join(f"{side}{name}" for name in _ARITHMETIC.split() for side in ("", "r", "i"))
+_CONTINUING = f"{_BOTH_SIDES} neg pos invert abs call setattr delattr setitem delitem".split()
 _OTHERS = "neg pos invert abs round trunc floor ceil int float complex index str format bytes fspath hash"
 _REFUSED = {
     Value: {
-        "bool": _TRUTH,
+        "bool": TRUTH,
         "len contains reversed length_hint next": _LIST,
         f"{_BOTH_SIDES} {_OTHERS}": _COMPUTING,
         "call setattr delattr setitem delitem": _METHODS,
         "enter exit aenter aexit await aiter anext copy deepcopy reduce_ex": _COMPUTING,
     },
     Condition: {
-        "bool": _TRUTH,
+        "bool": TRUTH,
         f"{_BOTH_SIDES} {_OTHERS} iter len contains call getitem eq ne lt le gt ge setattr": _CONDITIONS,
     },
 }
@@ -172,4 +193,4 @@ for _kind, _messages in _REFUSED.items():
     _kind.__name__ = f"Symbolic{_kind.__name__}"  # As others' errors call it: "SymbolicValue is not JSON serializable".
     for _names, _message in _messages.items():
         for _name in _names.split():
-            setattr(_kind, f"__{_name}__", _refusing(_message))
+            setattr(_kind, f"__{_name}__", (_noting if _name in _CONTINUING else _refusing)(_message))

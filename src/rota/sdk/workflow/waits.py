@@ -23,21 +23,22 @@ T = TypeVar("T")
 
 
 class WaitFunction(Generic[P, T]):
-    """Each call adds a step that waits to the workflow that is being built. Returns what stands for its value."""
+    """A function such as `sleep`. Each call adds a step that waits to the workflow that is being built, and returns a
+    symbol for the value of the step."""
 
-    def __init__(self, name: str, made: Callable[P, Wait], result: type[T]) -> None:
-        """`made` returns what to wait for. `result` is the type of the step's value."""
+    def __init__(self, name: str, make: Callable[P, Wait], result: type[T]) -> None:
+        """`make` returns what to wait for. `result` is the type of the step's value, for type checkers."""
         self.__name__ = name
-        self.__doc__ = made.__doc__
-        self.__wrapped__ = self._made = made
+        self.__doc__ = make.__doc__
+        self.__wrapped__ = self._make = make
         self._after: After | None = None
         self._name: str | None = None
         self._may_fail = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         build = builds.required(f"{self.__name__}(…)")
-        wait = self._made(*args, **kwargs)
-        fields: dict[str, Any] = {waits.about(wait).field: wait.duration if isinstance(wait, Sleep) else wait}
+        wait = self._make(*args, **kwargs)
+        fields: dict[str, Any] = {waits.kind_of(wait).field: wait.duration if isinstance(wait, Sleep) else wait}
         if self._after is not None:
             fields |= self._after.fields(build)
         if self._may_fail:
@@ -60,7 +61,7 @@ class WaitFunction(Generic[P, T]):
 
 
 def _sleep(duration: Duration) -> Sleep:
-    """Waits for this time, and needs no worker meanwhile: `job.after(sleep("10m")).step(…)`."""
+    """Waits until this time has passed, without a worker: `job.after(sleep("10m")).step(…)`."""
     return Sleep(_length(builds.required("sleep(…)"), duration, "the duration"))
 
 
@@ -74,8 +75,8 @@ def _approve(
 ) -> Approve:
     """Waits until a person approves or rejects, by `rota run approve` or `Run.approve`.
 
-    `who` are the names or roles of those who may answer; they are shown, and not checked yet. If no answer comes within
-    `timeout`, the step ends as `on_timeout` says: `reject`, `approve` or `fail`. With `required` a rejection fails the
+    `who` are the names or roles of those who may answer; they are shown, but not checked. If no answer comes within
+    `timeout`, the step ends as `on_timeout` says: `reject`, `approve` or `fail`. With `required`, a rejection fails the
     step.
     """
     build = builds.required("approve(…)")
@@ -97,10 +98,10 @@ def _wait_for_event(
     timeout: Duration,
     on_timeout: OnNoEvent = "fail",
 ) -> AwaitEvent:
-    """Waits for the first event with one of these names since the run opened, or `lookback` earlier.
+    """Waits for the first event with one of these names since the run opened, or since `lookback` before that.
 
-    Only events with this `subject` count, whose payload is as `where` says. If none comes within `timeout`, the step
-    ends as `on_timeout` says: `fail` or `skip`.
+    With `subject`, the event must have this subject; with `where`, its payload must match the filter. If no event comes
+    within `timeout`, the step ends as `on_timeout` says: `fail` or `skip`.
     """
     build = builds.required("wait_for_event(…)")
     return AwaitEvent(

@@ -14,7 +14,7 @@ import msgspec
 from rota.domain.dependency import JobRef
 from rota.domain.errors import DefinitionError, WorkflowError
 from rota.domain.job import Definition
-from rota.domain.workflow import arguments, drawing
+from rota.domain.workflow import drawing, run_arguments
 from rota.domain.workflow import graph as graphs
 from rota.domain.workflow.check import Callee, Problem, check
 from rota.domain.workflow.graph import Graph
@@ -24,14 +24,14 @@ from rota.sdk.run import Run, run_of
 from rota.sdk.workflow.stepped import P, Stepped, Stepping, T, check_enqueue
 
 
-class Plan(Protocol):
+class GraphSource(Protocol):
     """Where the graph comes from."""
 
     def problems(self) -> list[WorkflowError]:
         """What is wrong before the graph can be made."""
 
-    def make(self) -> Graph:
-        """The graph, unchecked."""
+    def make(self) -> Graph | list[WorkflowError]:
+        """The graph, unchecked; or everything that was wrong while it was made."""
 
     def error(self, problem: Problem) -> WorkflowError:
         """A problem of the graph, with its place."""
@@ -81,10 +81,12 @@ class Workflow(Stepped[P, T]):
     _version: int | None = None
     """The version that a start asks for; None for the one in force."""
 
-    def __init__(self, job: Job[P, T, Any], plan: Plan, app: Surroundings, built: Callable[[Definition], None]) -> None:
+    def __init__(
+        self, job: Job[P, T, Any], source: GraphSource, app: Surroundings, built: Callable[[Definition], None]
+    ) -> None:
         """`built` is called once with the definition, when the graph is made."""
         self._job = job
-        self._plan = plan
+        self._source = source
         self._surroundings = app
         self._register = built
         self._made: list[Built] = []
@@ -109,9 +111,9 @@ class Workflow(Stepped[P, T]):
         return f"Workflow({self._job._app}.{self.name})"
 
     def options(self, *, version: int | None = None, **given: Unpack[Options]) -> Self:
-        """The same workflow with these options. A run with a `version` has the graph of that version.
+        """The same workflow with these options. With `version`, a run has the graph and parameters of that version.
 
-        Its arguments are those of that version, given by name.
+        The arguments of such a run must be given by name.
         """
         changed = copy.copy(self)
         if version is not None:
@@ -147,10 +149,10 @@ class Workflow(Stepped[P, T]):
         """A handle on a run of this workflow whose id is known."""
         return run_of(self._job.handle(id))
 
-    if not TYPE_CHECKING:  # Type checkers refuse both.
+    if not TYPE_CHECKING:  # Type checkers refuse such calls and attributes themselves.
 
         def __call__(self, *_: Any, **__: Any) -> NoReturn:
-            """A workflow has no body that could be called."""
+            """A workflow cannot be called like a function."""
             raise TypeError(
                 f"a workflow is not called: write {self.name}.start(…), or {self.name}.step(…) in a workflow"
             )
@@ -187,17 +189,11 @@ class Workflow(Stepped[P, T]):
 
     def problems(self) -> list[WorkflowError]:
         """Everything that is wrong; what `check` raises is the first."""
-        found = self._plan.problems()
-        if found:
-            return found
-        try:
-            graph = self._plan.make()
-        except WorkflowError as error:
-            return [error]
-        return [self._plan.error(problem) for problem in self._checked(graph)]
+        made = self._graph_or_problems()
+        return made if isinstance(made, list) else []
 
     def _to_start(self) -> Job[P, T, Any]:
-        """What a start enqueues. Reads the graph of another version from the database."""
+        """The job that a start enqueues. If a version was asked for, reads its graph from the database."""
         check_enqueue(self.name, self._job._options, "start")
         self.check()
         for name in ("retry", "timeout"):
@@ -207,13 +203,13 @@ class Workflow(Stepped[P, T]):
             return self._job
         data = self._job._client.workflow_version(self.name, self._version).graph
         graph = graphs.decode(msgspec.json.encode(data))
-        return self._job._of_version(self._version, partial(arguments.encode, graph))
+        return self._job._of_version(self._version, partial(run_arguments.encode, graph))
 
     async def _ato_start(self) -> Job[P, T, Any]:
         return self._to_start() if self._version is None else await asyncio.to_thread(self._to_start)
 
     def _callee(self) -> Callee:
-        return self._plan.callee()
+        return self._source.callee()
 
     def _stepping(self) -> Stepping:
         about = self._job._stepping()
@@ -226,14 +222,22 @@ class Workflow(Stepped[P, T]):
                 self._register(self._made[0].definition)
             return self._made[0]
 
-    def _checked(self, graph: Graph) -> list[Problem]:
-        return check(graph, Callees(self._surroundings.jobs), Callees(self._surroundings.workflows))
+    def _graph_or_problems(self) -> Graph | list[WorkflowError]:
+        """The graph, or everything that the first of three checks finds: of the source, while it is made, of the graph.
+
+        A later check would report what follows from the problems of an earlier one.
+        """
+        if found := self._source.problems():
+            return found
+        made = self._source.make()
+        if isinstance(made, list):
+            return made
+        problems = check(made, Callees(self._surroundings.jobs), Callees(self._surroundings.workflows))
+        return [self._source.error(problem) for problem in problems] or made
 
     def _built(self) -> Built:
-        for error in self._plan.problems():
-            raise error
-        graph = self._plan.make()
-        for problem in self._checked(graph):
-            raise self._plan.error(problem)
+        graph = self._graph_or_problems()
+        if isinstance(graph, list):
+            raise graph[0]
         target = {"kind": "workflow", "graph": graphs.to_data(graph)}
         return Built(graph, msgspec.structs.replace(registered(self._job).definition, target=target))

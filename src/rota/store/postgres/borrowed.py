@@ -43,7 +43,8 @@ SELECT current_database(), current_user, has_schema_privilege(n.oid, 'USAGE'), m
     FROM (VALUES ('migration', 'SELECT'), ('job', 'SELECT'), ('queue', 'SELECT INSERT'), ('lane', 'SELECT INSERT'),
                  ('execution', 'SELECT INSERT'), ('ready', 'SELECT INSERT DELETE'), ('expiry', 'INSERT'),
                  ('scheduled', 'SELECT INSERT UPDATE'), ('unique_key', 'SELECT INSERT UPDATE'),
-                 ('event', 'INSERT'), ('event_open', 'SELECT INSERT UPDATE')) needed (name, rights)
+                 ('event', 'INSERT'), ('event_open', 'SELECT INSERT UPDATE'),
+                 ('stat_delta', 'INSERT')) needed (name, rights)
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = needed.name
     CROSS JOIN string_to_table(needed.rights, ' ') may
     WHERE NOT has_table_privilege(c.oid, may))

@@ -33,6 +33,7 @@ LOCK_TIMEOUT_S = 10
 IDLE_TIMEOUT_S = 5
 SET_UP_S = 5.0
 ASK_S = 5.0
+CANCEL_S = 2.0
 LOOK_S = 0.5
 _PLANNER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit")
 SETTINGS: dict[str, str] = {
@@ -99,6 +100,7 @@ class Link:
         if self.is_pooled:
             head, snapshot = "; ".join((head, assign)), "; ".join((snapshot, assign))
         self._begin = "; ".join((head, "".join((_NOW, ", pg_current_xact_id()")))).encode()
+        self._snapshot = snapshot.encode()
         self._begin_reading = "; ".join((snapshot, _NOW)).encode()
         if self.is_pooled:
             connection.prepare_threshold = None
@@ -136,9 +138,15 @@ class Link:
         result = self._say(self._begin)
         return int(result.get_value(0, 0) or b"0"), int(result.get_value(0, 1) or b"0")
 
-    def begin_reading(self) -> int:
-        """Begins a read-only transaction with one snapshot; returns the database's time."""
-        return int(self._say(self._begin_reading).get_value(0, 0) or b"0")
+    def begin_reading(self, statement_s: float | None = None) -> int:
+        """Begins a read-only transaction with one snapshot; returns the database's time.
+
+        No statement of the transaction may take longer than `statement_s`.
+        """
+        words = self._begin_reading
+        if statement_s is not None:
+            words = b"%b; SET LOCAL statement_timeout = %d; %b" % (self._snapshot, statement_s * 1000, _NOW.encode())
+        return int(self._say(words).get_value(0, 0) or b"0")
 
     def commit(self) -> None:
         result = self._say(b"COMMIT")
@@ -170,6 +178,11 @@ class Link:
         """From another thread: shuts the connection down, so that a thread that waits for an answer gets an error."""
         with contextlib.suppress(OSError):
             self._plug.shutdown(socket.SHUT_RDWR)
+
+    def cancel(self) -> None:
+        """From another thread: asks the server to cancel the statement that runs."""
+        with contextlib.suppress(psycopg.Error):
+            self.connection.cancel_safe(timeout=CANCEL_S)
 
     def close(self) -> None:
         _watchdog.remove(self)

@@ -210,7 +210,7 @@ def _drop(
     with connection.transaction():
         if not _is_only_node(connection, schema) or day not in days(connection, schema):
             raise psycopg.Rollback
-        # The roll-up joins the whole day at once.
+        # `settle_ticks_of_day` joins the whole day at once.
         connection.execute("SELECT set_config('work_mem', '64MB', true)", prepare=False)
         parts = {table: _part(schema, table, day) for table in TABLES}
         # Ids of this day are no longer accepted, and ended executions stay ended: this list still holds under the lock.
@@ -218,7 +218,7 @@ def _drop(
         if keep is None:
             dropped = Dropped("crowded")
             raise psycopg.Rollback
-        removed = _roll_up(session, day, keep)
+        removed = _settle(session, day, keep)
         if not _locked(connection, schema, parts, pause):
             raise psycopg.Rollback
         if _is_wanted(connection, schema, day, keep):  # A run was retried meanwhile.
@@ -276,14 +276,13 @@ def _is_wanted(connection: Connection, schema: str, day: int, keep: list[str]) -
     return _run(connection, qualified(_WANTED, schema), values).fetchone() is not None
 
 
-def _roll_up(session: PostgresSession, day: int, keep: list[str]) -> int:
-    """Adds the executions that are dropped to the statistics and the ledger; returns how many they are.
+def _settle(session: PostgresSession, day: int, keep: list[str]) -> int:
+    """Copies how the executions that are dropped have ended into the ledger; returns how many they are.
 
     Rows about them in tables without partitions are deleted.
     """
     which: dict[str, Any] = {**_bounds(day), "kept": [(id,) for id in keep]}
     session.begin(0)
-    session.run("roll_up_of_day", **which)
     session.run("settle_ticks_of_day", **which)
     session.run("forget_day", **which)
     return int(session.rows("executions_between", **_bounds(day))[0][0]) - len(keep)

@@ -111,8 +111,8 @@ class PostgresSession(Session):
     def begin(self, now: int, *, postpones: bool = False) -> None:
         """Called once for each operation, with the database's time when the transaction began.
 
-        With `postpones`, statements without a result are sent together with the next one that has a result. Then the
-        owner must call `flush` at the end of the operation.
+        With `postpones`, statements whose result is not needed are sent together with the next statement whose result
+        is. The owner must then call `flush` at the end of the operation.
         """
         self._postpones, self._postponed = postpones, []
         self.now = now if self._clock is None else self._clock.now()
@@ -139,9 +139,9 @@ class PostgresSession(Session):
         return result.command_tuples or 0
 
     def flush(self) -> None:
-        """Executes the statements that were postponed."""
+        """Executes the postponed statements."""
         if self._postponed:
-            self._answer(*self._postponed.pop())
+            self._run_with_postponed(*self._postponed.pop())
 
     def forget(self) -> None:
         super().forget()
@@ -224,10 +224,10 @@ class PostgresSession(Session):
     def _execute(self, text: Text, bound: dict[str, bytes | None]) -> pq.abc.PGresult:
         if self._is_autocommit and text.autocommit is not None:
             text = text.autocommit
-        return self._answer(text, [bound[name] for name in text.parameters])
+        return self._run_with_postponed(text, [bound[name] for name in text.parameters])
 
-    def _answer(self, text: Text, values: list[bytes | None]) -> pq.abc.PGresult:
-        """Executes the statements that were postponed, and this one; returns the result of this one."""
+    def _run_with_postponed(self, text: Text, values: list[bytes | None]) -> pq.abc.PGresult:
+        """Executes the postponed statements and then this one; returns the result of this one."""
         if self._postponed:
             calls, self._postponed = [*self._postponed, (text, values)], []
             return self._pipelined(calls)
@@ -262,7 +262,8 @@ class PostgresSession(Session):
         return results[-1]
 
     def _next_result(self) -> pq.abc.PGresult | None:
-        """Waits without the interpreter lock, unlike libpq's own wait, and sends what did not fit into the socket."""
+        """The next result of the connection. Waits without holding the interpreter lock, unlike libpq's own wait, and
+        sends the rest of a message that did not fit into the socket's buffer."""
         pgconn = self._pgconn
         while pgconn.is_busy():
             is_unsent = pgconn.flush() != 0

@@ -21,7 +21,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 import psycopg
 
 from rota.clock import MACHINE, Clock, SystemClock
-from rota.domain.errors import StoreUnavailable
+from rota.domain.errors import ReadStopped, StoreUnavailable
 from rota.store.hints import Bus
 from rota.store.pending_call import FIRST_PAUSE_S, PendingCall
 from rota.store.port import Submitted, Tx, View, declared
@@ -33,11 +33,13 @@ from rota.store.postgres.inbox import Inbox
 from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.writer import Patience, Writer
+from rota.store.watch import Watch
 
 log = logging.getLogger("rota.store")
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_CANCELLED = psycopg.errors.QueryCanceled
 MOST_WRITERS = 4
 MOST_IDLE_READERS = 2
 APART_S = 3.0
@@ -95,14 +97,21 @@ class PostgresStore:
         return cast("T", call.answer())
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.read_watched(Watch(), query, *args, **kwargs)
+
+    def read_watched(
+        self, watch: Watch, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         if self._closing.is_set():
             raise StoreUnavailable("the store is closed")
         patience = Patience(self._busy_s, self._closing)
         while True:
             try:
-                with self._reader(patience.until, declared(query).is_repeatable) as session:
+                with self._reader(patience.until, declared(query).is_repeatable, watch) as session:
                     return query(session, *args, **kwargs)
             except psycopg.Error as error:
+                if watch.is_stopped or (watch.statement_s is not None and isinstance(error, _CANCELLED)):
+                    raise ReadStopped("the read took too long: narrow it with filters, or read it in parts") from error
                 if remedy(error) is Remedy.NONE or not patience.lasts():
                     raise translated(error, self._address.shown) from error
             patience.pause()
@@ -217,22 +226,24 @@ class PostgresStore:
             thread.start()
 
     @contextlib.contextmanager
-    def _reader(self, until: float, is_repeatable: bool) -> Iterator[View]:
+    def _reader(self, until: float, is_repeatable: bool, watch: Watch) -> Iterator[View]:
         link, session = self._idle_reader()
         try:
             link.give_up_at = until
-            if is_repeatable and not link.is_pooled:
-                session.begin_autocommit()
-                yield session
-            else:
-                session.begin(link.begin_reading())
-                yield session
-                link.rollback()
+            with watch.by(link.cancel):
+                if is_repeatable and not link.is_pooled:
+                    session.begin_autocommit()
+                    yield session
+                else:
+                    session.begin(link.begin_reading(watch.statement_s))
+                    yield session
+                    link.rollback()
             link.give_up_at = None
         except BaseException:
             link.close()
             raise
-        if self._closing.is_set() or self._readers.qsize() >= MOST_IDLE_READERS:
+        # A cancel request may arrive late, and would hit the next statement of the connection.
+        if watch.is_stopped or self._closing.is_set() or self._readers.qsize() >= MOST_IDLE_READERS:
             link.close()
         else:
             self._readers.put((link, session))

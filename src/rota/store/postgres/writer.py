@@ -150,7 +150,7 @@ class Writer:
                 return False
             # The first run left a result, unless it was one statement: then the result follows from the arguments.
             if (known := declared(calls[0].op).one_statement) is not None:
-                calls[0].result = known.answer(*calls[0].args)
+                calls[0].result = known.answer(None, *calls[0].args)
         self._answer(calls, hints)
         return True
 
@@ -174,7 +174,8 @@ class Writer:
             return not calls
         session.begin_autocommit()
         try:
-            if not known.run(session, *args):
+            found = known.run(session, *args)
+            if found is None:
                 return False
         except psycopg.Error as error:
             is_double = isinstance(error, psycopg.errors.UniqueViolation)
@@ -185,8 +186,9 @@ class Writer:
                 # The statement may have been committed: a repeat finds its ids.
                 self._in_doubt = self._in_doubt or is_lost
                 raise
+            found = None
         for call in calls:
-            call.result = known.answer(*call.args)
+            call.result = known.answer(found, *call.args)
         self._answer(calls, session.hints)
         return True
 

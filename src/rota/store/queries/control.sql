@@ -54,3 +54,25 @@ WHERE finished.id = e.id AND finished.final = 1
 
 -- name: undead
 DELETE FROM dead WHERE namespace = :namespace AND id AMONG(:ids, uuid)
+
+-- name: children_of
+SELECT id FROM execution WHERE parent AMONG(:ids, uuid) AND namespace = :namespace LIMIT :most
+
+-- name: pending_facts
+-- The caller has locked the row in `scheduled`, `waiting` or `ready`.
+SELECT x.app, x.job, x.queue, x.lane, x.priority, x.run_at, x.deadline, l.requirements, q.policy,
+       coalesce(r.rank, w.rank) AS rank, l.runs
+FROM execution x JOIN lane l ON l.id = x.lane JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+LEFT JOIN ready r ON r.id = x.id LEFT JOIN waiting w ON w.id = x.id
+WHERE x.id = :id AND x.namespace = :namespace
+
+-- name: lane_in_queue
+SELECT l.id, q.policy, q.max_depth FROM lane l JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.namespace = :namespace AND l.app = :app AND l.job = :job AND l.queue = :queue AND l.requirements = :requirements
+
+-- name: move_in_line
+UPDATE execution SET priority = :priority, queue = :queue, lane = :lane, run_at = :run_at WHERE id = :id;
+UPDATE scheduled SET lane = :lane, priority = :priority, run_at = :due_at WHERE id = :id;
+UPDATE ready SET lane = :lane, rank = :rank WHERE id = :id;
+UPDATE waiting SET lane = :lane, rank = :rank WHERE id = :id;
+UPDATE blocker SET rank = :rank WHERE execution = :id

@@ -12,12 +12,19 @@ ON CONFLICT DO NOTHING
 
 -- name: set_queue
 INSERT INTO queue (namespace, name, policy, max_depth) VALUES (:namespace, :queue, :policy, :max_depth)
-ON CONFLICT (namespace, name) DO UPDATE SET policy = excluded.policy, max_depth = excluded.max_depth
+ON CONFLICT (namespace, name)
+DO UPDATE SET policy = excluded.policy, max_depth = excluded.max_depth, revision = queue.revision + 1
+WHERE queue.policy <> excluded.policy OR coalesce(queue.max_depth, 0) <> coalesce(excluded.max_depth, 0)
+
+-- name: lock_queue
+SELECT revision, policy, max_depth FROM queue WHERE namespace = :namespace AND name = :queue FOR UPDATE
 
 -- name: add_lanes
-INSERT INTO lane (namespace, app, job, queue, requirements)
-SELECT :namespace, :app, job, queue, requirements FROM EACH(:lanes, job text, queue text, requirements text) e WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO lane (namespace, app, job, queue, requirements, runs)
+SELECT :namespace, :app, job, queue, requirements, runs
+FROM EACH(:lanes, job text, queue text, requirements text, runs text) e WHERE true
+ON CONFLICT (namespace, app, job, queue, requirements) DO UPDATE SET runs = excluded.runs
+WHERE coalesce(lane.runs, '') <> coalesce(excluded.runs, '')
 
 -- name: add_versions
 -- The caller holds the row of the app, so no other transaction takes the same number.
@@ -38,17 +45,37 @@ CROSS JOIN job_version v ON v.job = e.job AND v.digest = e.digest AND v.namespac
 ORDER BY v.job
 
 -- name: add_jobs
-INSERT INTO job (id, namespace, app, name, version, requirements, pause_after)
-SELECT id, :namespace, :app, job, version, requirements, pause_after
-FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int) e WHERE true
+INSERT INTO job (id, namespace, app, name, version, requirements, pause_after, base, created_at, created_by, updated_at)
+SELECT id, :namespace, :app, job, version, requirements, pause_after, base, :now, 'code', :now
+FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int, base bigint) e WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: point_jobs
-INSERT INTO job (id, namespace, app, name, version, requirements, pause_after)
-SELECT id, :namespace, :app, job, version, requirements, pause_after
-FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int) e WHERE true
+-- Only jobs of code: a deploy does not change a job that the API has defined.
+INSERT INTO job (id, namespace, app, name, version, requirements, pause_after, base, created_at, created_by, updated_at)
+SELECT id, :namespace, :app, job, version, requirements, pause_after, base, :now, 'code', :now
+FROM EACH(:jobs, id uuid, job text, version bigint, requirements text, pause_after int, base bigint) e WHERE true
 ON CONFLICT (namespace, app, name)
-DO UPDATE SET version = excluded.version, requirements = excluded.requirements, pause_after = excluded.pause_after
+DO UPDATE SET version = excluded.version, requirements = excluded.requirements, pause_after = excluded.pause_after,
+    revision = job.revision + CASE WHEN job.version <> excluded.version THEN 1 ELSE 0 END,
+    updated_at = CASE WHEN job.version <> excluded.version THEN excluded.updated_at ELSE job.updated_at END
+WHERE job.origin <> 'api'
+
+-- name: jobs_of_api
+SELECT name FROM job WHERE namespace = :namespace AND app = :app AND origin = 'api' AND name AMONG(:names, text)
+ORDER BY name
+
+-- name: set_origin
+UPDATE job SET origin = :origin WHERE namespace = :namespace AND app = :app AND name = :job
+
+-- name: set_runs
+UPDATE job SET runs = :runs
+WHERE namespace = :namespace AND app = :app AND name = :job AND coalesce(runs, '') <> coalesce(:runs, '')
+
+-- name: deleted_versions
+-- The last version of deleted jobs that had these names.
+SELECT name, max(last) FROM deleted_job WHERE namespace = :namespace AND app = :app AND name AMONG(:names, text)
+GROUP BY name
 
 -- name: route
 SELECT j.version, l.id, q.policy, q.max_depth, EXISTS (
@@ -60,7 +87,7 @@ JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
 WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
 
 -- name: requirements_of
-SELECT requirements FROM job WHERE namespace = :namespace AND app = :app AND name = :job
+SELECT requirements, runs FROM job WHERE namespace = :namespace AND app = :app AND name = :job
 
 -- name: job_definition
 SELECT v.definition FROM job j
@@ -71,12 +98,13 @@ WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
 SELECT DISTINCT app FROM job WHERE namespace = :namespace AND name = :job ORDER BY app
 
 -- name: pause_job
-UPDATE job SET paused_at = :now, paused_by = :actor, paused_note = :note
+UPDATE job SET paused_at = :now, paused_by = :actor, paused_note = :note, revision = revision + 1, updated_at = :now
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NULL
 
 -- name: resume_job
 -- Also resets the count of failures.
-UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL, failures = 0
+UPDATE job SET paused_at = NULL, paused_by = NULL, paused_note = NULL, failures = 0, revision = revision + 1,
+    updated_at = :now
 WHERE namespace = :namespace AND app = :app AND name = :job AND paused_at IS NOT NULL
 
 -- name: held_jobs
@@ -108,11 +136,11 @@ JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.
 WHERE j.namespace = :namespace ORDER BY j.app, j.name
 
 -- name: pause_queue
-UPDATE queue SET paused_at = :now, paused_by = :actor, paused_note = :note
+UPDATE queue SET paused_at = :now, paused_by = :actor, paused_note = :note, revision = revision + 1
 WHERE namespace = :namespace AND name = :queue AND paused_at IS NULL
 
 -- name: resume_queue
-UPDATE queue SET paused_at = NULL, paused_by = NULL, paused_note = NULL
+UPDATE queue SET paused_at = NULL, paused_by = NULL, paused_note = NULL, revision = revision + 1
 WHERE namespace = :namespace AND name = :queue AND paused_at IS NOT NULL
 
 -- name: queue_exists
@@ -122,5 +150,5 @@ SELECT policy, max_depth, paused_at FROM queue WHERE namespace = :namespace AND 
 SELECT id FROM lane WHERE namespace = :namespace AND queue = :queue
 
 -- name: add_audit
-INSERT INTO audit (at, namespace, actor, action, subject, before, after)
-VALUES (:now, :namespace, :actor, :action, :subject, :before, :after)
+INSERT INTO audit (at, namespace, actor, action, subject, before, after, address, request)
+VALUES (:now, :namespace, :actor, :action, :subject, :before, :after, :address, :request)

@@ -29,8 +29,11 @@ CROSS JOIN dependency d ON d.namespace = e.namespace AND d.app = e.app AND d.job
 ORDER BY d.namespace, d.app, d.job, d.upstream_app, d.upstream FOR UPDATE OF d
 
 -- name: lock_edges_of_app
+-- Of the jobs of its code.
 SELECT d.namespace, d.app, d.job, d.upstream_app, d.upstream, d.outcome, d.met FROM dependency d
 WHERE d.namespace = :namespace AND d.app = :app
+  AND NOT EXISTS (
+      SELECT 1 FROM job j WHERE j.namespace = d.namespace AND j.app = d.app AND j.name = d.job AND j.origin = 'api')
 ORDER BY d.namespace, d.app, d.job, d.upstream_app, d.upstream FOR UPDATE OF d
 
 -- name: put_edges

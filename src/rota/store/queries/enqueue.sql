@@ -1,6 +1,6 @@
 -- name: place
--- Executions of several batches whose origin differs in the parent only. `:rows` has the columns that may differ between the batches;
--- PLACED takes all other columns from parameters.
+-- Executions of several batches whose origins differ only in the parent. `:rows` has the columns that may differ between
+-- the batches; PLACED takes all other columns from parameters.
 INSERT INTO execution (PLACED, run, step, map_index, inputs, created_at)
 SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_version, e.lane, e.priority, e.run_at,
               e.deadline, e.schedule, e.tick, e.catch_up, e.event, e.parent), e.run, e.step, e.map_index, e.inputs, :now
@@ -47,8 +47,10 @@ known AS (
     SELECT PLACED(e.id, e.arguments, r.version AS job_version, r.lane, r.now AS run_at), r.now FROM e, r),
 placed AS (
     INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-    SELECT r.lane, r.rank, e.id, 0, 0, 0 FROM e, r)
-SELECT lane, rank FROM r
+    SELECT r.lane, r.rank, e.id, 0, 0, 0 FROM e, r),
+counted AS (
+    INSERT INTO stat_delta (at, lane, count, outcome) SELECT r.now, r.lane, (SELECT count(*) FROM e), 'created' FROM r)
+SELECT lane, rank, version, now FROM r
 
 -- name: place_ready
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, run)
@@ -64,6 +66,12 @@ SELECT execution, rank, kind, key FROM EACH(:blockers, execution uuid, rank bigi
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes, run)
 SELECT id, lane, priority, run_at, 0, 0, 0, run
 FROM EACH(:rows, id uuid, lane int, priority int, run_at bigint, run uuid) e
+
+-- name: place_tags
+INSERT INTO tag (namespace, tag, id) SELECT namespace, tag, id FROM EACH(:rows, namespace text, tag text, id uuid) e
+
+-- name: place_callbacks
+INSERT INTO callback_open (execution) SELECT id FROM EACH(:rows, id uuid) e
 
 -- name: place_expiries
 INSERT INTO expiry (deadline, id) SELECT deadline, id FROM EACH(:rows, id uuid, deadline bigint) e

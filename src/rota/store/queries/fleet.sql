@@ -1,9 +1,9 @@
 -- name: add_worker
 INSERT INTO worker (
-    namespace, app, name, host, pid, version, offers, queues, jobs, concurrency, supervisor, least, most, deploy,
+    namespace, others, app, name, host, pid, version, offers, queues, jobs, concurrency, supervisor, least, most, deploy,
     state, started_at, heartbeat_at, lease_until)
 VALUES (
-    :namespace, :app, :name, :host, :pid, :version, :offers, :queues, :jobs, :concurrency, :supervisor, :least, :most,
+    :namespace, :others, :app, :name, :host, :pid, :version, :offers, :queues, :jobs, :concurrency, :supervisor, :least, :most,
     :deploy, 'live', :now, :now, CAST(:now AS bigint) + :lease)
 RETURNING id
 

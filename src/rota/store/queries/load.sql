@@ -1,14 +1,14 @@
 -- name: needs_of_ready
 -- The requirements of ready executions in these queues, without paused queues.
 SELECT DISTINCT l.namespace, l.requirements FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND (:all_queues OR l.queue AMONG(:queues, text))
-  AND l.job AMONG(:jobs, text) AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
+WHERE l.namespace AMONG(:namespaces, text) AND (:all_apps OR l.app AMONG(:apps, text)) AND (:all_queues OR l.queue AMONG(:queues, text))
+  AND coalesce(l.runs, l.job) AMONG(:jobs, text) AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 
 -- name: load_of_lanes
 SELECT l.id, l.app, l.job, l.queue, l.requirements, CASE WHEN q.paused_at IS NULL THEN 0 ELSE 1 END AS paused,
        (SELECT count(*) FROM ready r WHERE r.lane = l.id) AS ready,
        (SELECT x.run_at FROM execution x
-        WHERE x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)) AS oldest_at
+        WHERE x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)) AS oldest_at, l.runs
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace ORDER BY l.app, l.queue, l.requirements, l.id
 

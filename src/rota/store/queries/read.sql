@@ -1,9 +1,17 @@
 -- name: execution
-SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.actor, s.arguments, s.key, s.created_at,
+-- A job that uses the name of a deleted one has higher version numbers; shown they count from 1 for each job.
+SELECT s.id, s.namespace, s.app, s.job,
+       s.job_version - CASE WHEN s.job_version > j.base THEN j.base ELSE coalesce((
+           SELECT d.base FROM deleted_job d
+           WHERE d.namespace = s.namespace AND d.name = s.job AND d.app = s.app
+             AND s.job_version > d.base AND s.job_version <= d.last), 0) END AS job_version, s.queue, s.priority, s.actor, s.arguments, s.key, s.created_at,
        s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
        (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
-       j.id AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream,
+       CASE WHEN s.job_version > j.base THEN j.id ELSE (
+           SELECT d.id FROM deleted_job d
+           WHERE d.namespace = s.namespace AND d.name = s.job AND d.app = s.app
+             AND s.job_version > d.base AND s.job_version <= d.last) END AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream,
        s.event, s.inputs
 FROM state s LEFT JOIN worker w ON w.id = s.worker
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
@@ -12,9 +20,11 @@ ORDER BY s.id DESC
 
 -- name: attempts
 SELECT f.id, f.fence, f.final, f.status, f.reason, f.attempts, f.crashes, w.name AS worker, f.started_at, f.finished_at,
-       f.result, f.error
+       f.result, f.error, f.usage, w.id AS worker_id,
+       coalesce((SELECT p.attempts FROM finished p WHERE p.id = f.id AND p.fence < f.fence ORDER BY p.fence DESC LIMIT 1), 0)
+           + 1 AS number
 FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id = f.worker
-WHERE f.id = :id AND x.namespace = :namespace ORDER BY f.fence
+WHERE f.id = :id AND x.namespace = :namespace AND f.fence PAST :after ORDER BY f.fence WAY LIMIT :most
 
 -- name: ending
 SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
@@ -112,15 +122,16 @@ SELECT q.name, q.policy, q.max_depth, q.paused_at, q.paused_by, q.paused_note,
        (SELECT min(x.run_at) FROM lane l
         CROSS JOIN execution x ON x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)
         WHERE l.namespace = q.namespace AND l.queue = q.name) AS oldest_at,
-       (SELECT count(*) FROM dead d WHERE d.namespace = q.namespace AND d.queue = q.name) AS dead
-FROM queue q WHERE q.namespace = :namespace ORDER BY q.name
+       (SELECT count(*) FROM dead d WHERE d.namespace = q.namespace AND d.queue = q.name) AS dead,
+       q.revision
+FROM queue q WHERE q.namespace = :namespace AND (:every OR q.name = :name) ORDER BY q.name
 
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
        w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble, w.deploy,
        w.jobs
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
-WHERE w.namespace = :namespace AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
+WHERE SERVES(w, :namespace) AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
 -- name: clock
 SELECT CAST(:now AS bigint)
@@ -129,12 +140,12 @@ SELECT CAST(:now AS bigint)
 -- Reads the values that the conditions of a claim depend on.
 SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q.paused_note,
        (SELECT count(*) FROM worker w
-        WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
+        WHERE SERVES(w, s.namespace) AND (w.app = s.app OR (w.app = '*' AND RUNS(w, s.job, j.requirements, j.runs))) AND LIVE(w)
           AND (w.queues = 'null' OR LISTED(s.queue, w.queues))) AS live_workers,
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
             SELECT DISTINCT w.offers FROM worker w
-            WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS offers,
+            WHERE SERVES(w, s.namespace) AND (w.app = s.app OR w.app = '*') AND LIVE(w)
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements, j.runs)) v) AS offers,
        (SELECT l.requirements FROM execution x JOIN lane l ON l.id = x.lane WHERE x.id = s.id) AS requirements,
        (SELECT count(*) FROM (
             SELECT 1 FROM ready m CROSS JOIN lane o ON o.id = m.lane
@@ -148,28 +159,28 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
        s.job, j.paused_at AS job_paused_at, j.paused_by AS job_paused_by, j.paused_note AS job_paused_note,
        (SELECT CAST(LISTING(PAIR(v.offers, v.trouble)) AS text) || '' FROM (
             SELECT DISTINCT w.offers, coalesce(w.trouble, '{}') AS trouble FROM worker w
-            WHERE w.namespace = s.namespace AND w.app = s.app AND LIVE(w)
-              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements)) v) AS troubles,
+            WHERE SERVES(w, s.namespace) AND (w.app = s.app OR w.app = '*') AND LIVE(w)
+              AND (w.queues = 'null' OR LISTED(s.queue, w.queues)) AND RUNS(w, s.job, j.requirements, j.runs)) v) AS troubles,
        (SELECT CAST(LISTING(PAIR(b.kind, b.key || coalesce((
             SELECT '/' || d.outcome FROM dependency d
             WHERE b.kind = 'dependency' AND d.namespace = s.namespace AND d.app = s.app AND d.job = s.job
               AND b.key = d.namespace || '/' || d.app || '/' || d.job || '/' || d.upstream_app || '/' || d.upstream),
-            ''))) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers
+            ''))) AS text) || '' FROM blocker b WHERE b.execution = s.id) AS blockers, s.id
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
-WHERE s.id = :id AND s.namespace = :namespace
+WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
 
 -- name: stranded
 -- Lanes with ready executions, how many live workers serve their queue, and the offers of those that have the job.
 SELECT l.app, l.queue, l.requirements, l.job,
        (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
        (SELECT count(*) FROM worker w
-        WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
+        WHERE SERVES(w, l.namespace) AND (w.app = l.app OR (w.app = '*' AND RUNS(w, l.job, l.requirements, l.runs))) AND LIVE(w)
           AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) AS live,
        (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
            SELECT DISTINCT w.offers FROM worker w
-           WHERE w.namespace = l.namespace AND w.app = l.app AND LIVE(w)
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements)) v) AS offers
+           WHERE SERVES(w, l.namespace) AND (w.app = l.app OR w.app = '*') AND LIVE(w)
+             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements, l.runs)) v) AS offers
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 ORDER BY l.app, l.queue, l.requirements, l.job

@@ -4,27 +4,27 @@ SELECT name, retention_s FROM namespace ORDER BY name
 -- name: set_retention
 UPDATE namespace SET retention_s = :retention_s WHERE name = :namespace
 
--- name: add_chore
-INSERT INTO chore (name, begun_at, beat_at, done_at, full_at, removed, mark) VALUES (:name, 0, 0, 0, 0, 0, '')
+-- name: add_retention_pass
+INSERT INTO retention_pass (name, begun_at, beat_at, done_at, full_at, removed, mark) VALUES (:name, 0, 0, 0, 0, 0, '')
 ON CONFLICT DO NOTHING
 
--- name: chore
-SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM chore WHERE name = :name
+-- name: retention_pass
+SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM retention_pass WHERE name = :name
 
--- name: lock_chore
-SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM chore WHERE name = :name FOR UPDATE SKIP LOCKED
+-- name: lock_retention_pass
+SELECT begun_at, beat_at, done_at, full_at, removed, mark FROM retention_pass WHERE name = :name FOR UPDATE SKIP LOCKED
 
--- name: begin_chore
-UPDATE chore SET begun_at = :begun_at, beat_at = :now, full_at = :full_at, removed = :removed, mark = :mark
+-- name: begin_retention_pass
+UPDATE retention_pass SET begun_at = :begun_at, beat_at = :now, full_at = :full_at, removed = :removed, mark = :mark
 WHERE name = :name
 
--- name: beat_chore
+-- name: beat_retention_pass
 -- Changes nothing if another supervisor has taken over the pass.
-UPDATE chore SET beat_at = :now, removed = removed + :removed, mark = coalesce(:mark, mark)
+UPDATE retention_pass SET beat_at = :now, removed = removed + :removed, mark = coalesce(:mark, mark)
 WHERE name = :name AND begun_at = :begun_at
 
--- name: end_chore
-UPDATE chore SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at = :begun_at
+-- name: end_retention_pass
+UPDATE retention_pass SET done_at = :now, beat_at = :now WHERE name = :name AND begun_at = :begun_at
 
 -- name: history_page
 -- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace,
@@ -52,18 +52,6 @@ ORDER BY x.id
 SELECT x.id FROM execution x WHERE x.id >= :lowest AND x.id <= :highest AND x.id AMONG(:ids, uuid) AND NEEDLESS(x)
 ORDER BY x.id FOR UPDATE OF x SKIP LOCKED
 
--- name: roll_up
-INSERT INTO summary (namespace, app, job, queue, hour, status, executions, ran_us, longest_us)
-SELECT x.namespace, x.app, x.job, x.queue, f.finished_at - f.finished_at % 3600000000, f.status, count(*),
-       CAST(coalesce(sum(GREATEST(0, f.finished_at - f.started_at)), 0) AS bigint),
-       coalesce(max(GREATEST(0, f.finished_at - f.started_at)), 0)
-FROM execution x JOIN finished f ON f.id = x.id AND f.final = 1
-WHERE PRUNED(x, f)
-GROUP BY 1, 2, 3, 4, 5, 6
-ON CONFLICT (namespace, job, hour, app, queue, status) DO UPDATE SET
-    executions = summary.executions + excluded.executions, ran_us = summary.ran_us + excluded.ran_us,
-    longest_us = GREATEST(summary.longest_us, excluded.longest_us)
-
 -- name: settle_ticks
 -- Copies the final status of executions that are about to be deleted into the ledger.
 UPDATE tick SET ended = f.status
@@ -75,6 +63,7 @@ WHERE PRUNED(x, f) AND x.schedule IS NOT NULL
 -- name: drop_history
 DELETE FROM log WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM note WHERE id AMONG(:ids, uuid);
+DELETE FROM tag WHERE id AMONG(:ids, uuid);
 DELETE FROM step WHERE run >= :lowest AND run <= :highest AND run AMONG(:ids, uuid);
 DELETE FROM run_ended WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
 DELETE FROM finished WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, uuid);
@@ -84,6 +73,8 @@ DELETE FROM execution WHERE id >= :lowest AND id <= :highest AND id AMONG(:ids, 
 -- The tables without partitions that have rows about the executions of a day.
 DELETE FROM note n WHERE n.id >= :low AND n.id < :high
   AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = n.id);
+DELETE FROM tag t WHERE t.id >= :low AND t.id < :high
+  AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = t.id);
 DELETE FROM expiry e WHERE e.id >= :low AND e.id < :high
   AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = e.id)
 
@@ -97,7 +88,7 @@ FROM (SELECT id, namespace, emitted_at FROM event WHERE id > :after AND id < :bo
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = e.namespace ORDER BY e.id
 
 -- name: stray_events_page @postgres
--- The same for the default partition.
+-- The same for events in the default partition.
 SELECT e.id, CASE WHEN e.emitted_at < c.cutoff THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, emitted_at FROM event_default WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) e
 LEFT JOIN EACH(:cutoffs, namespace text, cutoff bigint) c ON c.namespace = e.namespace ORDER BY e.id
@@ -114,9 +105,11 @@ DELETE FROM expiry WHERE (deadline, id) IN (SELECT deadline, id FROM EACH(:rows,
 DELETE FROM expiry x USING EACH(:rows, deadline bigint, id uuid) e WHERE x.deadline = e.deadline AND x.id = e.id
 
 -- name: keys_page
--- Keys in the order in which they were taken, and whether each may be deleted: its holder is deleted already.
+-- Keys in the order in which they were taken, and whether each may be deleted: its holder is deleted already. The keys
+-- of requests are kept longer.
 SELECT k.taken_at, k.holder, k.namespace, k.app, k.job, k.kind, k.key,
        CASE WHEN k.taken_at < c.cutoff AND k.kind <> :kept
+             AND (k.kind <> :request OR k.taken_at < :requests_until)
              AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = k.holder)
              AND NOT EXISTS (SELECT 1 FROM event e WHERE e.id = k.holder) THEN 1 ELSE 0 END AS goes
 FROM (SELECT taken_at, holder, namespace, app, job, kind, key FROM unique_key
@@ -146,6 +139,23 @@ DELETE FROM worker WHERE id IN (
 -- name: drop_audit
 -- Only the first rows are looked at: they are the oldest.
 DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY a.id LIMIT :most)
+
+-- name: drop_request_keys
+DELETE FROM request_key WHERE (namespace, actor, route, key) IN (
+    SELECT r.namespace, r.actor, r.route, r.key FROM request_key r WHERE r.created_at < :bound
+    ORDER BY r.created_at LIMIT :most)
+
+-- name: namespace_content
+SELECT n.name, CASE WHEN EXISTS (SELECT 1 FROM job j WHERE j.namespace = n.name) THEN 'jobs'
+                    WHEN EXISTS (SELECT 1 FROM schedule s WHERE s.namespace = n.name) THEN 'schedules'
+                    WHEN EXISTS (SELECT 1 FROM token t WHERE t.namespace = n.name AND t.revoked_at IS NULL) THEN 'tokens'
+                    WHEN EXISTS (SELECT 1 FROM event e WHERE e.namespace = n.name) THEN 'events'
+                    WHEN EXISTS (SELECT 1 FROM worker w WHERE SERVES(w, n.name) AND LIVE(w)) THEN 'workers' END
+FROM namespace n WHERE n.name = :namespace
+
+-- name: remove_namespace
+DELETE FROM queue WHERE namespace = :namespace;
+DELETE FROM namespace WHERE name = :namespace
 
 -- name: oldest
 SELECT id, created_at FROM execution ORDER BY id LIMIT 1

@@ -112,7 +112,7 @@ DELETE FROM subscription WHERE execution AMONG(:ids, uuid);
 DELETE FROM waiting WHERE id AMONG(:ids, uuid)
 
 -- name: open_approvals
--- The approvals of these runs that wait for an answer, in the order of the steps.
+-- The open approvals of these runs, in the order of the steps.
 SELECT b.key, b.execution, x.step, x.arguments FROM blocker b CROSS JOIN execution x ON x.id = b.execution
 WHERE b.kind = 'approval' AND b.key AMONG(:runs, text) ORDER BY b.key, x.step
 
@@ -226,7 +226,7 @@ FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDA
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
 
 -- name: note_swept
--- Later than now, so that the run is not looked at for a while.
+-- `:changed_at` is in the future, so that the sweeper does not read the run again for a while.
 UPDATE run SET changed_at = :changed_at WHERE id = :id
 
 -- name: ends_of_steps
@@ -282,8 +282,8 @@ CROSS JOIN execution w ON w.id = x.run
 CROSS JOIN job_version v ON v.namespace = w.namespace AND v.app = w.app AND v.job = w.job AND v.number = n.version
 WHERE x.id = :id
 
--- name: is_undo
--- Whether an execution is a run that is undoing, or the undo of a run.
+-- name: undoing_run
+-- For an execution that is undoing or is the undo of a run: the id of an open run whose undos can be paused.
 SELECT n.id FROM run n WHERE n.id = :id AND (n.undo IS NOT NULL OR n.undo_of IS NOT NULL)
 UNION ALL SELECT n.id FROM execution x CROSS JOIN run n ON n.id = x.run AND n.undo = x.id WHERE x.id = :id
 
@@ -302,7 +302,7 @@ CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.jo
 WHERE n.id = :id
 
 -- name: ended_sub_run
--- The sub-run of a step, with the digest of its version. None if the execution of the step ended before it opened.
+-- The ended sub-run of a step, with the digest of its version. No row if the execution ended before it opened as a run.
 SELECT o.id, o.version, v.digest, o.pinned, o.letters, o.stopping, o.undo FROM step s
 CROSS JOIN run_ended o ON o.id = s.execution
 CROSS JOIN execution x ON x.id = o.id
@@ -316,8 +316,9 @@ SELECT pinned FROM run_ended WHERE id = :id
 SELECT letters FROM run_ended WHERE id = :id
 
 -- name: items_to_undo
--- The items of a step (0 of one that is no map) that succeeded; with `failed` also those that started and did not
--- succeed. An attempt without its arguments has not started. Of a sub-workflow only the runs that have something to undo.
+-- The items to undo of a step (a step that is no map has one item, 0): those that succeeded, and with `failed` also those
+-- that started and did not succeed. An attempt that failed before its function was called has not started. Of a
+-- sub-workflow only the sub-runs that have steps to undo.
 SELECT s.item FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 WHERE s.run = :run AND s.number = :number AND s.item >= :low AND s.item < :high
   AND (f.status = 'success'
@@ -328,11 +329,11 @@ WHERE s.run = :run AND s.number = :number AND s.item >= :low AND s.item < :high
 ORDER BY s.item LIMIT :most
 
 -- name: width_of_map
--- One more than the highest item that was placed.
+-- The width as far as items were placed: one more than the highest of them.
 SELECT coalesce(max(item), -1) + 1 FROM step WHERE run = :run AND number = :number
 
 -- name: results_to_undo
--- For each of these undos the result of the execution that it undoes; null if that did not succeed.
+-- For each of these executions of undos, the result of the execution that it undoes; null if that did not succeed.
 SELECT x.id, f.result FROM execution x CROSS JOIN run n ON n.id = x.run
 CROSS JOIN step s ON s.run = n.undo_of AND s.number = x.step AND s.item = coalesce(x.map_index, 0)
 CROSS JOIN finished f ON f.id = s.execution AND f.final = 1

@@ -12,26 +12,31 @@ WHERE t.id AMONG(:ids, uuid) AND t.namespace = :namespace
 ORDER BY t.id DESC
 
 -- name: page_of_runs
--- The runs of one workflow; with a status those that have ended so.
+-- The runs of one workflow up to `:end`; with a status those that have ended so.
 SELECT x.id FROM execution x
-WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
-  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+WHERE x.job = :job AND x.id PAST :before AND x.id UNTIL :end AND x.namespace = :namespace
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND x.created_at >= :since AND x.created_at < :until
   AND (:nested = 1 OR x.run IS NULL)
   AND (CAST(:status AS text) IS NULL
        OR EXISTS (SELECT 1 FROM finished f WHERE f.id = x.id AND f.final = 1 AND f.status = :status))
-ORDER BY x.id DESC LIMIT :most
+ORDER BY x.id WAY LIMIT :most
+
+-- name: end_of_budget
+-- The last execution of the next `:budget` ones of a job, if there are so many.
+SELECT e.id FROM execution e WHERE e.job = :job AND e.id PAST :before AND e.namespace = :namespace
+ORDER BY e.id WAY LIMIT 1 OFFSET :budget - 1
 
 -- name: page_of_open_runs
 SELECT n.id FROM run n CROSS JOIN execution x ON x.id = n.id
-WHERE n.id < :before AND n.namespace = :namespace
-  AND (CAST(:app AS text) IS NULL OR n.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
+WHERE n.id PAST :before AND n.namespace = :namespace
+  AND (CAST(:app AS text) IS NULL OR n.app = :app) AND x.created_at >= :since AND x.created_at < :until
   AND (CAST(:job AS text) IS NULL OR n.job = :job) AND (CAST(:parent AS uuid) IS NULL OR n.parent = :parent)
   AND (:nested = 1 OR n.parent IS NULL)
   AND (:status = 'running' OR :status = 'paused' AND n.paused_at IS NOT NULL
        OR :status = 'stopping' AND n.stopping IS NOT NULL OR :status = 'undoing' AND n.undo IS NOT NULL
        OR :status = 'unanswered'
           AND EXISTS (SELECT 1 FROM blocker b WHERE b.kind = 'approval' AND b.key = CAST(n.id AS text)))
-ORDER BY n.id DESC LIMIT :most
+ORDER BY n.id WAY LIMIT :most
 
 -- name: page_of_pending_runs
 SELECT x.id FROM (
@@ -39,16 +44,16 @@ SELECT x.id FROM (
     UNION ALL SELECT id FROM waiting w WHERE :status = 'waiting' AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)
     UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
 ) t CROSS JOIN execution x ON x.id = t.id
-WHERE t.id < :before AND x.namespace = :namespace AND x.job AMONG(:jobs, text) AND (:nested = 1 OR x.run IS NULL)
-  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-ORDER BY t.id DESC LIMIT :most
+WHERE t.id PAST :before AND x.namespace = :namespace AND x.job AMONG(:jobs, text) AND (:nested = 1 OR x.run IS NULL)
+  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND x.created_at >= :since AND x.created_at < :until
+ORDER BY t.id WAY LIMIT :most
 
 -- name: page_of_steps
 -- The executions of a run, or of one of its steps.
 SELECT s.execution FROM step s
-WHERE s.run = :run AND s.execution < :before AND (CAST(:number AS int) IS NULL OR s.number = :number)
+WHERE s.run = :run AND s.execution PAST :before AND (CAST(:number AS int) IS NULL OR s.number = :number)
   AND (CAST(:status AS text) IS NULL OR (SELECT t.status FROM state t WHERE t.id = s.execution) = :status)
-ORDER BY s.execution DESC LIMIT :most
+ORDER BY s.execution WAY LIMIT :most
 
 -- name: runs_between
 SELECT id FROM (
@@ -58,7 +63,7 @@ SELECT id FROM (
 ORDER BY id DESC LIMIT :most
 
 -- name: states_of_steps
--- The arguments and the result of steps that wait, whose `job` ends with parentheses. They are small.
+-- `arguments` and `result` only for steps that wait: their `job` ends with parentheses, and the values are small.
 SELECT t.id, t.status, t.reason, t.attempts, t.fence, t.created_at, t.due_at,
        coalesce((SELECT min(f.started_at) FROM finished f WHERE f.id = t.id), t.started_at) AS started_at,
        t.finished_at, (SELECT f.error FROM finished f WHERE f.id = t.id ORDER BY f.fence DESC LIMIT 1) AS error,
@@ -69,9 +74,9 @@ FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
 WHERE t.id AMONG(:ids, uuid)
 
 -- name: ends_of_items
--- Without bounds for the ids: with them PostgreSQL may read all steps for each end in that range.
--- `kept` says that a retry took the items from an earlier run.
--- The last column has the item that ended last in its lowest 20 bits, and milliseconds above them.
+-- No bounds on the ids: with bounds, PostgreSQL may read all steps for each row of `finished` in that range.
+-- `kept` is 1 for items that a retry took from an earlier run.
+-- The last column is the end of the last item in milliseconds, with the number of that item in the lowest 20 bits.
 SELECT e.number, e.status, e.kept, count(*), min(e.started_at), max(e.finished_at),
        max(e.finished_at / 1000 * 1048576 + e.item)
 FROM (SELECT s.number, s.item, f.status, f.started_at, f.finished_at,
@@ -86,8 +91,8 @@ SELECT s.execution FROM step s CROSS JOIN execution x ON x.id = s.execution AND 
 WHERE s.run = :run AND s.number = :number ORDER BY s.item LIMIT 1
 
 -- name: bad_items
--- In the order of the items, up to the last one that is wanted. The text is added to the status to keep PostgreSQL from
--- starting at the index over bad ends: it would read all steps for each of them.
+-- In the order of the items. `|| ''` keeps PostgreSQL from using the index on `status`, with which it would read all
+-- steps for each row of `finished` that has this status.
 SELECT s.item, s.execution, f.status, f.reason, f.attempts, f.error,
        (SELECT x.map_index FROM execution x WHERE x.id = s.execution) AS map_index
 FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1

@@ -129,17 +129,10 @@ UPDATE schedule SET paused_at = NULL, paused_by = NULL, paused_note = NULL, upda
 WHERE id = :id;
 UPDATE hand SET next_at = :next_at, cursor = :cursor, held = '[]', revision = revision + 1 WHERE schedule = :id
 
--- name: set_calendar
-INSERT INTO calendar (namespace, name, days, updated_at) VALUES (:namespace, :name, :days, :now)
-ON CONFLICT (namespace, name) DO UPDATE SET days = excluded.days, updated_at = excluded.updated_at
-
--- name: calendar_days
-SELECT days FROM calendar WHERE namespace = :namespace AND name = :name
-
 -- name: schedules
 SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
        s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
-       s.updated_at, s.removed_at
+       s.updated_at, s.removed_at, s.revision
 FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.namespace = :namespace AND s.removed_at IS NULL AND (:all_apps OR s.app = :app)
 ORDER BY s.app, s.name LIMIT :most
@@ -148,7 +141,7 @@ ORDER BY s.app, s.name LIMIT :most
 -- Schedules with this name, or of a job with this name.
 SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
        s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
-       s.updated_at, s.removed_at
+       s.updated_at, s.removed_at, s.revision
 FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.id IN (
     SELECT n.id FROM schedule n WHERE n.name = :name AND n.namespace = :namespace AND n.removed_at IS NULL
@@ -158,9 +151,54 @@ WHERE s.id IN (
 -- name: schedule_called
 SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
        s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
-       s.updated_at, s.removed_at
+       s.updated_at, s.removed_at, s.revision
 FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
 WHERE s.name = :name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL
+
+-- name: schedules_by_id
+SELECT s.id, s.namespace, s.app, s.name, s.job, s.origin, s.spec, h.cursor, h.next_at, s.paused_at, s.paused_by,
+       s.paused_note, h.last_at, h.last_late, h.last_outcome, h.last_execution, h.waits_for, h.held, s.created_at,
+       s.updated_at, s.removed_at, s.revision
+FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+WHERE s.id AMONG(:ids, bigint) AND s.namespace = :namespace AND s.removed_at IS NULL
+
+-- name: lock_schedule
+-- Before its state is read again: a write may depend on it.
+SELECT revision FROM schedule WHERE id = :id AND removed_at IS NULL FOR UPDATE
+
+-- name: schedules_listed @sqlite
+SELECT id, name, app, job, origin, paused_at FROM schedule
+WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) > (:name, :app) ORDER BY name, app LIMIT :most
+
+-- name: schedules_listed @postgres
+SELECT id, name, app, job, origin, paused_at FROM schedule
+WHERE namespace = :namespace AND removed_at IS NULL
+  AND (name COLLATE "C", app COLLATE "C") > (CAST(:name AS text) COLLATE "C", CAST(:app AS text) COLLATE "C")
+ORDER BY name COLLATE "C", app COLLATE "C" LIMIT :most
+
+-- name: schedules_listed_down @sqlite
+SELECT id, name, app, job, origin, paused_at FROM schedule
+WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) < (:name, :app)
+ORDER BY name DESC, app DESC LIMIT :most
+
+-- name: schedules_listed_down @postgres
+SELECT id, name, app, job, origin, paused_at FROM schedule
+WHERE namespace = :namespace AND removed_at IS NULL
+  AND (name COLLATE "C", app COLLATE "C") < (CAST(:name AS text) COLLATE "C", CAST(:app AS text) COLLATE "C")
+ORDER BY name COLLATE "C" DESC, app COLLATE "C" DESC LIMIT :most
+
+-- name: ledgers_called
+-- Apps that have a schedule of this name, or had one.
+SELECT DISTINCT app, name FROM schedule WHERE name = :name AND namespace = :namespace ORDER BY app
+
+-- name: ledger_of
+SELECT app, name FROM schedule WHERE id = :id AND namespace = :namespace
+
+-- name: due_together
+-- Other schedules of the namespace that are due at the same instant.
+SELECT s.spec FROM EACH(:shards, shard int) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at = :at
+CROSS JOIN schedule s ON s.id = h.schedule AND s.namespace = :namespace AND s.id <> :id
+LIMIT :most
 
 -- name: schedules_ever
 -- All schedules of that name, including removed ones: they share one ledger.
@@ -172,6 +210,20 @@ SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
        coalesce(f.status, t.ended) AS status, f.reason
 FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
 WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at DESC LIMIT :most
+
+-- name: ticks_of_upwards
+-- Oldest first.
+SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
+       coalesce(f.status, t.ended) AS status, f.reason
+FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
+WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at LIMIT :most
+
+-- name: tick_sums
+-- The newest `most` rows by outcome: how many rows, and how many ticks.
+SELECT n.outcome, count(*), sum(n.count) FROM (
+    SELECT t.outcome, t.count FROM tick t
+    WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at DESC LIMIT :most) n
+GROUP BY n.outcome
 
 -- name: range_of
 -- Ranges of a schedule do not overlap, so only the first one that ends at or after `low` can have begun before it.

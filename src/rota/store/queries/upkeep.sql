@@ -9,14 +9,16 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
        (SELECT min(t.at) FROM (
            SELECT (SELECT min(d.next_at) FROM hand d WHERE d.shard = m.shard) + m.patience AS at
            FROM EACH(:shards, shard int, patience bigint) m) t) AS next_tick_at,
-       EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) AS has_followers,
+       EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL) OR EXISTS (SELECT 1 FROM callback_open) AS has_followers,
        EXISTS (SELECT 1 FROM lifted_blocker) AS has_lifted,
        (SELECT min(t.at) FROM (
            SELECT min(look_at) AS at FROM map_open
            UNION ALL SELECT min(changed_at) + 60000000 FROM run
            UNION ALL SELECT CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0 END) t) AS next_run_at,
+       -- 2: upkeep has events to deliver or waits to settle; 1: there are subscriptions; 0: there are none.
        CASE WHEN EXISTS (SELECT 1 FROM event_open) OR EXISTS (SELECT 1 FROM subscription WHERE unsure IS NOT NULL) THEN 2
             WHEN EXISTS (SELECT 1 FROM subscription) THEN 1 ELSE 0 END AS events,
+       (SELECT min(next_at) FROM action WHERE next_at IS NOT NULL) AS next_action_at,
        (SELECT count(*) FROM worker WHERE stopped_at IS NULL) AS workers,
        (SELECT CAST(LISTING(p.place) AS text) FROM (
            SELECT (SELECT count(*) FROM worker v WHERE v.stopped_at IS NULL AND v.id < w.id) AS place
@@ -25,7 +27,7 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
            SELECT CAST(LISTING(PAIR(h.id, h.head)) AS text) FROM (
                SELECT l.id, (SELECT r.rank FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1) AS head
                FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-               WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text) AND (:all_queues OR l.queue AMONG(:queues, text))
+               WHERE l.namespace AMONG(:namespaces, text) AND (:all_apps OR l.app AMONG(:apps, text)) AND (:all_queues OR l.queue AMONG(:queues, text))
                  AND q.paused_at IS NULL) h
            WHERE h.head IS NOT NULL) END AS ready
 

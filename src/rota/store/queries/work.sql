@@ -1,7 +1,7 @@
 -- name: served_lanes
 SELECT l.id FROM lane l
-WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text)
-  AND (l.job AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE l.namespace AMONG(:namespaces, text) AND (:all_apps OR l.app AMONG(:apps, text))
+  AND (coalesce(l.runs, l.job) AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
 ORDER BY l.id
 
 -- name: claim_heads
@@ -37,8 +37,8 @@ WHERE r.worker = :worker AND l.requirements <> '' GROUP BY l.requirements
 
 -- name: has_ready
 SELECT 1 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace AMONG(:namespaces, text) AND l.app AMONG(:apps, text)
-  AND (l.job AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
+WHERE l.namespace AMONG(:namespaces, text) AND (:all_apps OR l.app AMONG(:apps, text))
+  AND (coalesce(l.runs, l.job) AMONG(:jobs, text) OR l.requirements = :workflow) AND (:all_queues OR l.queue AMONG(:queues, text))
   AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
 LIMIT 1
 
@@ -131,10 +131,14 @@ FROM running WHERE id AMONG(:ids, uuid);
 DELETE FROM running WHERE id AMONG(:ids, uuid)
 
 -- name: rules_of
+-- An execution of a job that the API has defined, or that was deleted, has the rules of its own version; one of code
+-- those of the version in force.
 -- With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT e.id, v.definition, e.overrides FROM execution e
-CROSS JOIN job j ON j.namespace = e.namespace AND j.app = e.app AND j.name = e.job
-CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = j.version
+LEFT JOIN job j ON j.namespace = e.namespace AND j.app = e.app AND j.name = e.job AND j.origin <> 'api'
+    AND e.job_version > j.base
+CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job
+    AND v.number = coalesce(j.version, e.job_version)
 WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest
 
 -- name: held
@@ -155,11 +159,12 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
 -- name: finish_successes @sqlite
--- Returns the ids of stale reports, and the run of each step. SQLite reads an object several times faster than a list
--- of rows.
-SELECT CASE WHEN r.id IS NULL THEN f.key ELSE '' END AS stale, r.id, r.run FROM json_each(:fences) f
+-- Returns the ids of stale reports, the run of each step, and how many executions of each lane have ended. SQLite reads
+-- an object several times faster than a list of rows.
+SELECT CASE WHEN r.id IS NULL THEN f.key ELSE '' END AS stale, r.id, r.run, r.lane, count(*) AS count
+FROM json_each(:fences) f
 LEFT JOIN running r ON r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker)
-WHERE r.id IS NULL OR r.run IS NOT NULL;
+GROUP BY CASE WHEN r.id IS NULL OR r.run IS NOT NULL THEN f.key END, r.lane;
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
 SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.value, :now
@@ -167,19 +172,25 @@ FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id A
 DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id AMONG(:returned, uuid)
 
 -- name: finish_successes @postgres
+-- NOT IN makes a hash table of the ended rows. Hash joins are off (postgres/link.py), so a join would compare each
+-- report with each ended row.
 WITH e AS MATERIALIZED (
     SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
         AS t (id, fence, result)),
 gone AS (
     DELETE FROM running r USING e
     WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker)
-    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, r.run, e.result),
+    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, r.run, r.lane, e.result),
 ended AS (
     INSERT INTO finished (
         id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
     SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now FROM gone)
-SELECT CASE WHEN g.id IS NULL THEN e.id END AS stale, g.id, g.run FROM e LEFT JOIN gone g ON g.id = e.id
-WHERE g.id IS NULL OR g.run IS NOT NULL
+SELECT id AS stale, CAST(NULL AS uuid) AS id, CAST(NULL AS uuid) AS run, 0 AS lane, 0 AS count
+FROM e WHERE id NOT IN (SELECT id FROM gone)
+UNION ALL
+SELECT NULL, id, run, lane, 1 FROM gone WHERE run IS NOT NULL
+UNION ALL
+SELECT NULL, NULL, NULL, lane, count(*) FROM gone WHERE run IS NULL GROUP BY lane
 
 -- name: finish
 -- A finished execution may still have a stale `running` row: only that row is deleted.
@@ -208,3 +219,9 @@ FROM EACH(:rows, id uuid, reason text, fingerprint text) e CROSS JOIN execution 
 
 -- name: failures
 SELECT id, job, reason FROM dead WHERE id AMONG(:ids, uuid) ORDER BY id
+
+-- name: definitions_of
+-- Of the versions that these executions were accepted with.
+SELECT e.id, v.definition FROM execution e
+CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = e.job_version
+WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
-from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.errors import ReadStopped, StoreError, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus
 from rota.store.pending_call import MOST_ROWS, PendingCall
@@ -38,6 +38,7 @@ from rota.store.sqlite.file import (
     translated,
 )
 from rota.store.sqlite.session import SqliteSession
+from rota.store.watch import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,11 +143,16 @@ class SqliteStore:
             self._inbox.put(call)
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.read_watched(Watch(), query, *args, **kwargs)
+
+    def read_watched(
+        self, watch: Watch, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         if self._inline or self.path == MEMORY:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        with self.gate.inside(), self._reader() as session:
+        with self.gate.inside(), self._reader(watch) as session:
             return query(session, *args, **kwargs)
 
     def blocker(self) -> int | None:
@@ -403,7 +409,7 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def _reader(self) -> Iterator[View]:
+    def _reader(self, watch: Watch) -> Iterator[View]:
         try:
             connection, session = self._readers.get_nowait()
         except queue.Empty:
@@ -412,8 +418,11 @@ class SqliteStore:
         try:
             session.begin()
             connection.execute("BEGIN")
-            yield session
+            with watch.by(connection.interrupt):
+                yield session
         except sqlite3.Error as error:
+            if watch.is_stopped:
+                raise ReadStopped("the read took too long: narrow it with filters, or read it in parts") from error
             raise translated(error, self.path) from error
         finally:
             if connection.in_transaction:

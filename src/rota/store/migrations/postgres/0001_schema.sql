@@ -254,7 +254,7 @@ CREATE TABLE dead (
     job       text NOT NULL,
     queue     text NOT NULL,
     reason    text NOT NULL,
-    -- Equal for errors of one cause (domain/fingerprint.py); null if there was no error.
+    -- Equal for errors of one cause (domain/error_fingerprint.py); null if there was no error.
     fingerprint text
 );
 CREATE INDEX dead_job ON dead (namespace, job, id);
@@ -336,8 +336,8 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 );
 
--- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
-CREATE TABLE chore (
+-- The passes that delete old history: when the last one ended, and where one that was interrupted can resume.
+CREATE TABLE retention_pass (
     name     text PRIMARY KEY,
     begun_at bigint NOT NULL,
     beat_at  bigint NOT NULL,
@@ -494,7 +494,7 @@ CREATE TABLE run (
     told         integer,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     uuid,
-    -- The execution of the undo of this run: set when the run is undoing. The run that this one undoes.
+    -- `undo`: the run that undoes this one, set when the run is undoing. `undo_of`: the run that this one undoes.
     undo         uuid,
     undo_of      uuid,
     paused_by    text,
@@ -521,7 +521,7 @@ CREATE TABLE run_ended (
     stopping     text,
     undo         uuid,
     undo_of      uuid,
-    -- 1 if the undo of a run above this one has something to undo in it.
+    -- 1 if this is a sub-run with steps that an undo of the run above would undo.
     undoable     integer NOT NULL
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
@@ -597,20 +597,20 @@ CREATE INDEX event_name ON event (namespace, name, emitted_at);
 CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
 CREATE TABLE event_default PARTITION OF event DEFAULT;
 
--- Events that still have subscribers to look at: those behind `after`, in the order of their names.
--- A replay also gives the event to jobs that were declared after it was emitted.
+-- Events that upkeep has not yet checked against all subscriptions. The subscribers up to `after`, in their order, are
+-- done. A replay also delivers the event to jobs that were declared after it was emitted.
 CREATE TABLE event_open (
     event     uuid PRIMARY KEY,
     is_replay integer NOT NULL,
     after     text NOT NULL COLLATE "C"
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Who gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits: then
--- `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
+-- Which subscriber gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits:
+-- then `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
 --
--- An emit and a wait that overlap do not see each other. So a new wait is `unsure`: 0 until upkeep has read it, then
--- the id of the transaction that has read it, until upkeep has looked for events in a snapshot whose xmin has reached
--- that id (ops/events/waits.py).
+-- An emit and a wait that overlap do not see each other. So a new wait is `unsure` (ops/events/waits.py). The column is
+-- 0 until upkeep has read the row, and then the id of the transaction that has read it. Once the xmin of a snapshot has
+-- reached that id, upkeep reads the events again and sets the column to NULL.
 CREATE TABLE subscription (
     since_at   bigint NOT NULL,
     unsure     bigint DEFAULT 0,
@@ -621,7 +621,8 @@ CREATE TABLE subscription (
     subscriber text NOT NULL COLLATE "C",
     app        text,
     job        text,
-    -- JSON: which payloads match (domain/event_filter.py), and what a delivery needs to know of the subscriber.
+    -- Both are JSON. `filter`: which payloads match (domain/event_filter.py). `target`: for a job, what a delivery needs
+    -- from its definition; for a step, the ids of events that it does not take.
     filter     text,
     target     text,
     PRIMARY KEY (namespace, name, subject, subscriber)
@@ -630,7 +631,7 @@ CREATE INDEX subscription_job ON subscription (namespace, app) WHERE app IS NOT 
 CREATE INDEX subscription_execution ON subscription (execution) WHERE execution IS NOT NULL;
 CREATE INDEX subscription_unsure ON subscription (subscriber) WHERE unsure IS NOT NULL;
 
--- Which subscriber has had which event, and the execution that it started or woke. Partitioned like event.
+-- Which subscriber has received which event, and the execution that the event started or woke. Partitioned like event.
 CREATE TABLE delivery (
     event      uuid NOT NULL,
     execution  uuid NOT NULL,

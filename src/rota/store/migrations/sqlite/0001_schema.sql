@@ -242,7 +242,7 @@ CREATE TABLE dead (
     queue     TEXT NOT NULL,
     reason    TEXT NOT NULL,
     failed_at INTEGER NOT NULL,
-    -- Equal for errors of one cause (domain/fingerprint.py); null if there was no error.
+    -- Equal for errors of one cause (domain/error_fingerprint.py); null if there was no error.
     fingerprint TEXT
 ) WITHOUT ROWID;
 CREATE INDEX dead_job ON dead (namespace, job, id);
@@ -324,8 +324,8 @@ CREATE TABLE summary (
     PRIMARY KEY (namespace, job, hour, app, queue, status)
 ) WITHOUT ROWID;
 
--- Tasks that one supervisor does for all: when the last pass ended, and where a pass that was interrupted can resume.
-CREATE TABLE chore (
+-- The passes that delete old history: when the last one ended, and where one that was interrupted can resume.
+CREATE TABLE retention_pass (
     name     TEXT PRIMARY KEY,
     begun_at INTEGER NOT NULL,
     beat_at  INTEGER NOT NULL,
@@ -480,7 +480,7 @@ CREATE TABLE run (
     told         INTEGER,
     -- The run that this one retries: it may refer to results of earlier runs.
     retry_of     TEXT,
-    -- The execution of the undo of this run: set when the run is undoing. The run that this one undoes.
+    -- `undo`: the run that undoes this one, set when the run is undoing. `undo_of`: the run that this one undoes.
     undo         TEXT,
     undo_of      TEXT,
     paused_by    TEXT,
@@ -507,7 +507,7 @@ CREATE TABLE run_ended (
     stopping     TEXT,
     undo         TEXT,
     undo_of      TEXT,
-    -- 1 if the undo of a run above this one has something to undo in it.
+    -- 1 if this is a sub-run with steps that an undo of the run above would undo.
     undoable     INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX run_ended_id ON run_ended (id);
@@ -581,16 +581,16 @@ CREATE UNIQUE INDEX event_id ON event (id);
 CREATE INDEX event_name ON event (namespace, name, emitted_at);
 CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
 
--- Events that still have subscribers to look at: those behind `after`, in the order of their names.
--- A replay also gives the event to jobs that were declared after it was emitted.
+-- Events that upkeep has not yet checked against all subscriptions. The subscribers up to `after`, in their order, are
+-- done. A replay also delivers the event to jobs that were declared after it was emitted.
 CREATE TABLE event_open (
     event     TEXT PRIMARY KEY,
     after     TEXT NOT NULL,
     is_replay INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Who gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits: then
--- `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
+-- Which subscriber gets the events of a name. A subscriber is a job (its app and name), or a step of a run that waits:
+-- then `execution` is that step, and the row is deleted when the step ends. An empty subject matches every event.
 CREATE TABLE subscription (
     namespace  TEXT NOT NULL,
     name       TEXT NOT NULL,
@@ -600,7 +600,8 @@ CREATE TABLE subscription (
     app        TEXT,
     job        TEXT,
     execution  TEXT,
-    -- JSON: which payloads match (domain/event_filter.py), and what a delivery needs to know of the subscriber.
+    -- Both are JSON. `filter`: which payloads match (domain/event_filter.py). `target`: for a job, what a delivery needs
+    -- from its definition; for a step, the ids of events that it does not take.
     filter     TEXT,
     target     TEXT,
     -- Never set on SQLite, which has one writer: see the schema for PostgreSQL.
@@ -611,7 +612,7 @@ CREATE INDEX subscription_job ON subscription (namespace, app) WHERE app IS NOT 
 CREATE INDEX subscription_execution ON subscription (execution) WHERE execution IS NOT NULL;
 CREATE INDEX subscription_unsure ON subscription (subscriber) WHERE unsure IS NOT NULL;
 
--- Which subscriber has had which event, and the execution that it started or woke.
+-- Which subscriber has received which event, and the execution that the event started or woke.
 CREATE TABLE delivery (
     event      TEXT NOT NULL,
     subscriber TEXT NOT NULL,

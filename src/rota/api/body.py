@@ -1,0 +1,210 @@
+"""Bodies of requests: read within limits while they come, inflated within limits, and decoded strictly."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from rota.api.problem import Flaw, Problem
+from rota.domain import strict_json
+from rota.domain.strict_json import BadJson
+
+T = TypeVar("T")
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+ROOM_BESIDE_PAYLOAD = 64 * 1024
+MOST_OF_MANY = 8 * 1024 * 1024
+SLOWEST_S = 30.0
+"""A body must come within this time, or at `SLOWEST_RATE` bytes per second."""
+SLOWEST_RATE = 1024
+MOST_RATIO = 100
+FREE_OF_RATIO = 1024 * 1024
+"""A compressed body may become so large before its ratio is looked at."""
+
+
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
+async def pieces(receive: Receive, headers: Mapping[str, str], gap_s: float | None = None) -> AsyncIterator[bytes]:
+    """The body as it comes, inflated. With `gap_s` only the time between two pieces is bounded."""
+    inflate = _inflater(headers)
+    loop = asyncio.get_running_loop()
+    begun, total = loop.time(), 0
+    while True:
+        left = gap_s if gap_s is not None else max(0.0, begun + max(SLOWEST_S, total / SLOWEST_RATE) - loop.time())
+        try:
+            async with asyncio.timeout(left):
+                message = await receive()
+        except TimeoutError:
+            raise Problem("too_slow", "the body came too slowly: send it at 1 KiB per second or faster") from None
+        if message["type"] == "http.disconnect":
+            raise Gone
+        data = message.get("body", b"")
+        total += len(data)
+        for piece in inflate(data, not message.get("more_body", False)):
+            yield piece
+        if not message.get("more_body", False):
+            return
+
+
+async def whole(
+    receive: Receive, headers: Mapping[str, str], most: int, hold: Callable[[int], None] = lambda _: None
+) -> bytes:
+    """All of the body, counted while it comes: a Content-Length is not trusted. `hold` may refuse further bytes."""
+    announced = headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > most:
+        raise too_large(most)
+    found, size = [], 0
+    async for piece in pieces(receive, headers):
+        size += len(piece)
+        if size > most:
+            raise too_large(most)
+        hold(len(piece))
+        found.append(piece)
+    return b"".join(found)
+
+
+def too_large(most: int) -> Problem:
+    return Problem("too_large", f"the body is larger than {most:,} bytes")
+
+
+def too_many(most: int, count: int) -> Problem:
+    return Problem("too_large", f"an array has at most {most:,} items, not {count:,}: send several, or NDJSON")
+
+
+def absent() -> msgspec.Raw:
+    """The default of a member that is any JSON: no text at all. A null in the body means the same."""
+    return msgspec.Raw(b"")
+
+
+def check_media(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
+    """The media type of the body, which must be one of these."""
+    found = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found not in allowed:
+        sent = f"not {found[:64]!r}" if found else "which is missing"
+        raise Problem("unsupported_media_type", f"send Content-Type: {' or '.join(allowed)}, {sent}")
+    return found
+
+
+def decoded(data: bytes, kind: Any) -> Any:
+    """A body as a value of this type. Bad JSON is a 400, bad content a 422 that lists all flaws."""
+    check_json(data)
+    flaws: list[Flaw] = []
+    value = convert(data, kind, "", flaws)
+    refuse(flaws)
+    return value
+
+
+def check_json(data: bytes, pointer: str = "") -> None:
+    try:
+        strict_json.check(data)
+    except BadJson as bad:
+        where = pointer + bad.pointer
+        raise Problem("bad_json", bad.detail, flaws=[Flaw("bad_json", bad.detail, pointer=where)]) from None
+
+
+def refuse(flaws: list[Flaw]) -> None:
+    if flaws:
+        raise Problem(flaws[0].code, flaws[0].detail, flaws=flaws)
+
+
+def convert(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
+    """The checked JSON as a value; None if `flaws` got some. Members of an object are decoded one by one."""
+    kind = _without_none(kind)
+    if get_origin(kind) is list and data.lstrip()[:1] == b"[":
+        items = msgspec.json.decode(data, type=list[msgspec.Raw])
+        return [convert(bytes(item), get_args(kind)[0], f"{pointer}/{at}", flaws) for at, item in enumerate(items)]
+    if msgspec.Raw in get_args(kind):
+        return msgspec.Raw(data.strip())  # The text of an optional value of any type, as it was sent.
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or data.lstrip()[:1] != b"{":
+        return _leaf(data, kind, pointer, flaws)
+    members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    fields = _fields(kind)
+    values, before = {}, len(flaws)
+    for name, raw in members.items():
+        if name not in fields:
+            flaws.append(_unknown(name, list(fields), pointer))
+        elif bytes(raw).strip() != b"null" or fields[name].required:
+            values[fields[name].name] = convert(bytes(raw), fields[name].type, _below(pointer, name), flaws)
+        elif fields[name].default is msgspec.UNSET:
+            values[fields[name].name] = None  # A PATCH, in which null puts the default back.
+    for name, field in fields.items():
+        if field.required and name not in members:
+            flaws.append(Flaw("missing_field", f"{name} is missing", pointer=_below(pointer, name)))
+    return kind(**values) if len(flaws) == before else None
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    """The members by name. msgspec evaluates the annotations at each call."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+@cache
+def _without_none(kind: Any) -> Any:
+    """The struct or list that a member is if it is there; else the type as it is."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    others = [one for one in get_args(kind) if one is not NoneType]
+    return others[0] if len(others) == 1 else kind
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _leaf(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.ValidationError as error:
+        words, _, path = str(error).partition(" - at `$")
+        where = pointer + path.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
+        flaws.append(Flaw("bad_field", f"{where or 'the body'}: {words[:1].lower()}{words[1:]}", pointer=where))
+        return None
+
+
+def _unknown(name: str, known: list[str], pointer: str) -> Flaw:
+    near = get_close_matches(name, known, 1)
+    hint = f": did you mean {near[0]}?" if near else ""
+    return Flaw("unknown_field", f"there is no member {name[:64]!r}{hint}", pointer=_below(pointer, name))
+
+
+def _below(pointer: str, name: str) -> str:
+    return f"{pointer}/{name[:64].replace('~', '~0').replace('/', '~1')}"
+
+
+def _inflater(headers: Mapping[str, str]) -> Callable[[bytes, bool], list[bytes]]:
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding == "identity":
+        return lambda data, is_last: [data] if data else []
+    if encoding != "gzip":
+        raise Problem("unsupported_media_type", f"Content-Encoding is gzip or nothing, not {encoding[:32]!r}")
+    inflater, sizes = zlib.decompressobj(zlib.MAX_WBITS | 16), [0, 0]
+
+    def inflate(data: bytes, is_last: bool) -> list[bytes]:
+        found = []
+        sizes[0] += len(data)
+        try:
+            while data:
+                piece = inflater.decompress(data, 256 * 1024)
+                sizes[1] += len(piece)
+                if sizes[1] > FREE_OF_RATIO and sizes[1] > MOST_RATIO * sizes[0]:
+                    raise Problem("too_large", f"the body becomes more than {MOST_RATIO} times as large when inflated")
+                found.append(piece)
+                data = inflater.unconsumed_tail
+        except zlib.error:
+            raise Problem("bad_body", "the body is not gzip, although Content-Encoding says so") from None
+        if is_last and not inflater.eof:
+            raise Problem("bad_body", "the gzip data of the body is cut off")
+        return found
+
+    return inflate

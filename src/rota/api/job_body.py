@@ -1,0 +1,188 @@
+"""The bodies by which jobs are defined. Null is the same as a member that is left out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from rota.domain import retry
+from rota.domain.errors import DefinitionError
+from rota.domain.retry import MOST_ATTEMPTS
+
+Seconds = int | float | str
+"""A number of seconds, or a text such as "90s" or "1h30m"."""
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+Retries = Annotated[int, msgspec.Meta(ge=0, le=MOST_ATTEMPTS - 1)]
+Words = str | list[Any]
+_POLICIES = {"exponential": retry.Exponential, "linear": retry.Linear, "fixed": retry.Fixed}
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A part of a body."""
+
+
+class ScheduleOptions(Part, frozen=True, kw_only=True):
+    """When a job runs by itself: one of `cron`, `every`, `after` and `at`, and more."""
+
+    cron: str | None = None
+    every: Seconds | None = None
+    after: Seconds | None = None
+    at: datetime | list[datetime] | None = None
+    tz: str | None = None
+    phase: Seconds | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    exclude: list[str] | None = None
+    calendars: list[str] | None = None
+    dst_gap: str | None = None
+    dst_overlap: str | None = None
+    catch_up: str | int | None = None
+    window: Seconds | None = None
+    overlap: str | None = None
+    jitter: Seconds | None = None
+
+
+class RetryPolicy(Part, frozen=True, kw_only=True):
+    """A whole policy. `attempts` counts the first attempt too: 4 attempts are 3 retries."""
+
+    policy: Literal["exponential", "linear", "fixed"] = "exponential"
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS)] = 5
+    base: Seconds | None = None
+    factor: float | None = None
+    cap: Seconds | None = None
+    jitter: bool | None = None
+    step: Seconds | None = None
+    delay: Seconds | None = None
+
+
+def policy_of(given: RetryPolicy) -> retry.Policy:
+    """The policy that a request describes; a DefinitionError if it has members of another kind of policy."""
+    kind = _POLICIES[given.policy]
+    fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not None}
+    fields.pop("policy", None)
+    if unknown := sorted(fields.keys() - set(kind.__struct_fields__)):
+        raise DefinitionError(f"the policy {given.policy} has no {unknown[0]}")
+    return kind(**fields)  # type: ignore[no-any-return]
+
+
+class HttpTarget(Part, frozen=True, kw_only=True):
+    """An HTTP request. `{name}` in its texts stands for an argument."""
+
+    url: str
+    method: str | None = None
+    headers: dict[str, Any] | None = None
+    query: dict[str, Any] | None = None
+    body: str | None = None
+    content_type: str | None = None
+    success: list[int | str] | None = None
+    retry_codes: list[int | str] | None = None
+    connect_timeout: Seconds | None = None
+    max_response_bytes: int | None = None
+    follow_redirects: int | None = None
+    result: Literal["none", "json", "text", "full"] | None = None
+    secret: str | None = None
+
+
+class FunctionTarget(Part, frozen=True, kw_only=True):
+    """The function of a job that an app declares."""
+
+    app: Name
+    name: Name
+
+
+class Upstream(Part, frozen=True, kw_only=True):
+    """A job whose end starts this one; `on` says which end counts."""
+
+    job: str
+    on: Literal["success", "failed", "done"] = "success"
+
+
+class Events(Part, frozen=True, kw_only=True):
+    """The events that start the job."""
+
+    event: str | list[str]
+    where: dict[str, Any] | None = None
+    debounce: Seconds | None = None
+
+
+class JobBody(Part, frozen=True, kw_only=True):
+    """A job. It has one target: `command`, `http` or `function`; or it is made of a `template` with `parameters`.
+
+    `retries: 3` is four attempts; `retry` is a whole policy instead. `timeout: 0` is no bound.
+    """
+
+    name: str
+    app: Name | None = None
+    command: Words | None = None
+    environment: dict[str, Any] | None = None
+    inherits: list[str] | None = None
+    directory: str | None = None
+    success_codes: list[int] | None = None
+    retry_codes: list[int] | None = None
+    permanent_codes: list[int] | None = None
+    result: Literal["none", "json", "text"] | None = None
+    memory: int | str | None = None
+    grace: Seconds | None = None
+    http: HttpTarget | None = None
+    function: FunctionTarget | None = None
+    template: str | None = None
+    parameters: dict[str, Any] | None = None
+    schedule: str | ScheduleOptions | list[str | ScheduleOptions] | None = None
+    on: str | list[str] | Events | None = None
+    dependencies: list[str | Upstream] | None = None
+    arguments: dict[str, Any] | None = None
+    queue: str | None = None
+    priority: int | str | None = None
+    retries: Retries | None = None
+    retry: RetryPolicy | None = None
+    timeout: Seconds | None = None
+    total_timeout: Seconds | None = None
+    start_within: Seconds | None = None
+    progress_timeout: Seconds | None = None
+    pool: str | None = None
+    requires: list[str] | None = None
+    resources: dict[str, int | float | str] | None = None
+    breakers: list[str] | None = None
+    affinity: str | None = None
+    pause_after: Annotated[int, msgspec.Meta(ge=1, le=100)] | None = None
+    tags: Annotated[list[str], msgspec.Meta(max_length=50)] | None = None
+    description: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
+
+
+class JobPatch(JobBody, frozen=True, kw_only=True):
+    """The members of a job to replace. A member that is null gets its default back."""
+
+    name: str | None = None  # type: ignore[assignment]
+
+
+class TemplateBody(Part, frozen=True, kw_only=True):
+    """A definition of which jobs are made. `{"$parameter": "month"}` in it stands for a value that each job gives."""
+
+    name: str
+    job: dict[str, Any]
+    parameters: dict[str, Any] | None = None
+    description: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
+
+
+class TemplatePatch(TemplateBody, frozen=True, kw_only=True):
+    """The members of a template to replace."""
+
+    name: str | None = None  # type: ignore[assignment]
+    job: dict[str, Any] | None = None  # type: ignore[assignment]
+
+
+TARGETS = ("command", "http", "function")
+COMMAND_ONLY = (
+    "environment",
+    "inherits",
+    "directory",
+    "success_codes",
+    "retry_codes",
+    "permanent_codes",
+    "result",
+    "memory",
+    "grace",
+)
+"""Members that only a command has."""

@@ -1,0 +1,29 @@
+"""PATCH of a definition: named members are replaced as a whole, null puts the default back, the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeVar, Union
+
+import msgspec
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def patch_of(kind: type[msgspec.Struct], name: str, *, fixed: Collection[str] = ()) -> type[msgspec.Struct]:
+    """The type of the body of a PATCH: all members of the definition but the `fixed` ones, each of them optional."""
+    members = [
+        (field.name, Union[field.type, None, msgspec.UnsetType], msgspec.UNSET)  # noqa: UP007 - of values, not of types
+        for field in msgspec.structs.fields(kind)
+        if field.name not in fixed
+    ]
+    return msgspec.defstruct(name, members, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True)
+
+
+def patched(current: S, patch: msgspec.Struct) -> S:
+    """The definition with the members that the patch names. A member that is null has its default."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(type(current))}
+    given: dict[str, Any] = msgspec.structs.asdict(patch)
+    named = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+    values = {name: defaults[name] if value is None else value for name, value in named.items()}
+    return msgspec.structs.replace(current, **values)

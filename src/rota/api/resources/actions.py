@@ -1,0 +1,297 @@
+"""Actions on many things at once, by their ids or by a filter."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from rota.api import listing, problem
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.problem import Flaw, Problem
+from rota.api.query import Page
+from rota.api.route import BASE, NoQuery, Route
+from rota.domain import action as rules
+from rota.domain import duration
+from rota.domain.access import Scope
+from rota.domain.action import ENDED, MOST_IDS
+from rota.domain.decoding import prepare
+from rota.domain.errors import RotaError
+from rota.domain.instant import instant
+from rota.domain.status import Status
+from rota.ops import actions as ops
+from rota.ops.action_items import Done
+from rota.ops.actions import Request
+from rota.store import action_reader
+from rota.store.action_reader import ActionRow
+from rota.store.port import Tx
+from rota.views import action as views
+from rota.views.action import Action
+
+LONGEST_WAIT_S = 60.0
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+prepare(Moment)
+
+
+class ActionIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """`ids` are acted on at once. With a `filter`, `atMost` says how many may be touched, `rate` how many a second."""
+
+    action: str
+    on: str
+    ids: Annotated[list[str], msgspec.Meta(max_length=MOST_IDS)] | None = None
+    filter: dict[str, Any] | None = None
+    at_most: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    options: dict[str, Any] | None = None
+    as_of: Moment | None = None
+    rate: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    note: Annotated[str, msgspec.Meta(max_length=500)] | None = None
+
+
+class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """With `dryRun` nothing is done: the answer says what would be touched."""
+
+    dry_run: bool = False
+
+
+class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`wait` is a duration: answer when the action has ended, or after that time."""
+
+    wait: str | None = None
+
+
+class Results(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of each id."""
+
+    action_id: str
+    status: str
+    items: list[Done]
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """Whether the request changed anything."""
+
+    changed: bool
+
+
+async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
+    request = _request(call, body)
+    id = call.services.ids.new()
+    if body.ids is not None:
+        items = _items(body)
+
+        def show_all(tx: Tx, done: list[Done]) -> Answer:
+            return shown(Results(id, "done", done))
+
+        return await call.act(show_all, ops.act_on, call.namespace, id, request, items, call.actor)
+    if asked.dry_run:
+        found = await call.read(ops.preview, call.namespace, request)
+        return shown({"dryRun": True, "would": msgspec.to_builtins(found)})
+
+    def show(tx: Tx, row: ActionRow) -> Answer:
+        return shown(views.action(row), 202, headers={"Location": f"{BASE}/actions/{row.id}"})
+
+    answer = await call.act(show, ops.begin, call.namespace, id, request, call.actor)
+    call.services.in_background(_work(call))
+    return answer
+
+
+async def _work(call: Call) -> None:
+    """Works on actions until none is due. If this server dies meanwhile, the upkeep of any worker continues."""
+    try:
+        has_more = 1
+        while has_more and not call.services.is_draining:
+            has_more = await call.services.transact(ops.work_on_actions)
+    except RotaError:
+        return  # The upkeep of workers repeats it.
+
+
+async def list_actions(call: Call, page: Page) -> Answer:
+    at = listing.position(call, page)
+    is_ascending = (page.order == "asc") != at.is_back
+    after = at.key[0] if at.key else None
+    rows = await call.read(action_reader.actions, call.namespace, after, page.limit + 1, is_ascending=is_ascending)
+    found = [views.action(row) for row in rows[: page.limit]]
+    return listing.page(call, page, Action, found, lambda one: [one.action_id], has_more=len(rows) > page.limit)
+
+
+async def get(call: Call, asked: WaitQuery) -> Answer:
+    wait_s = 0.0 if asked.wait is None else duration.seconds(asked.wait, "wait")
+    if wait_s > LONGEST_WAIT_S:
+        raise Problem("bad_parameter", f"wait is at most {LONGEST_WAIT_S:g} s")
+    until = call.services.clock.monotonic() + wait_s
+    while True:
+        row = await call.read(action_reader.action, call.namespace, call.path["action"])
+        if row is None:
+            raise problem.not_found()
+        left = until - call.services.clock.monotonic()
+        if row.status in ENDED or left <= 0 or call.services.is_draining:
+            return shown(views.action(row))
+        await asyncio.sleep(min(0.2, left))
+
+
+async def cancel(call: Call, asked: NoQuery) -> Answer:
+    answer = await call.act(
+        lambda tx, changed: shown(Changed(changed)), ops.cancel, call.namespace, call.path["action"], call.actor
+    )
+    call.services.in_background(_work(call))
+    return answer
+
+
+def _request(call: Call, body: ActionIn) -> Request:
+    if body.on not in rules.VERBS:
+        raise _bad("on", f"on must be one of {', '.join(rules.VERBS)}")
+    if body.action not in rules.VERBS[body.on]:
+        raise _bad("action", f"{body.on} can be acted on by {', '.join(rules.VERBS[body.on])}")
+    if (body.ids is None) == (body.filter is None):
+        raise _bad("filter", "give ids or a filter, and not both")
+    options = _options(call, body)
+    as_of = 0 if body.as_of is None else instant(body.as_of)
+    about: dict[str, Any] = {"verb": body.action, "target": body.on, "options": options, "note": body.note or ""}
+    if body.filter is None:
+        return Request(**about)
+    if not body.filter:
+        raise Problem("empty_filter", "an empty filter would mean everything: name at least one member")
+    if body.at_most is None:
+        raise Problem(
+            "missing_field", "atMost is missing: say how many may be touched", flaws=[_flaw("missing_field", "atMost")]
+        )
+    found = _filter(body.on, body.filter)
+    return Request(**about, filter=found, at_most=body.at_most, as_of=as_of, rate=body.rate)
+
+
+_MEMBERS: dict[str, dict[str, str]] = {
+    "executions": {
+        "status": "status", "job": "job", "app": "app", "queue": "queue", "tag": "tag", "reason": "reason",
+        "errorType": "error_type", "error": "error", "createdFrom": "created_from", "createdTo": "created_to",
+        "worker": "worker", "schedule": "schedule", "run": "run", "parent": "parent", "replayOf": "replay_of",
+        "key": "key", "actor": "actor", "dead": "dead", "id": "id",
+    },
+    "runs": {"workflow": "workflow", "app": "app", "status": "status", "createdFrom": "since"},
+    "events": {"name": "name", "subject": "subject", "from": "since"},
+    "schedules": {"app": "app", "name": "name"},
+    "jobs": {"app": "app", "name": "name"},
+}  # fmt: skip
+_TIMES = {"created_from", "created_to", "since"}
+
+
+def _filter(target: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The members of a filter by their names in Python, checked."""
+    known, found = _MEMBERS[target], dict[str, Any]()
+    for name, value in given.items():
+        if name not in known:
+            words = f"there is no filter {name[:64]!r} for {target}; there are {', '.join(known)}"
+            raise Problem("unknown_field", words, flaws=[Flaw("unknown_field", words, pointer=f"/filter/{name[:64]}")])
+        member = known[name]
+        if member in _TIMES:
+            found[member] = _time(name, value)
+        elif target == "executions" and member not in ("error", "dead"):
+            values = value if isinstance(value, list) else [value]
+            if not values or not all(isinstance(one, str) for one in values):
+                raise _bad(f"filter/{name}", f"{name} is a text, or a list of texts")
+            if member == "status" and (bad := [one for one in values if one not in list(Status)]):
+                raise _bad(f"filter/{name}", f"there is no status {bad[0][:64]!r}")
+            found[member] = values
+        elif not isinstance(value, bool if member == "dead" else str):
+            raise _bad(f"filter/{name}", f"{name} must be {'true or false' if member == 'dead' else 'a text'}")
+        else:
+            found[member] = value
+    return found
+
+
+def _time(name: str, value: object) -> int:
+    try:
+        found: datetime = msgspec.convert(value, Moment)
+        return instant(found)
+    except msgspec.ValidationError:
+        raise _bad(f"filter/{name}", f"{name} must be a time with a zone, such as 2026-01-31T08:00:00Z") from None
+
+
+def _options(call: Call, body: ActionIn) -> dict[str, Any]:
+    given = body.options or {}
+    if body.action == "update":
+        changes = given.get("set")
+        if set(given) != {"set"} or not isinstance(changes, dict) or set(changes) != {"priority"}:
+            raise _bad("options", 'update takes {"set": {"priority": 10}}')
+        return given
+    if body.action == "backfill":
+        return _backfill(call, given)
+    if (body.on, body.action) == ("executions", "replay") and given:
+        if set(given) != {"onlyDead"} or not isinstance(given["onlyDead"], bool):
+            raise _bad("options", 'replay takes {"onlyDead": true}')
+        return given
+    if given:
+        raise _bad("options", f"{body.action} takes no options")
+    return {}
+
+
+def _backfill(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    if not {"from", "to"} <= set(given) <= {"from", "to", "most"}:
+        raise _bad("options", 'backfill takes {"from": "2026-01-01T00:00:00Z", "to": "…", "most": 1000}')
+    most = given.get("most", 1000)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 10_000:
+        raise _bad("options/most", "most is a number from 1 to 10,000")
+    return {"from": _time("from", given["from"]), "to": _time("to", given["to"]), "most": most}
+
+
+def _items(body: ActionIn) -> list[str]:
+    items = list(dict.fromkeys(body.ids or ()))
+    if not items:
+        raise _bad("ids", "ids is empty: name at least one")
+    return items
+
+
+def _bad(place: str, words: str) -> Problem:
+    return Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer=f"/{place}")])
+
+
+def _flaw(code: str, place: str) -> Flaw:
+    return Flaw(code, f"{place} is missing", pointer=f"/{place}")
+
+
+_EXAMPLE = {"action": "replay", "on": "executions", "filter": {"dead": True, "job": "charge"}, "atMost": 5000}
+ROUTES = [
+    Route(
+        method="POST",
+        path="/actions",
+        needs=Scope.OPERATE,
+        handler=create,
+        summary="Acts on many things: on ids at once, on what a filter finds in the background.",
+        query=ActionQuery,
+        body=ActionIn,
+        answer=Action,
+        status=202,
+        also={200: Results},
+        codes=("empty_filter", "too_many", "unknown_field", "missing_field"),
+        example=_EXAMPLE,
+    ),
+    Route(
+        method="GET",
+        path="/actions",
+        needs=Scope.READ,
+        handler=list_actions,
+        summary="Actions on many things, newest first.",
+        query=Page,
+        answer=listing.of(Action),
+        codes=("bad_cursor",),
+    ),
+    Route(
+        method="GET",
+        path="/actions/{action}",
+        needs=Scope.READ,
+        handler=get,
+        summary="How far an action is. With `wait`, its end.",
+        query=WaitQuery,
+        answer=Action,
+    ),
+    Route(
+        method="POST",
+        path="/actions/{action}/cancel",
+        needs=Scope.OPERATE,
+        handler=cancel,
+        summary="Stops an action before its next chunk.",
+        answer=Changed,
+    ),
+]

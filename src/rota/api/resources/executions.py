@@ -1,0 +1,229 @@
+"""Executions: the list, one of them, its attempts and its children."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from rota.api import listing
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.execution_filter import ExecutionFilter, wanted
+from rota.api.listing import Position
+from rota.api.problem import Flaw, Problem
+from rota.api.query import Limit, Page, Paged
+from rota.api.route import OF_OWN, Access, Route
+from rota.api.waiting import Waits, wait_s
+from rota.domain.access import Scope
+from rota.domain.status import TERMINAL, Status
+from rota.ids import is_id
+from rota.store import execution_reader, reader
+from rota.store.execution_reader import RankKey, Wanted, Where
+from rota.store.port import View
+from rota.store.scan import Budget, Found
+from rota.views import attempt, execution, execution_list
+from rota.views.attempt import Attempt
+from rota.views.execution import ExecutionDetail
+from rota.views.execution_list import ENCODED, SUMMARY, ExecutionItem
+from rota.views.shape import Page as Items
+
+RANK = "rank"
+LAST_ATTEMPTS = 10
+DIGITS = 18
+"""A number with so many digits fits into the databases' integers."""
+Order = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^(asc|desc|rank)$",
+        description="`desc`: newest first. `rank`: in the order of starts, with status=queued and one queue.",
+    ),
+]
+
+
+class ExecutionsQuery(ExecutionFilter, frozen=True, kw_only=True):
+    """The list of executions."""
+
+    limit: Limit = 50
+    cursor: str | None = None
+    order: Order = "desc"
+    fields: str | None = None
+
+
+class ChildrenQuery(Page, frozen=True, kw_only=True):
+    """The children of one execution."""
+
+    status: tuple[Status, ...] = ()
+
+
+class OneQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """With `wait`, a duration of at most a minute, the answer comes at the end of the execution or after that time."""
+
+    fields: str | None = None
+    wait: str | None = None
+    """A duration of at most 60s: the answer comes at the end of the execution, or after this time."""
+
+
+async def executions(call: Call, query: ExecutionsQuery) -> Answer:
+    members = _members(query.fields)
+    if query.order == RANK:
+        return await _by_rank(call, query, members)
+    return await _listed(call, query, wanted(query), members)
+
+
+async def children(call: Call, query: ChildrenQuery) -> Answer:
+    id = call.path["execution"]
+    below = Wanted(parent=(id,), status=query.status)
+    return await _listed(call, query, below, _members(query.fields), of=id)
+
+
+async def execution_(call: Call, query: OneQuery) -> Answer:
+    listing.names(ExecutionDetail, query.fields)
+    id, seconds = call.path["execution"], wait_s(query.wait)
+    found = await call.read(_one, call.namespace, id, owner(call))
+    if seconds and found.status not in TERMINAL:
+        with call.services.part(Waits).on(call.namespace, found.execution_id, call.check_token) as wait:
+            found = await call.read(_one, call.namespace, id, owner(call))
+            if found.status not in TERMINAL:
+                await wait.ended(seconds)
+        found = await call.read(_one, call.namespace, id, owner(call))
+    return shown(listing.only(found, ExecutionDetail, query.fields))
+
+
+async def attempts(call: Call, query: Page) -> Answer:
+    at = listing.position(call, query, _is_fence)
+    after = None if at.key is None else int(at.key[0])
+    is_ascending = (query.order == "asc") != at.is_back
+    found = await call.read(
+        _attempts, call.namespace, call.path["execution"], owner(call), after, query.limit, is_ascending
+    )
+    return listing.page(call, query, Attempt, found.items, lambda one: [str(one.fence)], has_more=found.has_more)
+
+
+def owner(call: Call) -> str | None:
+    """The caller, if it may see only the executions that it has made; None if it may see all."""
+    scope = OF_OWN[call.route.needs]
+    return None if call.grant.has(scope) else call.grant.actor
+
+
+def check_owner(view: View, namespace: str, id: str, owner: str | None) -> None:
+    """An execution that others have made is not there for a caller that may see only its own."""
+    if owner is not None and reader.execution(view, namespace, id).actor != owner:
+        raise reader.unknown(id)
+
+
+def _one(view: View, namespace: str, id: str, owner: str | None) -> ExecutionDetail:
+    check_owner(view, namespace, id, owner)
+    return execution.execution(view, namespace, id, LAST_ATTEMPTS)
+
+
+def _attempts(
+    view: View, namespace: str, id: str, owner: str | None, after: int | None, limit: int, is_ascending: bool
+) -> Items[Attempt]:
+    check_owner(view, namespace, id, owner)
+    return attempt.attempts_page(view, namespace, id, after, limit, is_ascending=is_ascending)
+
+
+async def _listed(call: Call, query: Paged, filters: Wanted, members: Sequence[str], of: str | None = None) -> Answer:
+    at = listing.position(call, query, _is_id)
+    where = Where(after=at.key[0] if at.key else None, is_ascending=(query.order == "asc") != at.is_back)
+    found, items = await call.read(_page, call.namespace, filters, where, query.limit, members, of)
+    reached = None if found.reached is None else [found.reached]
+    keys = [[id] for id in found.keys]
+    return listing.page_of(call, query, items, keys, has_more=found.has_more, scanned_to=reached)
+
+
+def _page(
+    view: View, namespace: str, filters: Wanted, where: Where, limit: int, members: Sequence[str], of: str | None
+) -> tuple[Found[str], list[ExecutionItem]]:
+    if of is not None:
+        reader.status(view, namespace, of)  # Raises if there is no such execution.
+    found = execution_reader.page(view, namespace, filters, where, limit, Budget())
+    return found, execution_list.items(view, namespace, found.keys, members)
+
+
+async def _by_rank(call: Call, query: ExecutionsQuery, members: Sequence[str]) -> Answer:
+    if query.status != (Status.QUEUED,) or len(query.queue) != 1:
+        words = "order=rank needs status=queued and one queue"
+        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="order")])
+    at = listing.position(call, query, _is_rank)
+    found, items = await call.read(_page_by_rank, call.namespace, wanted(query), at, query.limit, members)
+    reached = None if found.reached is None else [str(found.reached[0]), found.reached[1]]
+    keys = [[str(rank), id] for rank, id in found.keys]
+    return listing.page_of(call, query, items, keys, has_more=found.has_more, scanned_to=reached)
+
+
+def _page_by_rank(
+    view: View, namespace: str, filters: Wanted, at: Position, limit: int, members: Sequence[str]
+) -> tuple[Found[RankKey], list[ExecutionItem]]:
+    after = None if at.key is None else (int(at.key[0]), at.key[1])
+    found = execution_reader.page_by_rank(
+        view, namespace, filters.queue[0], filters, after, limit, Budget(), back=at.is_back
+    )
+    return found, execution_list.items(view, namespace, [id for _, id in found.keys], members)
+
+
+def _members(fields: str | None) -> Sequence[str]:
+    return SUMMARY if fields is None else [ENCODED[name] for name in listing.names(ExecutionItem, fields)]
+
+
+def _is_id(key: list[str]) -> bool:
+    return len(key) == 1 and is_id(key[0])
+
+
+def _is_fence(key: list[str]) -> bool:
+    return len(key) == 1 and _is_number(key[0]) and 0 <= int(key[0]) <= reader.LAST_FENCE
+
+
+def _is_rank(key: list[str]) -> bool:
+    return len(key) == 2 and _is_number(key[0]) and is_id(key[1])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= DIGITS
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/executions",
+        needs=Scope.READ,
+        handler=executions,
+        summary="Executions, newest first.",
+        query=ExecutionsQuery,
+        is_heavy=True,
+        answer=listing.of(ExecutionItem),
+        codes=("bad_cursor", "unknown_parameter", "read_budget"),
+    ),
+    Route(
+        method="GET",
+        path="/executions/{execution}",
+        needs=Access.READ_OR_OWN,
+        handler=execution_,
+        summary="An execution with its last ten attempts, and why it is not running.",
+        query=OneQuery,
+        answer=ExecutionDetail,
+        codes=("unknown_parameter", "bad_parameter"),
+    ),
+    Route(
+        method="GET",
+        path="/executions/{execution}/attempts",
+        needs=Access.READ_OR_OWN,
+        handler=attempts,
+        summary="The attempts of an execution that have ended, newest first.",
+        query=Page,
+        answer=listing.of(Attempt),
+        codes=("bad_cursor", "unknown_parameter", "read_budget"),
+    ),
+    Route(
+        method="GET",
+        path="/executions/{execution}/children",
+        needs=Scope.READ,
+        handler=children,
+        summary="The executions that an execution has enqueued, newest first.",
+        query=ChildrenQuery,
+        answer=listing.of(ExecutionItem),
+        codes=("bad_cursor", "unknown_parameter", "read_budget"),
+    ),
+]

@@ -1,0 +1,218 @@
+"""Actions on a job: trigger, pause, resume, and roll back to an earlier version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+
+from rota.api import body as bodies
+from rota.api import definitions, problem, revision
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.enqueueing import EnqueueOptions
+from rota.api.ingest import Ingest, request_of
+from rota.api.job_access import found, wanted, written
+from rota.api.job_body import JobBody
+from rota.api.problem import Flaw, Problem
+from rota.api.resources.enqueue import answer_one
+from rota.api.route import Route
+from rota.api.target import target
+from rota.api.waiting import wait_s
+from rota.domain.access import Scope
+from rota.domain.callback import is_reserved
+from rota.ops import enqueue, job_definitions, job_pauses
+from rota.ops.job_definitions import Deleted, Wanted, Written
+from rota.ops.submission import Accepted
+from rota.store import definition_reader as reader
+from rota.store.definition_reader import JobRow
+from rota.store.job_lookup import FoundJob
+from rota.store.port import Tx
+from rota.views import execution as executions
+from rota.views import job_detail, job_forecast
+from rota.views.enqueued import Enqueued
+from rota.views.execution import ExecutionDetail
+from rota.views.job_detail import JobInFull
+from rota.views.shape import Shape
+
+MOST_NOTE = 500
+
+
+class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`app` decides between jobs of the same name."""
+
+    app: str | None = None
+    dry_run: bool = False
+
+
+class TriggerQuery(ActionQuery, frozen=True, kw_only=True, rename="camel"):
+    """With `wait`, the answer comes at the end of the execution, or after this time."""
+
+    wait: str | None = None
+
+
+class Rollback(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The version to return to."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Why the job is paused."""
+
+    note: str | None = None
+
+
+class JobChange(JobInFull, frozen=True, kw_only=True):
+    """The job after an action. `changed` is false if there was nothing to change."""
+
+    changed: bool
+
+
+class WouldTrigger(Shape, frozen=True):
+    """What a trigger would do."""
+
+    execution: ExecutionDetail
+    workers: list[str]
+    reason: str | None
+
+
+async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) -> Answer:
+    row = await call.read(found, call, query.app)
+    if is_reserved(row.app):
+        raise problem.not_found()
+    if row.deleted_at is not None:
+        raise Deleted(f"the job {row.name} ({row.id}) was deleted, so it cannot be triggered")
+    ingest = call.services.part(Ingest)
+    job = target(call.namespace, FoundJob(row.id, row.app, row.name, row.definition, row.source, row.base))
+    request = request_of(call, call.raw_body)
+    order = await ingest.order(call, body or EnqueueOptions(), job, request=request)
+    if not call.is_dry_run:
+        return await answer_one(call, ingest, order, wait_s(query.wait))
+
+    def show(tx: Tx, accepted: list[Accepted]) -> Answer:
+        made = executions.execution(tx, call.namespace, accepted[0].id)
+        would = job_forecast.forecast(tx, call.namespace, row)
+        return shown({"dryRun": True, "would": WouldTrigger(made, would.workers, would.reason)})
+
+    return await call.act(show, enqueue.enqueue, order.header, [order.item])
+
+
+async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
+    note = ((body or Note()).note or "")[:MOST_NOTE]
+    return await _acted(
+        call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
+    )
+
+
+async def resume(call: Call, query: ActionQuery) -> Answer:
+    return await _acted(
+        call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor)
+    )
+
+
+async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], bool]) -> Answer:
+    def run(tx: Tx) -> tuple[str, bool]:
+        row = found(tx, call, query.app)
+        if row.deleted_at is not None:
+            raise Deleted(f"the job {row.name} ({row.id}) was deleted")
+        return row.id, act(tx, row)
+
+    def show(tx: Tx, result: tuple[str, bool]) -> Answer:
+        row = reader.with_id(tx, call.namespace, result[0])
+        assert row is not None, "it was read in this transaction"
+        found = job_detail.job(tx, call.namespace, row)
+        shape = JobChange(**{name: getattr(found, name) for name in found.__struct_fields__}, changed=result[1])
+        if call.is_dry_run:
+            return shown({"dryRun": True, "would": shape})
+        return shown(shape, headers=revision.header(row.revision))
+
+    return await call.act(show, run)
+
+
+async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
+    def return_to(tx: Tx) -> Written:
+        row = found(tx, call, query.app)
+
+        def build(known: JobRow) -> Wanted:
+            number = known.base + body.version
+            versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
+            if not versions or versions[0].source is None:
+                words = f"the job {known.name} has no version {body.version} that the API has defined"
+                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
+            members = msgspec.json.decode(versions[0].source, type=dict[str, Any])
+            whole = bodies.decoded(msgspec.json.encode(definitions.merged(members, {})), JobBody)
+            return wanted(call, tx, whole, versions[0].template)
+
+        return job_definitions.change(tx, call.namespace, row, build, call.actor)
+
+    return await written(call, return_to)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/jobs/{job}/trigger",
+        needs=Scope.ENQUEUE,
+        handler=trigger,
+        summary="Creates an execution of a job now. It waits while the job is paused.",
+        query=TriggerQuery,
+        body=EnqueueOptions,
+        is_body_optional=True,
+        answer=(Enqueued, ExecutionDetail),
+        status=201,
+        also={200: (Enqueued, ExecutionDetail, dict[str, Any])},
+        codes=(
+            "deleted",
+            "ambiguous_name",
+            "bad_arguments",
+            "forbidden_address",
+            "key_conflict",
+            "key_reused",
+            "not_unique",
+            "request_in_progress",
+            "clock_skew",
+            "queue_full",
+            "namespace_full",
+            "quota_exceeded",
+            "commit_unknown",
+        ),
+        example={"arguments": {}, "priority": "high"},
+    ),
+    Route(
+        method="POST",
+        path="/jobs/{job}/pause",
+        needs=Scope.OPERATE,
+        handler=pause,
+        summary="Starts no more executions of a job until it is resumed.",
+        query=ActionQuery,
+        body=Note,
+        is_body_optional=True,
+        answer=JobChange,
+        codes=("deleted", "ambiguous_name"),
+        example={"note": "the mail server is down"},
+    ),
+    Route(
+        method="POST",
+        path="/jobs/{job}/resume",
+        needs=Scope.OPERATE,
+        handler=resume,
+        summary="Starts executions of a paused job again.",
+        query=ActionQuery,
+        answer=JobChange,
+        codes=("deleted", "ambiguous_name"),
+    ),
+    Route(
+        method="POST",
+        path="/jobs/{job}/rollback",
+        needs=Scope.DEFINE,
+        handler=rollback,
+        summary="Puts the definition of an earlier version in force again.",
+        query=ActionQuery,
+        body=Rollback,
+        answer=JobInFull,
+        codes=("deleted", "ambiguous_name", "defined_in_code", "unknown_job", "cycle"),
+        example={"version": 1},
+    ),
+]

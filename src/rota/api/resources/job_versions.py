@@ -1,0 +1,98 @@
+"""The versions of a job, and how they differ."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rota.api import listing, problem
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.job_access import found
+from rota.api.query import Page
+from rota.api.route import Route
+from rota.domain.access import Scope
+from rota.store import definition_reader as reader
+from rota.store.definition_reader import JobRow, VersionRow
+from rota.store.port import View
+from rota.views import job_version as views
+from rota.views.job_version import Difference, JobVersion
+
+FAR = 2**62
+
+
+class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
+    order: Literal["asc", "desc"] = "desc"
+    app: str | None = None
+
+
+class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`diff` is another version: the answer is what differs, from that one to this one."""
+
+    app: str | None = None
+    diff: int | None = None
+
+
+async def list_versions(call: Call, query: VersionsQuery) -> Answer:
+    at = listing.position(call, query)
+    after = listing.number(at)
+    is_up = (query.order == "asc") != at.is_back
+
+    def read(view: View) -> tuple[JobRow, list[VersionRow]]:
+        row = found(view, call, query.app)
+        edge = None if after is None else row.base + after
+        low, high = (edge or 0, FAR) if is_up else (0, FAR if edge is None else edge)
+        return row, reader.versions(view, call.namespace, row, low, high, query.limit + 1, is_up=is_up)
+
+    row, rows = await call.read(read)
+    items = [views.version(row, one) for one in rows[: query.limit]]
+    return listing.page(
+        call, query, JobVersion, items, lambda one: [str(one.version)], has_more=len(rows) > query.limit
+    )
+
+
+async def get(call: Call, query: VersionQuery) -> Answer:
+    def read(view: View) -> Any:
+        row = found(view, call, query.app)
+        this = _version(view, call, row, call.path["version"])
+        if query.diff is None:
+            return views.version(row, this)
+        other = _version(view, call, row, str(query.diff))
+        return list(views.differences(views.definition(row, other), views.definition(row, this)))
+
+    return shown(await call.read(read))
+
+
+def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise problem.not_found()
+    number = row.base + int(text)
+    rows = reader.versions(view, call.namespace, row, number - 1, number + 1, 1)
+    if not rows:
+        raise problem.not_found()
+    return rows[0]
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/jobs/{job}/versions",
+        needs=Scope.READ,
+        handler=list_versions,
+        summary="The versions of a job, newest first.",
+        query=VersionsQuery,
+        answer=listing.of(JobVersion),
+        codes=("bad_cursor", "ambiguous_name"),
+    ),
+    Route(
+        method="GET",
+        path="/jobs/{job}/versions/{version}",
+        needs=Scope.READ,
+        handler=get,
+        summary="A version of a job; with diff, how it differs from another one.",
+        query=VersionQuery,
+        answer=JobVersion | list[Difference],
+        codes=("ambiguous_name",),
+    ),
+]

@@ -1,0 +1,102 @@
+"""Statistics: counts, times and samples over time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.problem import Flaw, Problem
+from rota.api.route import Route
+from rota.domain import duration, statistics
+from rota.domain.access import Scope
+from rota.domain.errors import DefinitionError
+from rota.domain.instant import MICROSECONDS
+from rota.domain.statistics import BadWindow, Label, Metric
+from rota.store.port import View
+from rota.views import statistics as view_of
+from rota.views.statistics import Asked, Statistics
+
+USUAL = 3600 * MICROSECONDS
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class StatsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What to count, how to group it, and over which time."""
+
+    metrics: Annotated[list[Metric], msgspec.Meta(min_length=1, description="What to show; may be repeated.")]
+    by: Annotated[list[Label], msgspec.Meta(description="A series for each job, queue, app or pool.")] = []
+    from_: Annotated[datetime | None, msgspec.Meta(description="Default: one hour ago.")] = msgspec.field(
+        default=None, name="from"
+    )
+    to: Annotated[datetime | None, msgspec.Meta(description="Default: now, with the interval that has begun.")] = None
+    step: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="Seconds, or a duration such as 5m: a whole number of minutes; of hours if from is "
+            "more than 48 hours ago."
+        ),
+    ] = None
+
+
+async def stats(call: Call, query: StatsQuery) -> Answer:
+    return shown(await call.read(_read, call.namespace, query))
+
+
+def _read(view: View, namespace: str, query: StatsQuery) -> Statistics:
+    now = view.now
+    stop = now + 1 if query.to is None else _instant(query.to)
+    start = stop - USUAL if query.from_ is None else _instant(query.from_)
+    try:
+        window = statistics.window(start, stop, _step_s(query.step), now)
+        metrics, by = list(dict.fromkeys(query.metrics)), list(dict.fromkeys(query.by))
+        return view_of.read(view, namespace, Asked(metrics, by, window))
+    except BadWindow as bad:
+        detail = str(bad)
+        raise Problem("bad_parameter", detail, flaws=[Flaw("bad_parameter", detail, parameter=bad.parameter)]) from None
+
+
+def _instant(at: datetime) -> int:
+    passed = at - _EPOCH
+    return (passed.days * 86_400 + passed.seconds) * MICROSECONDS + passed.microseconds
+
+
+def _step_s(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        length_s = duration.seconds(int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text, "step")
+    except DefinitionError as error:
+        raise BadWindow("step", str(error)) from None
+    if length_s != int(length_s):
+        raise BadWindow("step", "step must be a whole number of minutes")
+    return int(length_s)
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/stats",
+        needs=Scope.READ,
+        handler=stats,
+        query=StatsQuery,
+        summary="Counts, percentiles of times, and samples of the queues, over time.",
+        answer=Statistics,
+        codes=("read_budget",),
+        answer_example={
+            "from": "2026-01-31T08:00:00Z",
+            "to": "2026-01-31T08:02:00Z",
+            "step": 60,
+            "series": [
+                {
+                    "metric": "success",
+                    "labels": {"job": "daily-report"},
+                    "points": [["2026-01-31T08:00:00Z", 3], ["2026-01-31T08:01:00Z", 0]],
+                }
+            ],
+        },
+    ),
+]

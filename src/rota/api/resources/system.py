@@ -1,0 +1,115 @@
+"""Is the server there, is it ready, and who is the caller?"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from rota import __version__
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.openapi import document
+from rota.api.problem import Problem
+from rota.api.route import Access, NoQuery, Route
+from rota.domain.access import Grant
+from rota.domain.errors import RotaError
+from rota.store import reader
+from rota.views.shape import Shape
+
+READY_S = 1.0
+
+
+class Health(Shape, frozen=True):
+    """The server answers."""
+
+    status: str
+
+
+class Me(Shape, frozen=True):
+    """The caller of this request and its rights."""
+
+    actor: str
+    namespace: str
+    namespaces: list[str]
+    role: str | None
+    scopes: list[str]
+    server_version: str
+
+
+async def health(call: Call, query: NoQuery) -> Answer:
+    return shown(Health("ok"))
+
+
+async def ready(call: Call, query: NoQuery) -> Answer:
+    """The database answered within a second, and the server is not stopping."""
+    if call.services.is_draining:
+        raise Problem("draining", "the server is stopping")
+    try:
+        async with asyncio.timeout(READY_S):
+            await call.read(reader.clock)
+    except (RotaError, TimeoutError):
+        raise Problem("store_unavailable", "the database does not answer") from None
+    return shown(Health("ok"))
+
+
+async def me(call: Call, query: NoQuery) -> Answer:
+    return shown(who(call.grant, call.namespace))
+
+
+def who(grant: Grant, namespace: str) -> Me:
+    return Me(
+        actor=grant.actor,
+        namespace=namespace,
+        namespaces=list(grant.namespaces),
+        role=grant.role,
+        scopes=sorted(grant.scopes),
+        server_version=__version__,
+    )
+
+
+async def openapi(call: Call, query: NoQuery) -> Answer:
+    return shown(document(call.services.routes, __version__))
+
+
+_OK = msgspec.to_builtins(Health("ok"))
+ROUTES = [
+    Route(
+        method="GET",
+        path="/health",
+        base="",
+        needs=Access.OPEN,
+        handler=health,
+        summary="Whether the process answers. It does not ask the database.",
+        answer=Health,
+        answer_example=_OK,
+    ),
+    Route(
+        method="GET",
+        path="/ready",
+        base="",
+        needs=Access.OPEN,
+        handler=ready,
+        summary="Whether requests can be served: the database answers, and the server is not stopping.",
+        answer=Health,
+        answer_example=_OK,
+        codes=("draining", "store_unavailable"),
+    ),
+    Route(
+        method="GET",
+        path="/me",
+        needs=Access.ANY,
+        handler=me,
+        summary="The caller of this request, its namespace and its rights.",
+        answer=Me,
+    ),
+    Route(
+        method="GET",
+        path="/openapi.json",
+        needs=Access.ANY,
+        handler=openapi,
+        summary="This document.",
+        answer=dict[str, Any],
+    ),
+]

@@ -1,0 +1,295 @@
+"""Actions on a workflow, and its versions: trigger, pause, resume, and roll back to an earlier version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from rota.api import listing, named, problem, revision, workflow_body
+from rota.api.answer import Answer, created, shown
+from rota.api.call import Call
+from rota.api.dry_run import would
+from rota.api.named import Note, OfApp, OfAppOrDry
+from rota.api.problem import Flaw, Problem
+from rota.api.query import Page
+from rota.api.resources.workflows import find, refused_if_code, written
+from rota.api.route import Route
+from rota.domain import job_parameters, payload
+from rota.domain.access import Scope
+from rota.domain.errors import ArgumentsError, DefinitionError
+from rota.domain.status import Status
+from rota.ops import enqueue, job_definitions, job_pauses
+from rota.ops.job_definitions import Deleted, Wanted, Written
+from rota.ops.submission import Accepted, Header, Item
+from rota.sdk.options import Options, applied
+from rota.store import definition_reader, reader
+from rota.store.definition_reader import JobRow, VersionRow
+from rota.store.port import Tx, View
+from rota.views import schedule_detail, workflow_detail
+from rota.views.job_version import Difference
+from rota.views.shape import Shape
+from rota.views.workflow_detail import WorkflowChange, WorkflowInFull, WorkflowVersionInfo
+
+FAR = 2**62
+MOST_NOTE = 500
+
+
+class StartOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The arguments of a run, and how its start differs from the usual."""
+
+    arguments: msgspec.Raw | None = None
+    delay: float | str | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    priority: int | str | None = None
+    key: str | None = None
+    tags: list[str] | None = None
+    headers: dict[str, str] | None = None
+
+
+class Rollback(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The version to return to."""
+
+    version: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class Started(Shape, frozen=True):
+    """The run of a trigger. `created` is false if its key has given an existing one."""
+
+    run_id: str
+    status: Status
+    workflow: str
+    app: str
+    created: bool
+
+
+class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
+    """`app` decides between workflows of one name."""
+
+    app: str | None = None
+
+
+class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
+    """`diff` is another version: the answer is what differs, from that one to this one."""
+
+    diff: int | None = None
+
+
+async def trigger(call: Call, query: OfAppOrDry, body: StartOptions | None) -> Answer:
+    options = body or StartOptions()
+    id = call.services.ids.new()
+    most = call.services.settings.max_payload_bytes
+
+    def act(tx: Tx) -> tuple[JobRow, Accepted]:
+        row = _living(find(tx, call, query.app))
+        named.check_may_enqueue(call, row.name, row.about.queue)
+        header = _header(call, row, options)
+        text = _arguments(row, options, most)
+        return row, enqueue.enqueue(tx, header, [Item(id, text, payload.digest(text))])[0]
+
+    def show(tx: Tx, done: tuple[JobRow, Accepted]) -> Answer:
+        row, accepted = done
+        if call.is_dry_run:
+            return would(schedule_detail.reception(tx, call.namespace, row.app, row.name, row.about.queue))
+        status = reader.status(tx, call.namespace, accepted.id)
+        started = Started(run_id=accepted.id, status=status, workflow=row.name, app=row.app, created=accepted.created)
+        return created(started, f"/api/v1/runs/{accepted.id}") if accepted.created else shown(started)
+
+    return await call.act(show, act)
+
+
+async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
+    note = payload.clean((body.note if body else None) or "", MOST_NOTE)
+    return await _act(
+        call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
+    )
+
+
+async def resume(call: Call, query: OfAppOrDry) -> Answer:
+    return await _act(call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor))
+
+
+async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
+    def act(tx: Tx) -> Written:
+        row = find(tx, call, query.app)
+
+        def build(known: JobRow) -> Wanted:
+            found = _version(tx, call, known, str(body.version))
+            if found is None or found.source is None:
+                words = f"workflow {known.name} has no version {body.version} that the API has defined"
+                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
+            data = msgspec.json.decode(found.source)
+            return workflow_body.wanted(tx, call.namespace, known.app, data, known.name)
+
+        return job_definitions.change(tx, call.namespace, refused_if_code(row), build, call.actor)
+
+    return await call.act(lambda tx, done: written(call, tx, done), act)
+
+
+async def list_versions(call: Call, query: VersionsQuery) -> Answer:
+    at = listing.position(call, query)
+    after, is_up = listing.number(at), (query.order == "asc") != at.is_back
+
+    def read(view: View) -> tuple[JobRow, list[VersionRow]]:
+        row = find(view, call, query.app)
+        edge = None if after is None else row.base + after
+        low, high = (edge or 0, FAR) if is_up else (0, FAR if edge is None else edge)
+        return row, definition_reader.versions(view, call.namespace, row, low, high, query.limit + 1, is_up=is_up)
+
+    row, rows = await call.read(read)
+    items = [workflow_detail.version(row, one) for one in rows[: query.limit]]
+    has_more = len(rows) > query.limit
+    return listing.page(call, query, WorkflowVersionInfo, items, lambda one: [str(one.version)], has_more=has_more)
+
+
+async def get_version(call: Call, query: VersionQuery) -> Answer:
+    def read(view: View) -> Any:
+        row = find(view, call, query.app)
+        this = _version(view, call, row, call.path["version"])
+        other = None if query.diff is None else _version(view, call, row, str(query.diff))
+        if this is None or (query.diff is not None and other is None):
+            raise problem.not_found()
+        return workflow_detail.version(row, this) if other is None else list(workflow_detail.changes(other, this))
+
+    return shown(await call.read(read))
+
+
+async def _act(call: Call, query: OfAppOrDry, act: Callable[[Tx, JobRow], bool]) -> Answer:
+    def run(tx: Tx) -> tuple[JobRow, bool]:
+        row = _living(find(tx, call, query.app))
+        return row, act(tx, row)
+
+    def show(tx: Tx, done: tuple[JobRow, bool]) -> Answer:
+        row = definition_reader.with_id(tx, call.namespace, done[0].id)
+        assert row is not None, "it was read in this transaction"
+        value = workflow_detail.change(tx, call.namespace, row, is_changed=done[1])
+        return would(value) if call.is_dry_run else shown(value, headers=revision.header(row.revision))
+
+    return await call.act(show, run)
+
+
+def _living(row: JobRow) -> JobRow:
+    if row.deleted_at is not None:
+        raise Deleted(f"the workflow {row.name} ({row.id}) was deleted")
+    return row
+
+
+def _header(call: Call, row: JobRow, options: StartOptions) -> Header:
+    about = row.about
+    plain = Header(
+        namespace=call.namespace,
+        app=row.app,
+        job=row.name,
+        queue=about.queue,
+        priority=about.priority,
+        start_within_s=about.start_within_s,
+        actor=call.actor,
+    )
+    given = Options(
+        delay=options.delay,
+        at=options.at,
+        priority=options.priority,
+        key=options.key,
+        tags=options.tags,
+        headers=options.headers,
+    )
+    try:
+        return applied(given, plain)
+    except DefinitionError as error:
+        raise Problem("bad_field", str(error)) from None
+
+
+def _arguments(row: JobRow, options: StartOptions, most_bytes: int) -> str:
+    text = "{}" if options.arguments is None else bytes(options.arguments).decode()
+    try:
+        given = payload.decode(text, "arguments")
+        if not isinstance(given, dict):
+            raise ArgumentsError("arguments must be an object of values by name")
+        job_parameters.check(row.name, given, row.about.parameters)
+        payload.encode(given, f"{row.name}(): the arguments", most_bytes)
+    except ArgumentsError as error:
+        flaw = Flaw("bad_arguments", str(error), pointer="/arguments")
+        raise Problem("bad_arguments", str(error), flaws=[flaw]) from None
+    return text
+
+
+def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        return None
+    number = row.base + int(text)
+    return next(iter(definition_reader.versions(view, call.namespace, row, number - 1, number + 1, 1)), None)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/workflows/{workflow}/trigger",
+        needs=Scope.ENQUEUE,
+        handler=trigger,
+        summary="Starts a run now. It waits while the workflow is paused.",
+        query=OfAppOrDry,
+        body=StartOptions,
+        is_body_optional=True,
+        answer=Started,
+        status=201,
+        codes=("deleted", "ambiguous_name", "bad_arguments", "key_conflict", "queue_full"),
+        example={"arguments": {"day": "2030-01-31"}},
+    ),
+    Route(
+        method="POST",
+        path="/workflows/{workflow}/pause",
+        needs=Scope.OPERATE,
+        handler=pause,
+        summary="Starts no more runs of a workflow until it is resumed; open runs continue.",
+        query=OfAppOrDry,
+        body=Note,
+        is_body_optional=True,
+        answer=WorkflowChange,
+        codes=("deleted", "ambiguous_name"),
+        example={"note": "the source is down"},
+    ),
+    Route(
+        method="POST",
+        path="/workflows/{workflow}/resume",
+        needs=Scope.OPERATE,
+        handler=resume,
+        summary="Starts runs of a paused workflow again.",
+        query=OfAppOrDry,
+        answer=WorkflowChange,
+        codes=("deleted", "ambiguous_name"),
+    ),
+    Route(
+        method="POST",
+        path="/workflows/{workflow}/rollback",
+        needs=Scope.DEFINE,
+        handler=rollback,
+        summary="Puts the definition of an earlier version in force again. Open runs keep the version they began with.",
+        query=OfAppOrDry,
+        body=Rollback,
+        answer=WorkflowInFull,
+        codes=("deleted", "ambiguous_name", "defined_in_code", "bad_workflow"),
+        example={"version": 1},
+    ),
+    Route(
+        method="GET",
+        path="/workflows/{workflow}/versions",
+        needs=Scope.READ,
+        handler=list_versions,
+        summary="The versions of a workflow, newest first.",
+        query=VersionsQuery,
+        answer=listing.of(WorkflowVersionInfo),
+        codes=("bad_cursor", "ambiguous_name"),
+    ),
+    Route(
+        method="GET",
+        path="/workflows/{workflow}/versions/{version}",
+        needs=Scope.READ,
+        handler=get_version,
+        summary="A version of a workflow; with diff, how it differs from another one.",
+        query=VersionQuery,
+        answer=WorkflowVersionInfo | list[Difference],
+        codes=("ambiguous_name",),
+    ),
+]

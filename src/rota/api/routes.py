@@ -1,0 +1,78 @@
+"""The table of all routes. A route that is not here is not served."""
+
+from __future__ import annotations
+
+from rota.api.resources import (
+    actions,
+    approvals,
+    audit,
+    breakers,
+    calendars,
+    counts,
+    enqueue,
+    events,
+    execution_actions,
+    executions,
+    hooks,
+    inbound,
+    job_actions,
+    job_versions,
+    jobs,
+    load,
+    logs,
+    namespaces,
+    pages,
+    queues,
+    runs,
+    schedules,
+    session,
+    statistics,
+    stream,
+    system,
+    templates,
+    ticks,
+    tokens,
+    workers,
+    workflow_actions,
+    workflows,
+)
+from rota.api.route import Route, Table
+
+ROUTES: list[Route] = [
+    *actions.ROUTES,
+    *approvals.ROUTES,
+    *audit.ROUTES,
+    *breakers.ROUTES,
+    *calendars.ROUTES,
+    *counts.ROUTES,
+    *enqueue.ROUTES,
+    *events.ROUTES,
+    *execution_actions.ROUTES,
+    *executions.ROUTES,
+    *hooks.ROUTES,
+    *inbound.ROUTES,
+    *job_actions.ROUTES,
+    *job_versions.ROUTES,
+    *jobs.ROUTES,
+    *load.ROUTES,
+    *logs.ROUTES,
+    *namespaces.ROUTES,
+    *pages.ROUTES,
+    *queues.ROUTES,
+    *runs.ROUTES,
+    *schedules.ROUTES,
+    *session.ROUTES,
+    *statistics.ROUTES,
+    *stream.ROUTES,
+    *system.ROUTES,
+    *templates.ROUTES,
+    *ticks.ROUTES,
+    *tokens.ROUTES,
+    *workers.ROUTES,
+    *workflow_actions.ROUTES,
+    *workflows.ROUTES,
+]
+
+
+def table() -> Table:
+    return Table(ROUTES)

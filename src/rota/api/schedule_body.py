@@ -1,0 +1,149 @@
+"""A schedule as requests give it: the options of the SDK in camelCase, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated, Any, cast
+
+import msgspec
+
+from rota.api.patch import patch_of
+from rota.api.problem import Flaw, Problem
+from rota.domain import cron, job_parameters, names, payload, rank
+from rota.domain.errors import ArgumentsError, DefinitionError, UsageError, WorkflowError
+from rota.domain.job import Definition
+from rota.domain.schedule import Spec
+from rota.sdk.schedule_options import When, specs
+from rota.views.schedule_options import options
+from rota.views.stored_json import decoded
+
+Length = Annotated[float | str, msgspec.Meta(description='Seconds, or a text such as "90s" or "1h30m".')]
+Moment = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339 with an offset.")]
+TRIGGERS = ("cron", "every", "after", "at")
+_LEADING = re.compile(r"(?:a schedule's )?([a-z_]+)\b")
+
+
+class ScheduleOptions(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=False
+):
+    """When it fires, and with which arguments. Exactly one of `cron`, `every`, `after` and `at` is given.
+
+    Without `queue` and `priority` those of the job apply.
+    """
+
+    cron: str | None = None
+    every: Length | None = None
+    after: Length | None = None
+    at: Moment | list[Moment] | None = None
+    tz: str | None = None
+    phase: Length | None = None
+    start: Moment | None = None
+    end: Moment | None = None
+    exclude: list[str] | None = None
+    calendars: list[str] | None = None
+    dst_gap: str | None = None
+    dst_overlap: str | None = None
+    catch_up: int | str | None = None
+    window: Length | None = None
+    overlap: str | None = None
+    jitter: Length | None = None
+    arguments: msgspec.Raw | None = None
+    queue: str | None = None
+    priority: int | str | None = None
+
+
+class NewSchedule(ScheduleOptions, frozen=True, kw_only=True):
+    """A schedule to make. Its name is that of the job unless another one is given."""
+
+    job: str
+    app: str | None = None
+    name: str | None = None
+
+
+SchedulePatch = patch_of(NewSchedule, "SchedulePatch", fixed=("name", "app"))
+
+
+def spec_of(wanted: ScheduleOptions, app: str, job: Definition, most_bytes: int) -> Spec:
+    """The checked schedule of a job, or a problem that points at the wrong member."""
+    given = [name for name in TRIGGERS if getattr(wanted, name) is not None]
+    if len(given) != 1:
+        words = "give exactly one of cron, every, after and at" + (f", not {' and '.join(given)}" if given else "")
+        raise _problem("bad_field" if given else "missing_field", words, f"/{given[-1]}" if given else "/cron")
+    with problems_of_options():
+        if wanted.queue is not None:
+            job = msgspec.structs.replace(job, queue=names.check(wanted.queue, "queue: a queue's name"))
+        if wanted.priority is not None:
+            job = msgspec.structs.replace(job, priority=rank.level(wanted.priority))
+        (found,) = specs(job, app, _when(wanted), _arguments(wanted, job, most_bytes))
+    return found
+
+
+def check_cron(text: str | msgspec.UnsetType | None, pointer: str = "/cron") -> None:
+    """Refuses a malformed expression. Before the transaction: expressions of hostile callers must not cost one."""
+    try:
+        if isinstance(text, str):
+            cron.parse(text)
+    except DefinitionError as error:
+        raise _problem("bad_cron", str(error), pointer) from None
+
+
+@contextmanager
+def problems_of_options() -> Iterator[None]:
+    """Turns what the engine says about an option into a problem that points at the member."""
+    try:
+        yield
+    except ArgumentsError as error:
+        raise _problem("bad_arguments", str(error), "/arguments") from None
+    except WorkflowError:
+        raise
+    except DefinitionError as error:
+        found = _LEADING.match(str(error))
+        name = found[1] if found and found[1] in ScheduleOptions.__struct_fields__ else ""
+        if not name:
+            raise
+        pointer = _camel(name)
+        raise _problem("bad_field", pointer + str(error)[len(name) :], f"/{pointer}") from None
+    except UsageError as error:
+        raise _problem("bad_field", str(error), "") from None
+
+
+def definition(name: str, app: str, spec: Spec) -> dict[str, Any]:
+    """What a POST takes to make the same schedule again."""
+    known = msgspec.structs.asdict(current(name, app, spec))
+    known["arguments"] = decoded(spec.arguments)
+    first = ("name", "app", "job")
+    return {_camel(name): known[name] for name in (*first, *(one for one in known if one not in first))}
+
+
+def current(name: str, app: str, spec: Spec) -> NewSchedule:
+    """A schedule that is there, in the form of a request."""
+    return NewSchedule(name=name, app=app, **options(spec))
+
+
+def _when(wanted: ScheduleOptions) -> When:
+    values: Mapping[str, Any] = msgspec.structs.asdict(wanted)
+    found: dict[str, Any] = {name: values[name] for name in When.__annotations__ if values.get(name) is not None}
+    return cast("When", found)
+
+
+def _arguments(wanted: ScheduleOptions, job: Definition, most_bytes: int) -> str:
+    """The text is kept as it was sent, so that numbers keep their digits."""
+    text = "{}" if wanted.arguments is None else bytes(wanted.arguments).decode()
+    given = payload.decode(text, "arguments")
+    if not isinstance(given, dict):
+        raise ArgumentsError("arguments must be an object of values by name")
+    job_parameters.check(job.name, given, job.parameters)
+    payload.encode(given, f"{job.name}(): the arguments", most_bytes)
+    return text
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _problem(code: str, words: str, pointer: str) -> Problem:
+    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])

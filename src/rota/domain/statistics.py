@@ -1,0 +1,283 @@
+"""Counts and times of executions: how they are added up, and how percentiles are estimated from them.
+
+A transaction that creates or ends executions appends a `Delta` for each lane and outcome. Folding adds deltas to a
+`Tally` for each lane, minute and hour. All of it is addition, so the result does not depend on the order, and a read
+that adds the deltas that are not folded yet gets the same numbers as a read after the fold.
+
+Times are kept as a histogram of 32 buckets, each twice as wide as the one before. Bucket 0 has the times below 64
+microseconds, bucket n those from 2**(n + 5) to 2**(n + 6), and bucket 31 those of 19 hours and more. A percentile is
+therefore right within a factor of two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from rota.domain.instant import MICROSECONDS
+
+BUCKETS = 32
+_FINEST_BITS = 6
+MINUTE_S, HOUR_S = 60, 3600
+STEPS_S = (MINUTE_S, HOUR_S)
+MINUTES_KEPT_S = 48 * HOUR_S
+HOURS_KEPT_S = 400 * 24 * HOUR_S
+MOST_POINTS = 2000
+MOST_SERIES = 50
+
+Histogram = dict[int, int]
+"""How many times fell into each bucket; buckets without any are left out."""
+Key = tuple[int, int, int]
+"""A lane, the seconds of a row (`MINUTE_S` or `HOUR_S`), and when the row begins."""
+
+
+class Count(StrEnum):
+    """What is counted."""
+
+    CREATED = "created"
+    SUCCESS = "success"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    RETRIES = "retries"
+
+
+class Time(StrEnum):
+    """What is measured of an execution that has ended, in the order of the columns."""
+
+    RUN_TIME = "runTime"
+    START_LATENCY = "startLatency"
+    LATENESS = "lateness"
+
+
+class Metric(StrEnum):
+    """What can be asked for: counts, percentiles of times in seconds, and what is sampled once a minute."""
+
+    CREATED = "created"
+    SUCCESS = "success"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    RETRIES = "retries"
+    RUN_TIME_P50 = "runTime.p50"
+    RUN_TIME_P95 = "runTime.p95"
+    RUN_TIME_P99 = "runTime.p99"
+    START_LATENCY_P50 = "startLatency.p50"
+    START_LATENCY_P95 = "startLatency.p95"
+    START_LATENCY_P99 = "startLatency.p99"
+    LATENESS_P50 = "lateness.p50"
+    LATENESS_P95 = "lateness.p95"
+    LATENESS_P99 = "lateness.p99"
+    QUEUED = "queued"
+    OLDEST_AGE = "oldestAge"
+    BUSY = "busy"
+    SLOTS = "slots"
+
+
+class Label(StrEnum):
+    """By what the executions are grouped."""
+
+    JOB = "job"
+    QUEUE = "queue"
+    APP = "app"
+    POOL = "pool"
+
+
+Labels = tuple[str, ...]
+"""The values of the labels of a series, in the order in which they were asked for."""
+
+
+class Gauge(StrEnum):
+    """What is sampled once a minute."""
+
+    QUEUED = "queued"
+    OLDEST_AGE = "oldestAge"
+    BUSY = "busy"
+    SLOTS = "slots"
+
+
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+COUNTS, TIMES = tuple(Count), tuple(Time)
+
+
+class Delta(msgspec.Struct, frozen=True, array_like=True):
+    """What one transaction has created or ended in one lane. The times are histograms, or lists of microseconds."""
+
+    id: int
+    at: int
+    lane: int
+    count: int
+    outcome: str
+    run_times: str | None = None
+    start_latencies: str | None = None
+    latenesses: str | None = None
+
+
+class Tally:
+    """Counts in the order of `COUNTS` and histograms in the order of `TIMES`."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(COUNTS)
+        self.times: list[Histogram] = [{} for _ in TIMES]
+
+    def add(self, outcome: Count, count: int) -> None:
+        self.counts[COUNTS.index(outcome)] += count
+
+    def count(self, outcome: Count) -> int:
+        return self.counts[COUNTS.index(outcome)]
+
+    def add_times(self, number: int, found: Mapping[int, int]) -> None:
+        into = self.times[number]
+        for one, count in found.items():
+            into[one] = into.get(one, 0) + count
+
+
+def bucket(microseconds: int) -> int:
+    """Which bucket a time falls into. A negative time, after a step of the clock, counts as none."""
+    return min(BUCKETS - 1, (max(0, microseconds) >> _FINEST_BITS).bit_length())
+
+
+def bounds(number: int) -> tuple[int, int]:
+    """From when on, and below which, a time falls into this bucket. The last one has no end: it is as wide as any."""
+    low = 0 if number == 0 else 1 << (number - 1 + _FINEST_BITS)
+    return low, 1 << (number + _FINEST_BITS)
+
+
+def histogram(times: Sequence[int]) -> Histogram:
+    if times and min(times) < 0:
+        times = [max(0, time) for time in times]
+    # Counting by the length in bits first calls `bucket` once for each length, and not once for each time.
+    lengths = Counter(map(int.bit_length, times))
+    found: Histogram = {}
+    for bits, count in lengths.items():
+        number = min(BUCKETS - 1, max(0, bits - _FINEST_BITS))
+        found[number] = found.get(number, 0) + count
+    return found
+
+
+def percentile(found: Mapping[int, int], share: float) -> float | None:
+    """An estimate in seconds: the times of a bucket are taken as evenly spread over it. None if there are no times."""
+    total = sum(found.values())
+    if not total:
+        return None
+    rank, below = share * total, 0
+    for number in sorted(found):
+        if below + found[number] >= rank:
+            break
+        below += found[number]
+    low, high = bounds(number)
+    if number == BUCKETS - 1:
+        high = low  # It may be any time above.
+    return (low + (high - low) * max(0.0, rank - below) / found[number]) / MICROSECONDS
+
+
+def begin_of(at: int, step_s: int) -> int:
+    """When the row begins that has this instant."""
+    return at - at % (step_s * MICROSECONDS)
+
+
+_times = msgspec.json.Decoder(Histogram | list[int]).decode
+_histogram = msgspec.json.Decoder(Histogram).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def times_of(*columns: str | None) -> list[Histogram]:
+    """The histograms of the columns of a delta."""
+    return [_as_histogram(_times(column)) if column else {} for column in columns]
+
+
+def _as_histogram(found: Histogram | list[int]) -> Histogram:
+    return histogram(found) if isinstance(found, list) else found
+
+
+def fold(deltas: Iterable[Delta]) -> dict[Key, Tally]:
+    """What deltas add to each row."""
+    tallies: dict[Key, Tally] = {}
+    for delta in deltas:
+        times = times_of(delta.run_times, delta.start_latencies, delta.latenesses)
+        for step_s in STEPS_S:
+            key = (delta.lane, step_s, begin_of(delta.at, step_s))
+            tally = tallies.get(key)
+            if tally is None:
+                tally = tallies[key] = Tally()
+            tally.add(Count(delta.outcome), delta.count)
+            for number, found in enumerate(times):
+                tally.add_times(number, found)
+    return tallies
+
+
+def written(found: Histogram) -> str:
+    return _encode(found).decode()
+
+
+def read(text: str) -> Histogram:
+    return _histogram(text)
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Points from `start` to before `stop`, each `step_s` long, made from rows of `row_s`."""
+
+    start: int
+    stop: int
+    step_s: int
+
+    @property
+    def row_s(self) -> int:
+        return HOUR_S if self.step_s % HOUR_S == 0 else MINUTE_S
+
+    @property
+    def step(self) -> int:
+        return self.step_s * MICROSECONDS
+
+    @property
+    def points(self) -> int:
+        return (self.stop - self.start) // self.step
+
+    def point(self, at: int) -> int:
+        return (at - self.start) // self.step
+
+
+class BadWindow(ValueError):
+    """A window that cannot be read. `parameter` is the one to change."""
+
+    def __init__(self, parameter: str, detail: str) -> None:
+        super().__init__(detail)
+        self.parameter = parameter
+
+
+def window(start: int, stop: int, step_s: int | None, now: int) -> Window:
+    """The window that covers these instants with whole steps. Without a step, the finest that gives few points."""
+    if stop <= start:
+        raise BadWindow("to", "to must be later than from")
+    is_old = start < now - MINUTES_KEPT_S * MICROSECONDS
+    step_s = step_s if step_s is not None else _usual_step_s(stop - start, is_old)
+    if step_s < MINUTE_S or step_s % MINUTE_S:
+        raise BadWindow("step", "step must be a whole number of minutes")
+    if is_old and step_s % HOUR_S:
+        raise BadWindow(
+            "step", "minutes are kept for 48 hours: with an earlier from, step must be a whole number of hours"
+        )
+    step = step_s * MICROSECONDS
+    found = Window(begin_of(start, step_s), -(-stop // step) * step, step_s)
+    if found.points > MOST_POINTS:
+        raise BadWindow("step", f"at most {MOST_POINTS} points are given, not {found.points}: choose a longer step")
+    return found
+
+
+def _usual_step_s(length: int, is_old: bool) -> int:
+    least_s = HOUR_S if is_old else MINUTE_S
+    wanted = -(-length // (MOST_POINTS // 8 * MICROSECONDS))
+    return max(least_s, -(-wanted // least_s) * least_s)
+
+
+def chosen(totals: Mapping[Labels, int], most: int) -> list[Labels]:
+    """The labels that get a series of their own: the largest. If not all do, one place is left for the others."""
+    ranked = sorted(totals, key=lambda labels: (-totals[labels], labels))
+    return sorted(ranked if len(ranked) <= most else ranked[: most - 1])
+
+
+def series_per_metric(metrics: Sequence[str]) -> int:
+    return max(1, MOST_SERIES // len(metrics))

@@ -1,0 +1,44 @@
+"""The arguments of a run, checked against the parameters in its graph.
+
+The signature in the code cannot check them: the run may have an older version of the workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from rota.domain import payload
+from rota.domain.errors import ArgumentsError
+from rota.domain.workflow import schema
+from rota.domain.workflow.graph import Graph
+
+
+def encode(graph: Graph, args: tuple[Any, ...], kwargs: Mapping[str, Any], most_bytes: int) -> str:
+    """The arguments of a call as JSON text, all by name: a graph does not store the order of its parameters."""
+    if args:
+        takes = ", ".join(f"{name}=…" for name in graph.parameters)
+        raise ArgumentsError(f"{graph.name}(): give the arguments of a chosen version by name: {takes}")
+    text = payload.encode(dict(kwargs), f"{graph.name}(): the arguments", most_bytes)
+    check(graph, text)
+    return text
+
+
+def check(graph: Graph, text: str) -> None:
+    """Raises an ArgumentsError that names the first argument which is unknown, is missing or has the wrong type."""
+    given, takes = msgspec.json.decode(text), f"it takes ({', '.join(graph.parameters)})"
+    for name, value in given.items():
+        if name not in graph.parameters:
+            near = get_close_matches(name, graph.parameters, 1)
+            hint = f", did you mean {near[0]!r}?" if near else ";"
+            raise ArgumentsError(f"{graph.name}(): there is no argument {name!r}{hint} {takes}")
+        kind = graph.parameters[name]
+        if not schema.fits(schema.of_literal(value), kind):
+            wanted, got = schema.words(kind), schema.type_of(value)
+            raise ArgumentsError(f"{graph.name}(): argument {name!r}: expected {wanted}, got {got}")
+    for name in graph.required:
+        if name not in given:
+            raise ArgumentsError(f"{graph.name}(): missing argument {name!r}; {takes}")

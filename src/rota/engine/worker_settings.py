@@ -1,0 +1,62 @@
+"""The settings of a supervisor and of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.domain.headcount import Headcount
+from rota.domain.requirement import Offers
+from rota.engine.host import Hello, Host
+from rota.engine.worker_loops import Assignment
+from rota.ops.fleet import Newcomer
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line of the children, their number, and how they work."""
+
+    command: Sequence[str]
+    processes: Headcount
+    queues: Sequence[str] | None
+    concurrency: int
+    lease_s: float
+    poll_s: float
+    grace_s: float
+    version: str
+    quiet_s: float = 30.0
+    offers: Offers = Offers()
+
+    def assignment(self, worker: int, hello: Hello) -> Assignment:
+        """The first message to a child."""
+        return Assignment(
+            worker=worker,
+            namespace=hello.namespace,
+            others=hello.others,
+            app=hello.app,
+            queues=self.queues,
+            concurrency=self.concurrency,
+            lease_s=self.lease_s,
+            poll_s=self.poll_s,
+            grace_s=self.grace_s,
+        )
+
+    def newcomer(self, hello: Hello, pid: int, host: Host) -> Newcomer:
+        """The row of a new worker."""
+        return Newcomer(
+            namespace=hello.namespace,
+            others=hello.others,
+            app=hello.app,
+            name=f"{host.name}:{pid}",
+            host=host.name,
+            pid=pid,
+            version=self.version,
+            queues=None if self.queues is None else list(self.queues),
+            jobs=hello.jobs,
+            concurrency=self.concurrency,
+            offers=self.offers,
+            supervisor=f"{host.name}:{host.pid}",
+            least=self.processes.least,
+            most=self.processes.most,
+            deploy=hello.deploy,
+        )

@@ -1,0 +1,15 @@
+-- Quotas of namespaces, the servers that share them, and callbacks.
+
+-- A JSON object (domain/quota.py); null without quotas.
+ALTER TABLE namespace ADD COLUMN quotas TEXT;
+
+-- The processes of the HTTP API that are alive. A rate is shared among them by equal parts.
+CREATE TABLE server_node (
+    id      TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Executions with a callback that have not ended.
+CREATE TABLE callback_open (
+    execution TEXT PRIMARY KEY
+) WITHOUT ROWID;

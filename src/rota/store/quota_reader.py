@@ -1,0 +1,42 @@
+"""Reads the quotas of a namespace, and what it uses of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.domain import quota
+from rota.domain.quota import Quotas
+from rota.store.port import View
+
+
+class Use(msgspec.Struct, frozen=True, array_like=True):
+    """What a namespace has now."""
+
+    depth: int
+    running: int
+    jobs: int
+    schedules: int
+    tokens: int
+
+
+def quotas(view: View, namespace: str) -> Quotas:
+    found = view.one("quotas_of", namespace=namespace)
+    return quota.decode(found[0] if found else None)
+
+
+def use(view: View, namespace: str, most: int = 2**53) -> Use:
+    """Queued executions are counted up to `most`."""
+    (found,) = view.records("quota_use", Use, namespace=namespace, most=most)
+    return found
+
+
+def depth(view: View, namespace: str, most: int) -> int:
+    """Queued executions, counted up to `most`."""
+    (found,) = view.rows("namespace_depth", namespace=namespace, most=most)
+    return int(found[0])
+
+
+def live_nodes(view: View, since: int) -> int:
+    """The servers that were seen since then."""
+    (found,) = view.rows("live_nodes", since=since)
+    return int(found[0])

@@ -1,0 +1,163 @@
+"""Executions as the list of the API has them: the members that were asked for, and no others are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rota.domain.blocker import Kind
+from rota.domain.instant import moment
+from rota.domain.status import PENDING, Status
+from rota.domain.workflow import wait as waits
+from rota.store import execution_reader
+from rota.store.execution_reader import ListedRow
+from rota.store.port import View
+from rota.store.reader import ExecutionRow
+from rota.views.shape import Shape
+from rota.views.step import StepNames, step_names
+from rota.views.stored_json import decoded, error_text
+from rota.views.why import first_codes
+
+ScheduleIds = Mapping[tuple[str, str | None], str]
+
+
+class ExecutionItem(Shape, frozen=True, kw_only=True):
+    """An execution in a list. Without `fields` it has the members from `executionId` to `replayOf`.
+
+    `why` is the code of the first check that holds it back.
+    """
+
+    execution_id: str | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
+    job_id: str | UnsetType | None = UNSET
+    job: str | UnsetType = UNSET
+    app: str | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+    retry_count: int | UnsetType = UNSET
+    error_message: str | UnsetType | None = UNSET
+    worker_id: str | UnsetType | None = UNSET
+    created_at: datetime | UnsetType = UNSET
+    run_at: datetime | UnsetType = UNSET
+    started_at: datetime | UnsetType | None = UNSET
+    completed_at: datetime | UnsetType | None = UNSET
+    tags: list[str] | UnsetType | None = UNSET
+    run_id: str | UnsetType | None = UNSET
+    step: str | UnsetType | None = UNSET
+    parent_id: str | UnsetType | None = UNSET
+    replay_of: str | UnsetType | None = UNSET
+    index: int | UnsetType | None = UNSET
+    attempt_count: int | UnsetType = UNSET
+    fence: int | UnsetType = UNSET
+    crashes: int | UnsetType = UNSET
+    worker: str | UnsetType | None = UNSET
+    start_by: datetime | UnsetType | None = UNSET
+    last_heartbeat: datetime | UnsetType | None = UNSET
+    cancel_requested_at: datetime | UnsetType | None = UNSET
+    schedule: str | UnsetType | None = UNSET
+    schedule_id: str | UnsetType | None = UNSET
+    tick: datetime | UnsetType | None = UNSET
+    catch_up: bool | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    actor: str | UnsetType | None = UNSET
+    headers: dict[str, str] | UnsetType | None = UNSET
+    arguments: Any | UnsetType = UNSET
+    result: Any | UnsetType = UNSET
+    error: Any | UnsetType = UNSET
+    why: str | UnsetType | None = UNSET
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """A row, and what was read beside it."""
+
+    row: ListedRow
+    names: StepNames
+    schedules: ScheduleIds
+    codes: Mapping[str, str]
+
+
+SUMMARY = ExecutionItem.__struct_fields__[: ExecutionItem.__struct_fields__.index("replay_of") + 1]
+ENCODED = dict(zip(ExecutionItem.__struct_encode_fields__, ExecutionItem.__struct_fields__, strict=True))
+"""Every member that `fields` may name."""
+
+
+def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str] = SUMMARY) -> list[ExecutionItem]:
+    """The executions with these members, in the order of `ids`."""
+    wanted = set(members)
+    if wanted <= {"execution_id"}:
+        return [ExecutionItem(execution_id=id) for id in ids]
+    rows = execution_reader.rows(
+        view,
+        namespace,
+        ids,
+        arguments="arguments" in wanted,
+        error=bool(wanted & {"error", "error_message"}),
+        headers="headers" in wanted,
+        result="result" in wanted,
+    )
+    names = step_names(view, namespace, rows) if "step" in wanted else {}
+    schedules = schedule_ids(view, namespace, rows) if "schedule_id" in wanted else {}
+    pending = [row.id for row in rows if row.status in PENDING] if "why" in wanted else []
+    codes = first_codes(view, namespace, pending)
+    return [item(_Looked(row, names, schedules, codes), members) for row in rows]
+
+
+def item(looked: _Looked, members: Sequence[str]) -> ExecutionItem:
+    return ExecutionItem(**{name: _member(name, looked) for name in members})
+
+
+def schedule_ids(view: View, namespace: str, rows: Sequence[ExecutionRow]) -> ScheduleIds:
+    """The ids of their schedules, by app and name; removed ones are not found."""
+    names = sorted({row.schedule for row in rows if row.schedule is not None})
+    found = view.rows("ids_of_schedules", namespace=namespace, names=names) if names else []
+    return {(app, name): str(id) for app, name, id in found}
+
+
+def _member(name: str, looked: _Looked) -> Any:
+    derived = _DERIVED.get(name)
+    value = getattr(looked.row, name) if derived is None else derived(looked)
+    return moment(value) if name in _TIMES and value is not None else value
+
+
+_TIMES = {
+    *("created_at", "run_at", "started_at", "completed_at", "start_by", "tick", "cancel_requested_at"),
+    "last_heartbeat",
+}
+_DERIVED: dict[str, Callable[[_Looked], Any]] = {
+    "execution_id": lambda one: one.row.id,
+    "version": lambda one: one.row.job_version,
+    "reason": lambda one: None if one.row.reason in ("", Kind.RUN) else one.row.reason,
+    "retry_count": lambda one: max(0, _attempts(one) - 1),
+    "attempt_count": lambda one: _attempts(one),
+    "error_message": lambda one: error_text(decoded(one.row.error)),
+    "worker_id": lambda one: None if one.row.worker_id is None else str(one.row.worker_id),
+    "run_at": lambda one: one.row.run_at if one.row.due_at is None else one.row.due_at,
+    "start_by": lambda one: None if waits.is_wait(one.row.job) else one.row.deadline,
+    "completed_at": lambda one: one.row.finished_at,
+    "cancel_requested_at": lambda one: one.row.cancel_at,
+    "last_heartbeat": lambda one: one.row.heartbeat_at if one.row.status is Status.RUNNING else None,
+    "tags": lambda one: decoded(one.row.tags),
+    "actor": lambda one: one.row.actor or None,
+    "parent_id": lambda one: one.row.parent,
+    "run_id": lambda one: one.row.run,
+    "step": lambda one: one.names.get((one.row.run, one.row.step)),
+    "index": lambda one: one.row.map_index,
+    "catch_up": lambda one: bool(one.row.catch_up),
+    "schedule_id": lambda one: one.schedules.get((one.row.app, one.row.schedule)),
+    "headers": lambda one: decoded(one.row.headers),
+    "arguments": lambda one: decoded(one.row.arguments),
+    "result": lambda one: decoded(one.row.result),
+    "error": lambda one: decoded(one.row.error),
+    "why": lambda one: one.codes.get(one.row.id),
+}
+
+
+def _attempts(one: _Looked) -> int:
+    """The row counts an attempt when it has ended."""
+    return one.row.attempts + (one.row.status is Status.RUNNING)

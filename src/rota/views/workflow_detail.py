@@ -1,0 +1,131 @@
+"""A workflow in full: its definition in the data form, and its runs in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from rota.domain.workflow.difference import differences
+from rota.domain.workflow.graph import Graph, to_data
+from rota.ops.runs.run import decoded_graph
+from rota.store import workflow_reader
+from rota.store.definition_reader import JobRow, VersionRow
+from rota.store.port import View
+from rota.views.job_version import Difference
+from rota.views.schedule_detail import Lane, Reception
+from rota.views.shape import Paused, Shape, paused, shaped
+from rota.views.workflow import LastRun, last_run
+
+
+class Workflow(Shape, frozen=True):
+    """A workflow with its version in force. `openCount` of its runs are open, sub-runs included."""
+
+    workflow_id: str
+    name: str
+    app: str
+    state: str
+    origin: str
+    version: int
+    description: str
+    parameters: dict[str, Any]
+    step_count: int
+    open_count: int
+    paused: Paused | None
+    last_run: LastRun | None
+    created_at: datetime
+    created_by: str | None
+    updated_at: datetime
+
+
+class WorkflowInFull(Workflow, frozen=True):
+    """A workflow with its definition in the data form, which PUT takes as it is."""
+
+    definition: dict[str, Any]
+
+
+class WorkflowChange(WorkflowInFull, frozen=True):
+    """A workflow after an action. `changed` is false if it was so before."""
+
+    changed: bool
+
+
+class WorkflowPreview(WorkflowInFull, frozen=True):
+    """A workflow that a dry run did not make, and which live workers would open its runs."""
+
+    lane: Lane
+    workers: list[str]
+    reason: str | None
+
+
+class WorkflowVersionInfo(Shape, frozen=True):
+    """A version of a workflow. Versions count from 1 for each workflow."""
+
+    version: int
+    is_current: bool
+    created_at: datetime
+    created_by: str | None
+    definition: dict[str, Any]
+
+
+def workflows(view: View, namespace: str, rows: list[JobRow]) -> list[Workflow]:
+    runs = workflow_reader.open_runs(view, namespace)
+    return [shaped(Workflow, row, **_members(view, namespace, row, runs.get((row.app, row.name), 0))) for row in rows]
+
+
+def in_full(view: View, namespace: str, row: JobRow) -> WorkflowInFull:
+    return shaped(WorkflowInFull, row, **_all_members(view, namespace, row))
+
+
+def change(view: View, namespace: str, row: JobRow, *, is_changed: bool) -> WorkflowChange:
+    return shaped(WorkflowChange, row, **_all_members(view, namespace, row), changed=is_changed)
+
+
+def preview(view: View, namespace: str, row: JobRow, taken: Reception) -> WorkflowPreview:
+    members = _all_members(view, namespace, row)
+    return shaped(WorkflowPreview, row, **members, lane=taken.lane, workers=taken.workers, reason=taken.reason)
+
+
+def version(row: JobRow, found: VersionRow) -> WorkflowVersionInfo:
+    return shaped(
+        WorkflowVersionInfo,
+        found,
+        version=found.number - row.base,
+        is_current=found.number == row.version,
+        definition=to_data(decoded_graph(found.definition)),
+    )
+
+
+def changes(before: VersionRow, after: VersionRow) -> Iterator[Difference]:
+    """What differs; steps are named by their ids, not by their places."""
+    for one in differences(decoded_graph(before.definition), decoded_graph(after.definition)):
+        names = [*(["steps", one.step] if one.step is not None else []), *([one.field] if one.field else [])]
+        path = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
+        yield Difference(path, one.before, one.after)
+
+
+def graph_of(row: JobRow) -> Graph:
+    return decoded_graph(row.definition)
+
+
+def _all_members(view: View, namespace: str, row: JobRow) -> dict[str, Any]:
+    is_there = row.deleted_at is None
+    number = workflow_reader.open_runs(view, namespace).get((row.app, row.name), 0) if is_there else 0
+    return {**_members(view, namespace, row, number), "definition": to_data(graph_of(row))}
+
+
+def _members(view: View, namespace: str, row: JobRow, open_count: int) -> dict[str, Any]:
+    about = row.about
+    return {
+        "workflow_id": row.id,
+        "state": row.state,
+        "version": row.version - row.base,
+        "description": about.description,
+        "parameters": about.parameters,
+        "step_count": len(graph_of(row).steps),
+        "open_count": open_count,
+        "paused": paused(row),
+        "last_run": last_run(view, namespace, row.app, row.name) if row.deleted_at is None else None,
+        "created_at": row.made_at,
+        "updated_at": row.made_at if row.updated_at is None else row.updated_at,
+    }

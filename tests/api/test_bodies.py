@@ -1,0 +1,114 @@
+"""Bodies that are hostile or broken, sent to a real server as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rota.api import body
+from tests.api.jobs import FREE, add_jobs
+from tests.api.process import ServerProcess, server_process
+from tests.api.server import Server, code, serving
+
+JSON = {"Content-Type": "application/json"}
+BODY = b'{"job":"free"}'
+
+
+@pytest.fixture
+def process(url: str, tmp_path: Path) -> Iterator[ServerProcess]:
+    with serving(url) as server:
+        add_jobs(server.store, FREE)
+    with server_process(tmp_path, url) as process:
+        yield process
+
+
+def answers(process: ServerProcess, *headers: str, content: bytes, leaves: bool = False) -> list[int]:
+    """The statuses of all answers to these bytes, until the server closes the connection."""
+    address = httpx.URL(process.url)
+    lines = ["POST /api/v1/executions HTTP/1.1", f"Host: {address.netloc.decode()}", "Content-Type: application/json"]
+    lines.append("Connection: close")
+    with socket.create_connection((address.host, address.port or 0), timeout=5) as line:
+        line.sendall("\r\n".join([*lines, *headers, "", ""]).encode() + content)
+        if leaves:
+            line.shutdown(socket.SHUT_WR)
+        found = b""
+        while piece := line.recv(65536):
+            found += piece
+    return [int(part.split(b" ")[1]) for part in found.split(b"HTTP/1.1 ")[1:] for part in [b"x " + part]]
+
+
+def test_case_25_lengths_that_are_wrong(process: ServerProcess) -> None:
+    small = answers(process, "Content-Length: 5", content=BODY)
+    assert small[0] == 400, "the JSON is cut off"
+    large = answers(process, "Content-Length: 500", content=BODY, leaves=True)
+    assert large in ([], [400]), "the client leaves before all of it has come"
+    both = answers(
+        process, "Content-Length: 14", "Transfer-Encoding: chunked", content=b"e\r\n" + BODY + b"\r\n0\r\n\r\n"
+    )
+    assert both[:1] == [400]
+    twice = answers(process, "Content-Length: 14", "Content-Length: 15", content=BODY)
+    assert twice[:1] == [400]
+    chunked = answers(process, "Transfer-Encoding: chunked", content=b"e\r\n" + BODY + b"\r\n0\r\n\r\n")
+    assert chunked == [201]
+
+
+async def test_case_25_a_bomb_is_refused_before_it_is_large(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten gigabytes of zeros as gzip: inflating stops at one hundred times the size."""
+    add_jobs(server.store, FREE)
+    inflated = 0
+    hold = server.services.room.held
+
+    def counted() -> object:
+        held = hold()
+        add = held.add
+
+        def note(count: int) -> None:
+            nonlocal inflated
+            inflated += count
+            add(count)
+
+        held.add = note  # type: ignore[method-assign]
+        return held
+
+    monkeypatch.setattr(server.services.room, "held", counted)
+    megabytes = gzip.compress(b"\0" * 10_000_000)
+    async with server.client() as client:
+        answer = await client.post("/executions", content=megabytes, headers=JSON | {"Content-Encoding": "gzip"})
+    assert (answer.status_code, code(answer)) == (413, "too_large")
+    assert inflated < 2 * 1024 * 1024
+
+
+async def test_case_25_a_body_that_comes_too_slowly(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_jobs(server.store, FREE)
+    monkeypatch.setattr(body, "SLOWEST_S", 0.2)
+
+    async def slow() -> AsyncIterator[bytes]:
+        for byte in BODY:
+            yield bytes([byte])
+            await asyncio.sleep(0.05)  # sleep: a slow client
+
+    async with server.client() as client:
+        answer = await client.post("/executions", content=slow(), headers=JSON)
+    assert (answer.status_code, code(answer)) == (408, "too_slow")
+
+
+async def test_case_25_sizes(url: str) -> None:
+    with serving(url, max_payload_bytes=1024) as server:
+        add_jobs(server.store, FREE)
+        async with server.client() as client:
+            one = b'{"job":"free","arguments":{"x":"%s"}}'
+            answer = await client.post("/executions", content=one % (b"x" * 70_000), headers=JSON)
+            assert (answer.status_code, code(answer)) == (413, "too_large")
+            answer = await client.post("/executions", content=b"[%s]" % (one % (b"x" * 9_000_000)), headers=JSON)
+            assert (answer.status_code, code(answer)) == (413, "too_large")
+            answer = await client.post("/executions", content=BODY, headers=JSON | {"Content-Encoding": "deflate"})
+            assert (answer.status_code, code(answer)) == (415, "unsupported_media_type")
+            cut = gzip.compress(BODY)[:-4]
+            answer = await client.post("/executions", content=cut, headers=JSON | {"Content-Encoding": "gzip"})
+            assert (answer.status_code, code(answer)) == (400, "bad_body")

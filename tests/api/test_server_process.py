@@ -1,0 +1,98 @@
+"""`rota server` as a process: addresses, tokens, replacement of its processes, its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+
+from tests.api.process import server_process
+from tests.support.databases import fresh_database
+from tests.support.waiting import eventually
+
+
+def test_case_44_no_request_fails_while_the_processes_are_replaced(tmp_path: Path) -> None:
+    stop, failures, done = threading.Event(), list[str](), [0, 0, 0, 0]
+
+    def call(number: int, url: str) -> None:
+        with httpx.Client(base_url=url, timeout=30) as client:
+            while not stop.is_set():
+                try:
+                    answer = client.get("/health" if number % 2 else "/api/v1/me")
+                    if answer.status_code != 200:
+                        failures.append(answer.text)
+                except httpx.HTTPError as error:
+                    failures.append(repr(error))
+                done[number] += 1
+
+    with server_process(tmp_path, fresh_database(), "--processes", "2") as server:
+        callers = [threading.Thread(target=call, args=(number, server.url)) for number in range(4)]
+        for caller in callers:
+            caller.start()
+        try:
+            for _ in range(2):
+                server.replace()
+        finally:
+            stop.set()
+            for caller in callers:
+                caller.join()
+        assert failures == []
+        assert min(done) > 10
+        assert server.stop() == 0
+
+
+def test_a_killed_process_is_replaced(tmp_path: Path) -> None:
+    with (
+        server_process(tmp_path, f"sqlite:///{tmp_path}/rota.db") as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+        assert client.get("/ready").status_code == 200
+        children = _children(server.process.pid)
+        subprocess.run(["kill", "-9", *children], check=True)
+        # Its successor is killed while it starts.
+        eventually(lambda: set(_children(server.process.pid)) - set(children))
+        subprocess.run(["kill", "-9", *_children(server.process.pid)], check=False)
+        with httpx.Client(base_url=server.url, timeout=30) as again:
+            assert again.get("/ready").status_code == 200
+        assert "starting another" in server.log
+        assert server.process.poll() is None
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_a_unix_socket_is_for_its_user_only(tmp_path: Path) -> None:
+    socket = tmp_path / "rota.sock"
+    with server_process(tmp_path, f"sqlite:///{tmp_path}/rota.db", "--uds", str(socket)) as server:
+        assert server.url == f"unix:{socket}"
+        assert socket.stat().st_mode & 0o777 == 0o600
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket))) as client:
+            assert client.get("http://localhost/api/v1/me").json()["actor"] == "local"
+        assert server.stop() == 0
+        assert not socket.exists()
+
+
+def test_case_34_other_addresses_need_a_token(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/rota.db"
+    with server_process(tmp_path, database, "--host", "0.0.0.0") as server:
+        assert server.process.wait(30) == 2
+        server._reader.join()
+        assert "rota tokens create NAME --role admin" in server.log
+    made = subprocess.run(
+        [sys.executable, "-m", "rota", "--url", database, "tokens", "create", "root", "--role", "admin"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    with server_process(tmp_path, database, "--host", "0.0.0.0") as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(f"{url}/api/v1/me").status_code == 401
+        answer = httpx.get(f"{url}/api/v1/me", headers={"Authorization": f"Bearer {made.stdout.strip()}"})
+        assert answer.json()["actor"] == "token:root"
+        server.signal(signal.SIGINT)
+        assert server.process.wait(30) == 0
