@@ -1,1 +1,1 @@
-"""The dashboard in a real browser, on data from real workers. `python -m tests.browser` serves the same data to look at."""
+"""The dashboard in a real browser, on data from real workers. `python -m tests.browser` serves them."""

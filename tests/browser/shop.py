@@ -1,7 +1,7 @@
 """An app with jobs of every kind that the dashboard shows, and with the troubles that its pages must explain.
 
-The environment decides which code a worker has: `SHOP_RELEASE=2` is a deploy whose `charge` fails. A file `disk_full` in
-the folder `SHOP_FOLDER` lets every new process of its own fail, as on a machine without disk space.
+The environment decides which code a worker has: `SHOP_RELEASE=2` is a deploy whose `charge` fails. A file `disk_full`
+in the folder `SHOP_FOLDER` lets every new process for an isolated job fail, as on a machine without disk space.
 """
 
 from __future__ import annotations

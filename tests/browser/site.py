@@ -1,7 +1,7 @@
 """A server and workers as real processes, on a database with work in every state and five planted troubles.
 
-The troubles: the queue `mail` is paused; `charge` fails since its new version; `render_video` needs a pool that no worker
-has; ticks of `sync_stock` overlap; and a worker of the pool `images` has no disk space.
+The troubles: the queue `mail` is paused; `charge` fails since its new version; `render_video` needs a pool that no
+worker has; ticks of `sync_stock` overlap; and a worker of the pool `images` has no disk space.
 """
 
 from __future__ import annotations
