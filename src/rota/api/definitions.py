@@ -1,4 +1,6 @@
-"""The body of a job as the definition that workers run: checked, with its dependencies and schedules."""
+"""Checks the body of a request that defines a job, and turns it into the definition that workers run, with its
+dependencies and schedules.
+"""
 
 from __future__ import annotations
 

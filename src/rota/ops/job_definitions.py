@@ -62,7 +62,7 @@ class Cycle(DefinitionError):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it should be."""
+    """The definition of a job that a caller wants to store."""
 
     app: str
     definition: Definition
@@ -115,7 +115,7 @@ def put(tx: Tx, namespace: str, wanted: Wanted, id: str, actor: str, condition: 
 def change(
     tx: Tx, namespace: str, row: JobRow, build: Callable[[JobRow], Wanted], actor: str, condition: Condition = anything
 ) -> Written:
-    """Replaces a job by what `build` makes of it, once it is locked."""
+    """Locks the app, reads the job again, and replaces its definition by what `build` returns for that row."""
     define.lock(tx, namespace, row.app)
     known = _current(tx, namespace, row)
     condition(known)

@@ -136,7 +136,9 @@ def _single_texts(request: Request) -> list[str]:
 def _check_headers(request: Request, secrets: Secrets) -> None:
     for name, value in request.headers.items():
         if isinstance(value, Reference) and CONTROL.search(secrets[value]):
-            raise Missing(f"{value.shown} holds a line break or a control character, which the header {name} cannot")
+            raise Missing(
+                f"the header {name} cannot carry {value.shown}: it contains a line break or a control character"
+            )
 
 
 def _codes(said: Iterable[int | str], field: str) -> frozenset[int]:
