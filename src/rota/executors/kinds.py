@@ -40,7 +40,7 @@ def executor(target: Mapping[str, Any], rules: Rules, most_result_bytes: int) ->
 
                 return HttpExecutor(msgspec.convert(data, Request), rules, most_result_bytes=most_result_bytes)
             case _:
-                return ThirdParty(_added(kind)(data, rules), kind)
+                return ThirdParty(_added(kind)(data, rules), kind, max_result_bytes=most_result_bytes)
     except msgspec.ValidationError as error:
         raise DefinitionError(f"{kind}: {error}") from None
 
