@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from rota.domain import blocker, requirement
+from rota.domain.blocker import Kind
 from rota.domain.errors import UnknownExecution
 from rota.domain.job import Definition
-from rota.domain.requirement import Needs
+from rota.domain.requirement import Needs, Offers
+from rota.domain.status import Status
 from rota.ops import define, job_pauses
-from rota.views.why import Why, WhyCheck, why
+from rota.store.claim_reader import ClaimFacts
+from rota.views.why import Why, WhyCheck, explain, why
 from tests.conformance.test_blockers import RATE, block
 from tests.support.world import APP, NAMESPACE, World
 
@@ -82,6 +87,33 @@ def test_a_blocker_is_named(world: World) -> None:
     block(world, [x], RATE)
     found = failing(world, x)
     assert (found["limits"].text, found["limits"].subject) == ("waits for rate limit mails", "mails")
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_exactly_one_check_explains_each_kind_of_blocker(kind: Kind) -> None:
+    key = "default/shop/send/shop/load"
+    facts = ClaimFacts(
+        status=Status.WAITING,
+        app=APP,
+        queue="default",
+        reason="",
+        due_at=None,
+        paused_at=None,
+        paused_by=None,
+        paused_note=None,
+        live_workers=1,
+        offers=msgspec.json.encode([requirement.encode(Offers())]).decode(),
+        requirements="",
+        ahead=0,
+        cancel_at=None,
+        lease_until=None,
+        job="send",
+        blockers=msgspec.json.encode([(kind, key)]).decode(),
+    )
+    found = explain(facts, 0)
+    assert found is not None
+    (check,) = [check for check in found.checks if check.holds is False]
+    assert found.text == check.text == f"waits for {blocker.words(kind, key)}"
 
 
 def test_a_scheduled_execution_says_until_when(world: World) -> None:

@@ -544,7 +544,7 @@ async def test_a_large_response_is_cut_and_marked_as_cut() -> None:
 
 async def test_a_text_that_is_too_large_to_be_stored_is_cut() -> None:
     async with Server(answer(200, b"\x01" * 1000)) as server:
-        text = await result(Request(server.url, result="text", allow=LOCAL), most_result_bytes=2000)
+        text = await result(Request(server.url, result="text", allow=LOCAL), max_result_bytes=2000)
     assert text.startswith("\x01" * 250 + "\n… cut off")
 
 

@@ -49,6 +49,21 @@ def test_a_valid_outcome_is_unchanged(returned: Any) -> None:
     assert third_party.outcome(returned) == returned
 
 
+async def test_a_result_above_max_result_bytes_is_a_permanent_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Talkative(Clumsy):
+        async def run(self, claim: Claim, state: AttemptState) -> Any:
+            return Succeeded(json.dumps("x" * int(json.loads(claim.arguments)["length"])))
+
+    monkeypatch.setattr(kinds, "_added", lambda kind: lambda data, rules: Talkative())
+    executor = kinds.executor({"kind": "talkative"}, Rules(), 1024)
+    fits, too_large = claim_of({"length": 1022}), claim_of({"length": 1023})
+    assert isinstance(await executor.run(fits, AttemptState(fits, None)), Succeeded)
+    outcome = await executor.run(too_large, AttemptState(too_large, None))
+    assert isinstance(outcome, Failed)
+    assert (outcome.reason, outcome.permanent, outcome.error.type) == (Reason.BAD_RESULT, True, "ResultError")
+    assert "the result would take 1,025 bytes of JSON; at most 1,024 are stored" in outcome.error.message
+
+
 @pytest.mark.parametrize("told", ["much", object(), Usage("much"), Usage(math.nan)])  # type: ignore[arg-type]
 def test_usage_that_cannot_be_stored_is_left_out(told: Any) -> None:
     assert third_party.usage(told) is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rota.domain.workflow.rules import RULES, by_counts
+from rota.domain.workflow.rules import RULES, decide_join
 from tests.docs import pages
 from tests.workflow import graphs
 from tests.workflow.oracle import rule_says
@@ -56,16 +56,16 @@ def test_the_table_has_every_rule() -> None:
 def test_rule_is_as_documented(rule: str) -> None:
     for n in range(6):
         for s, k, b in counts(n):
-            assert WORDS.get(by_counts(rule, s, k, b, n), "undecided") == documented(rule, s, k, b, n), (s, k, b, n)
+            assert WORDS.get(decide_join(rule, s, k, b, n), "undecided") == documented(rule, s, k, b, n), (s, k, b, n)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_early_decision_is_what_any_further_ends_would_give(rule: str) -> None:
     for n in range(1, 6):
         for s, k, b in counts(n):
-            decided = by_counts(rule, s, k, b, n)
+            decided = decide_join(rule, s, k, b, n)
             rest = n - s - k - b
-            ends = {by_counts(rule, s + x, k + y, b + z, n) for x, y, z in counts(rest) if x + y + z == rest}
+            ends = {decide_join(rule, s + x, k + y, b + z, n) for x, y, z in counts(rest) if x + y + z == rest}
             assert decided == "." or ends == {decided}
 
 
@@ -75,4 +75,4 @@ def test_rule_is_what_the_oracle_says_in_words(rule: str) -> None:
         for s, k, b in counts(n):
             if s + k + b == n:
                 upstreams = ["success"] * s + ["skipped"] * k + ["blocked"] * b
-                assert WORDS[by_counts(rule, s, k, b, n)] == rule_says(rule, upstreams)
+                assert WORDS[decide_join(rule, s, k, b, n)] == rule_says(rule, upstreams)

@@ -89,8 +89,10 @@ def check_media(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
     """The media type of the body, which must be one of these."""
     found = headers.get("content-type", "").partition(";")[0].strip().lower()
     if found not in allowed:
-        sent = f"not {found[:64]!r}" if found else "which is missing"
-        raise Problem("unsupported_media_type", f"send Content-Type: {' or '.join(allowed)}, {sent}")
+        media = " or ".join(allowed)
+        missing = f"the header Content-Type is missing: send {media}"
+        wrong = f"the header Content-Type must be {media}, not {found[:64]!r}"
+        raise Problem("unsupported_media_type", wrong if found else missing)
     return found
 
 

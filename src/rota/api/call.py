@@ -137,7 +137,8 @@ class Call:
         return RequestKey(self.namespace, self.grant.actor, f"POST {self.url}", found[1], self.digest(self._raw_body))
 
     def digest(self, data: bytes) -> str:
-        """The hash of the query and the body, or a part of it: what must not change when a key comes again."""
+        """Hash of the query string and `data` (the body or part of it). A repeated request with the same
+        Idempotency-Key must have the same hash."""
         return hashlib.sha256(self.raw_query + b"\n" + data).hexdigest()
 
 

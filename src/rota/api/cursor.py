@@ -17,8 +17,11 @@ _VERSION = 1
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The position is the key of the last item; empty at the start. `is_back` leads to the page before it, from the
-    end of the list if the position is empty. `check` is a hash of all of it: an altered cursor is refused."""
+    """`position` is the key of the last item shown; empty means the start of the list.
+
+    With `is_back` the cursor leads to the page before `position`; empty then means the end. `check` is a hash of the
+    position, the direction, the list and its filters; a cursor that does not match is refused.
+    """
 
     version: int
     position: list[str]

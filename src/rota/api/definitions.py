@@ -1,4 +1,6 @@
-"""The body of a job as the definition that workers run: checked, with its dependencies and schedules."""
+"""Checks the body of a request that defines a job, and turns it into the definition that workers run, with its
+dependencies and schedules.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from rota.api.job_body import COMMAND_ONLY, TARGETS, Events, JobBody, ScheduleOp
 from rota.api.problem import Flaw, Problem
 from rota.config import Settings
 from rota.domain import json_schema, names, retry
-from rota.domain.dependency import Outcome
+from rota.domain.dependency import CountedEnd
 from rota.domain.dependency import Upstream as Edge
 from rota.domain.duration import seconds
 from rota.domain.errors import DefinitionError, UsageError
@@ -23,7 +25,7 @@ from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.unique import check_key
 from rota.executors import data_jobs
-from rota.ops.job_definitions import Wanted
+from rota.ops.job_definitions import JobToStore
 from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.registry import Registry
 from rota.sdk.schedule_options import specs
@@ -44,7 +46,7 @@ def app_of(body: JobBody) -> str:
     return body.app or DEFAULT_APP
 
 
-def wanted(view: View, namespace: str, body: JobBody, settings: Settings, template: str | None = None) -> Wanted:
+def wanted(view: View, namespace: str, body: JobBody, settings: Settings, template: str | None = None) -> JobToStore:
     """The job that a body describes. A Problem names the members that are wrong."""
     app = app_of(body)
     with at("/app"):
@@ -71,7 +73,7 @@ def wanted(view: View, namespace: str, body: JobBody, settings: Settings, templa
     )
     _check_parameters(body)
     source = msgspec.json.encode(_source(body, app, definition, shown)).decode()
-    return Wanted(
+    return JobToStore(
         app=app,
         definition=definition,
         source=source,
@@ -175,7 +177,7 @@ def _dependencies(view: View, namespace: str, body: JobBody, app: str) -> tuple[
             raise _flaw(pointer, "cycle", "a job cannot depend on itself")
         if (row.app, row.name) in found:
             raise _flaw(pointer, "bad_field", f"the job {row.name} is named twice")
-        found[row.app, row.name] = Edge(row.app, row.name, Outcome(on))
+        found[row.app, row.name] = Edge(row.app, row.name, CountedEnd(on))
         shown.append(row.id if on == "success" else {"job": row.id, "on": on})
     return list(found.values()), shown
 

@@ -38,7 +38,8 @@ log = logging.getLogger("rota.jobs")
 
 MOST_NAMES = 300
 MOST_SUSPECTS = 4
-"""The most executions that may have crashed a process and run at once, each in a process of its own."""
+"""How many executions suspected of crashing a process may run at once; on a machine with more cores, one per core.
+Each runs in its own process."""
 
 
 def main() -> None:

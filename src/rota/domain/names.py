@@ -15,5 +15,6 @@ def check(name: str, what: str) -> str:
     if isinstance(name, str) and len(name) <= LONGEST and _NAME.fullmatch(name):
         return name
     raise DefinitionError(
-        f"{what} must start with a letter and have at most {LONGEST} letters, digits or _ . : -, not {str(name)[:64]!r}"
+        f"{what} must start with a letter or _ and be at most {LONGEST} characters long (letters, digits, and any of "
+        f"_ . : -); it is {str(name)[:64]!r}"
     )

@@ -260,7 +260,7 @@ class Worker:
         has_told = state.spoke or state.told
         if has_told:
             capture.finish(state)
-        state.notes = None  # A thread that the job has left behind may still write to its log.
+        state.notes = None  # From now on, log lines of a thread that the job left running are dropped.
         if scribe is not None and has_told:
             scribe.ended(claim.id, claim.fence)
             if scribe.has_state(claim.id, claim.fence):

@@ -33,21 +33,21 @@ _KINDS = {kinds.COMMAND: COMMANDS, kinds.HTTP: REQUESTS}
 class FromDefinitions(Executor):
     """Makes the executors of all jobs of one kind. It stands for them where a worker lists its executors."""
 
-    def __init__(self, sample: Mapping[str, Any], most_result_bytes: int, directory: str | None = None) -> None:
+    def __init__(self, sample: Mapping[str, Any], max_result_bytes: int, directory: str | None = None) -> None:
         """`sample` is a target of this kind. Commands that name no directory run in `directory`."""
-        made = kinds.executor(sample, Rules(), most_result_bytes)
+        made = kinds.executor(sample, Rules(), max_result_bytes)
         self.rules, self.processes, self.missing = made.rules, made.processes, made.missing
         self._abandon = made.abandon
         self._directory = None if directory is None else directory.replace("{", "{{").replace("}", "}}")
         self.of = lru_cache(maxsize=MOST_KEPT)(self._of)
-        self._most_result_bytes = most_result_bytes
+        self._max_result_bytes = max_result_bytes
 
     def _of(self, definition: str) -> Executor:
         about = job.decode(definition)
         target = about.target
         if self._directory is not None and target["kind"] == kinds.COMMAND and target.get("directory") is None:
             target = {**target, "directory": self._directory}
-        return kinds.executor(target, rules(about), self._most_result_bytes)
+        return kinds.executor(target, rules(about), self._max_result_bytes)
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         raise AssertionError("an execution is run by the executor of its own definition")

@@ -46,7 +46,7 @@ class FunctionExecutor(Executor):
         function: Callable[..., Any],
         signature: Signature,
         rules: Rules,
-        most_result_bytes: int,
+        max_result_bytes: int,
         completions: Completions | None = None,
     ) -> None:
         self.function = function
@@ -55,7 +55,7 @@ class FunctionExecutor(Executor):
         self.completions = completions
         self._signature = signature
         self._context_parameter = signature.context_parameter
-        self._most_result_bytes = most_result_bytes
+        self._max_result_bytes = max_result_bytes
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         original = Original()
@@ -131,7 +131,7 @@ class FunctionExecutor(Executor):
         if value is None:
             return _NOTHING
         try:
-            return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
+            return Succeeded(payload.encode(value, "the result", self._max_result_bytes))
         except RotaError as error:
             return Failed(payload.error("ResultError", str(error)), Reason.BAD_RESULT, permanent=True)
         except BaseException as error:

@@ -21,7 +21,7 @@ WORKFLOW = "workflow"
 """No executor runs it: a claim opens a run."""
 
 
-def executor(target: Mapping[str, Any], rules: Rules, most_result_bytes: int) -> Executor:
+def executor(target: Mapping[str, Any], rules: Rules, max_result_bytes: int) -> Executor:
     """The executor for a job whose definition has this target. Refuses data that does not fit its kind."""
     kind, data = str(target["kind"]), {name: value for name, value in target.items() if name != "kind"}
     try:
@@ -30,17 +30,17 @@ def executor(target: Mapping[str, Any], rules: Rules, most_result_bytes: int) ->
                 from rota.executors.process import command  # lazy: few apps have commands
 
                 about, processes = msgspec.convert(data, command.Command), command.shared_processes()
-                return command.CommandExecutor(about, rules, most_result_bytes=most_result_bytes, processes=processes)
+                return command.CommandExecutor(about, rules, max_result_bytes=max_result_bytes, processes=processes)
             case "http" if "callback_of" in data:
                 from rota.executors.http.callback import CallbackExecutor, CallbackJob  # lazy: needs an extra
 
-                return CallbackExecutor(msgspec.convert(data, CallbackJob), rules, most_result_bytes=most_result_bytes)
+                return CallbackExecutor(msgspec.convert(data, CallbackJob), rules, max_result_bytes=max_result_bytes)
             case "http":
                 from rota.executors.http.request import HttpExecutor, Request  # lazy: needs an extra
 
-                return HttpExecutor(msgspec.convert(data, Request), rules, most_result_bytes=most_result_bytes)
+                return HttpExecutor(msgspec.convert(data, Request), rules, max_result_bytes=max_result_bytes)
             case _:
-                return ThirdParty(_added(kind)(data, rules), kind)
+                return ThirdParty(_added(kind)(data, rules), kind, max_result_bytes=max_result_bytes)
     except msgspec.ValidationError as error:
         raise DefinitionError(f"{kind}: {error}") from None
 

@@ -12,7 +12,7 @@ from rota.domain import payload
 from rota.domain.claim import Claim
 from rota.domain.decoding import prepare
 from rota.domain.duration import LONGEST_S, seconds
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.outcome import Failed, GivenBack, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
@@ -28,10 +28,11 @@ NEEDED = ("rules", "completions", "grace_s", "begins_later", "run", "abandon")
 class ThirdParty(Executor):
     """Wraps the object that a third party's factory returned."""
 
-    def __init__(self, theirs: Any, kind: str) -> None:
+    def __init__(self, theirs: Any, kind: str, *, max_result_bytes: int = payload.MOST_BYTES) -> None:
         if lacking := [name for name in NEEDED if not hasattr(type(theirs), name) and not hasattr(theirs, name)]:
             raise DefinitionError(f"{kind}: its executor has no {lacking[0]!r}")
         self._theirs = theirs
+        self._max_result_bytes = max_result_bytes
         self.rules, self.completions, self.begins_later = theirs.rules, theirs.completions, theirs.begins_later
         try:
             self.grace_s = min(LONGEST_S, max(0.0, float(theirs.grace_s)))  # max() turns NaN into 0.
@@ -47,7 +48,7 @@ class ThirdParty(Executor):
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         try:
-            return outcome(await self._theirs.run(claim, attempt))
+            return outcome(await self._theirs.run(claim, attempt), self._max_result_bytes)
         finally:
             attempt.usage = usage(attempt.usage)
 
@@ -58,19 +59,21 @@ class ThirdParty(Executor):
             log.exception("an executor could not be abandoned")
 
 
-def outcome(returned: Any) -> Outcome:
-    """The outcome that `run` returned, or a failure if it cannot be stored."""
+def outcome(returned: Any, max_result_bytes: int = payload.MOST_BYTES) -> Outcome:
+    """The outcome that `run` returned, or a failure if it cannot be stored or its result is too large."""
     try:
         found: Outcome = msgspec.convert(msgspec.to_builtins(returned), Outcome)
         match found:
             case Succeeded(result=result):
-                payload.decode(result, "its result")
+                payload.encode(msgspec.Raw(result.encode()), "the result", max_result_bytes)
             case Failed(retry_in_s=delay_s) if delay_s is not None:
                 seconds(delay_s, "its delay")
             case Snoozed(delay_s=delay_s) | GivenBack(delay_s=delay_s):
                 seconds(delay_s, "its delay")
             case _:
                 pass
+    except ArgumentsError as error:
+        return Failed(payload.error("ResultError", str(error)), Reason.BAD_RESULT, permanent=True)
     except Exception as error:
         kind = type(returned).__name__
         problem = payload.error("OutcomeError", f"the executor returned no outcome but {kind}: {error}")

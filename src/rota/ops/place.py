@@ -1,8 +1,9 @@
 """The one way in: `place` writes new executions, each with the row of its state.
 
 Enqueues (also by jobs), replays, ticks and backfills decide what to run and call `place`. It decides between ready,
-scheduled and waiting, computes the rank, and writes. The columns of `execution` that it fills are listed once, in
-`store/statements.py`.
+scheduled and waiting, computes the rank, and writes. `PLACED` in `store/statements.py` lists the columns of `execution`
+that it fills; a column that may differ between the batches of one call is also in the statement `place` and in
+`_of_route` or `_of_batch` here.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class _Key(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overtaken(Exception):
-    """Another supervisor has taken the pass over, because this one sent no heartbeat for too long."""
+    """Another supervisor has taken over the pass, because this one sent no heartbeat for too long."""
 
 
 def policy(view: View, default_s: int) -> Retention:
@@ -118,9 +118,9 @@ def end(tx: Tx, begun_at: int) -> int:
 
 
 def beat(tx: Tx, begun_at: int, removed: int = 0, mark: str | None = None) -> None:
-    """The heartbeat of a pass. Raises `Overtaken` if another supervisor has taken the pass over."""
+    """The heartbeat of a pass. Raises `Overtaken` if another supervisor has taken over the pass."""
     if not tx.changed("beat_retention_pass", name=PASS_NAME, begun_at=begun_at, removed=removed, mark=mark):
-        raise Overtaken("another supervisor has taken this pass over")
+        raise Overtaken("another supervisor has taken over this retention pass")
 
 
 # --- Executions ----------------------------------------------------------------------------------

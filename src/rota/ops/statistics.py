@@ -70,7 +70,8 @@ def count_created(tx: Tx, created: Mapping[int, int]) -> None:
 
 
 def count_ends(tx: Tx, ends: Sequence[End]) -> None:
-    """A consequence of ends. An end that another transaction has handed over before is counted there."""
+    """Counts ended executions. An end with `is_repeated` is left out: the transaction that ended the execution has
+    counted it."""
     known: dict[tuple[int, Status], list[Times]] = {}
     others: list[tuple[str, str]] = []
     lane, status, group = 0, None, list[Times]()

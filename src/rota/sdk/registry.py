@@ -113,7 +113,7 @@ class Registry:
         return job
 
     def add_built(self, definition: Definition) -> None:
-        """The definition of a workflow, with its graph."""
+        """Registers the definition of a workflow once its graph is built."""
         self.workflows[definition.name].definition = definition
         self._definitions.append(definition)
 

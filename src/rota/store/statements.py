@@ -110,7 +110,11 @@ PLACED = (
     "event",
     "callback",
 )
-"""The columns of `execution` that a new row may have. Every INSERT is made from this list."""
+"""The columns of `execution` that every INSERT in `queries/enqueue.sql` fills, with `created_at`.
+
+The statement `place` also fills the columns of a step: run, step, map_index and inputs. The SQL function `enqueue` of
+PostgreSQL does not use this list: it names its columns itself.
+"""
 
 
 @cache

@@ -13,8 +13,8 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
-from rota.api.job_access import found, wanted, written
 from rota.api.job_body import JobBody
+from rota.api.job_requests import found, wanted, written
 from rota.api.problem import Flaw, Problem
 from rota.api.resources.enqueue import answer_one
 from rota.api.route import Route
@@ -23,7 +23,7 @@ from rota.api.waiting import wait_s
 from rota.domain.access import Scope
 from rota.domain.callback import is_reserved
 from rota.ops import enqueue, job_definitions, job_pauses
-from rota.ops.job_definitions import Deleted, Wanted, Written
+from rota.ops.job_definitions import Deleted, JobToStore, Written
 from rota.ops.submission import Accepted
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
@@ -135,7 +135,7 @@ async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
     def return_to(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             number = known.base + body.version
             versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
             if not versions or versions[0].source is None:

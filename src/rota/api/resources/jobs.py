@@ -10,8 +10,8 @@ from rota.api import body as bodies
 from rota.api import definitions, listing, revision
 from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
-from rota.api.job_access import condition, found, wanted, written
 from rota.api.job_body import JobBody, JobPatch
+from rota.api.job_requests import condition, found, wanted, written
 from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
 from rota.api.route import Route
@@ -19,7 +19,7 @@ from rota.domain.access import Scope
 from rota.executors import kinds
 from rota.ids import is_id
 from rota.ops import job_definitions
-from rota.ops.job_definitions import Wanted, Written
+from rota.ops.job_definitions import JobToStore, Written
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
@@ -168,7 +168,7 @@ async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     def change(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             if known.source is None:
                 raise _in_code(known)
             members = definitions.merged(msgspec.json.decode(known.source, type=dict[str, Any]), given)

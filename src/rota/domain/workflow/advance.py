@@ -153,7 +153,7 @@ def _holds(needs: Needs, one: Condition, now: Sequence[str], value: Value) -> bo
 def _why_not_by_rule(step: StepEdges, now: Sequence[str]) -> str:
     """A skip is the rule's own if the step would be skipped even if its skipped upstreams had succeeded."""
     s, k, b = counted("".join([now[number] for number in step.order]))
-    return "rule" if rules.by_counts(step.rule, s + k, 0, b, len(step.order)) == SKIPPED else "upstream_skipped"
+    return "rule" if rules.decide_join(step.rule, s + k, 0, b, len(step.order)) == SKIPPED else "upstream_skipped"
 
 
 class _NoValue(Exception):

@@ -44,10 +44,10 @@ RULES = {
 
 def judged(rule: str, upstreams: str) -> str:
     """The letter that a rule gives a step, by the lower-case letters of its upstreams; open means that it runs."""
-    return by_counts(rule, *counted(upstreams), len(upstreams))
+    return decide_join(rule, *counted(upstreams), len(upstreams))
 
 
-def by_counts(name: str, s: int, k: int, b: int, n: int) -> str:
+def decide_join(name: str, s: int, k: int, b: int, n: int) -> str:
     rule = RULES[name]
     if n == 0:
         return OPEN

@@ -42,8 +42,8 @@ def key(secret: str, namespace: str) -> str:
 class CallbackExecutor(HttpExecutor):
     """Redirects are not followed: the receiver is the URL that the caller gave."""
 
-    def __init__(self, about: CallbackJob, rules: Rules, *, most_result_bytes: int = payload.MOST_BYTES) -> None:
-        super().__init__(_TEMPLATE, rules, most_result_bytes=most_result_bytes)
+    def __init__(self, about: CallbackJob, rules: Rules, *, max_result_bytes: int = payload.MOST_BYTES) -> None:
+        super().__init__(_TEMPLATE, rules, max_result_bytes=max_result_bytes)
         self._namespace = about.callback_of
 
     def _call(self, claim: Claim, secrets: Secrets) -> Call:

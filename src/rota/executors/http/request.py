@@ -136,7 +136,9 @@ def _single_texts(request: Request) -> list[str]:
 def _check_headers(request: Request, secrets: Secrets) -> None:
     for name, value in request.headers.items():
         if isinstance(value, Reference) and CONTROL.search(secrets[value]):
-            raise Missing(f"{value.shown} holds a line break or a control character, which the header {name} cannot")
+            raise Missing(
+                f"the header {name} cannot carry {value.shown}: it contains a line break or a control character"
+            )
 
 
 def _codes(said: Iterable[int | str], field: str) -> frozenset[int]:
@@ -217,12 +219,12 @@ class HttpExecutor(Executor):
     """Answers the requests instead of the network, in tests."""
 
     def __init__(
-        self, request: Request, rules: Rules, *, clock: Clock | None = None, most_result_bytes: int = payload.MOST_BYTES
+        self, request: Request, rules: Rules, *, clock: Clock | None = None, max_result_bytes: int = payload.MOST_BYTES
     ) -> None:
         self.rules = rules
         self._request = request
         self._clock = clock or SystemClock()
-        self._most_result_bytes = most_result_bytes
+        self._max_result_bytes = max_result_bytes
         self._success = _codes(request.success, "success")
         self._retried = _codes([code for code in request.retry if code != CONNECTION], "retry")
         self._key = None if request.secret is None else Reference(env=request.secret)
@@ -371,11 +373,11 @@ class HttpExecutor(Executor):
                 most = self._request.max_response_bytes
                 raise ArgumentsError(f"the answer was cut off after {most:,} bytes, so it is not valid JSON")
             value = payload.decode(answer.body, "the answer") if answer.body.strip() else None
-            return payload.encode(value, "the answer", self._most_result_bytes)
+            return payload.encode(value, "the answer", self._max_result_bytes)
         text, is_cut = answer.text, answer.is_cut
         while True:
             try:
-                return payload.encode(self._shown_answer(answer, text, is_cut), "the answer", self._most_result_bytes)
+                return payload.encode(self._shown_answer(answer, text, is_cut), "the answer", self._max_result_bytes)
             except ArgumentsError:
                 if not text:
                     raise

@@ -172,7 +172,7 @@ class CommandExecutor(Executor):
         command: Command,
         rules: Rules | None = None,
         *,
-        most_result_bytes: int = payload.MOST_BYTES,
+        max_result_bytes: int = payload.MOST_BYTES,
         processes: Processes | None = None,
     ) -> None:
         self.command = command
@@ -180,7 +180,7 @@ class CommandExecutor(Executor):
         self.grace_s = command.grace_s + KILL_S
         self.processes = processes or Processes(StartBackoff(COMMANDS))
         self.starts = self.processes.starts
-        self._most_result_bytes = most_result_bytes
+        self._max_result_bytes = max_result_bytes
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         attempt.usage = Usage()
@@ -200,7 +200,7 @@ class CommandExecutor(Executor):
             return GivenBack(Reason.NOT_BEGUN, error=_no_process(self.starts.why))  # Another worker may run it at once.
         kept = None
         if self.command.result != "none":
-            kept = _Kept(self._most_result_bytes, keeps_all=self.command.result == "text")
+            kept = _Kept(self._max_result_bytes, keeps_all=self.command.result == "text")
         on = Spawner() if claim.is_suspect else spawner.shared()
         self.starts.begin()
         try:
@@ -276,7 +276,7 @@ class CommandExecutor(Executor):
         try:
             text = kept.text()
             value = payload.decode(text, "the last line of its output") if self.command.result == "json" else text
-            return Succeeded(payload.encode(value, "the result", self._most_result_bytes))
+            return Succeeded(payload.encode(value, "the result", self._max_result_bytes))
         except ArgumentsError as error:
             return Failed(payload.error("ResultError", str(error), out.last()), Reason.BAD_RESULT, permanent=True)
 

@@ -172,7 +172,8 @@ class Spawner:
                 try:
                     self._handle(client, json.loads(b"".join(parts)), fds, bool(flags & socket.MSG_CTRUNC))
                 except (ValueError, LookupError, TypeError, RecursionError):
-                    self._disconnect(client)  # User code has written to the socket of its worker process.
+                    # Not a valid request, so user code in the worker process must have written to the socket.
+                    self._disconnect(client)
             for fd in fds:
                 os.close(fd)
 

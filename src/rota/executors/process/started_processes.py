@@ -173,7 +173,8 @@ class StartedProcesses:
             started.peak_bytes = max(started.peak_bytes, usage.ru_maxrss * 1024)
 
     def _report_ended(self) -> None:
-        """Reports the trees of which no process is left. Kills the rest of the others, after the grace of a stop."""
+        """For each program whose main process has ended: reports it if no descendant is left; otherwise kills the
+        descendants, after a `stop` only when its grace is over."""
         ended = [started for started in self._by_mark.values() if started.status is not None]
         orphans = self._orphans() if ended and self._has_children else []
         left = {process_tree.mark_of(orphan.pid) for orphan in orphans}

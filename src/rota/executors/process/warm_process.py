@@ -1,4 +1,6 @@
-"""A process with the app loaded, as the worker sees it, and the calls that are made there one after the other."""
+"""The worker's side of a process that has loaded the app (`WarmProcess`), and the calls that this process runs one at
+a time (`JobCall`).
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from rota.store.port import Tx
 MOST_BYTES = 64 * 1024 * 1024
 """The arguments of one step, with the results that they refer to."""
 MOST_TOGETHER = 32 * 1024 * 1024
-"""The arguments of all steps of one claim together; the last step may exceed it."""
+"""After this many bytes of arguments, the remaining steps of the claim return to `ready`. The step that passes the
+limit is kept, so one step may be larger (up to `MOST_BYTES`)."""
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:

@@ -115,6 +115,26 @@ INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_sta
 SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now, run FROM taken, t
 RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, run
 
+-- name: claim_these @sqlite
+-- The rows with these ids, for a lane gate that chooses rows itself (`Group.choose`).
+SELECT id, lane, rank, fence + 1 AS fence, attempts, crashes,
+       coalesce(first_start_at, :now) AS first_start_at, :now AS started_at, run
+FROM ready WHERE id AMONG(:ids, uuid);
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, :now), :now, run
+FROM ready WHERE id AMONG(:ids, uuid);
+DELETE FROM ready WHERE id AMONG(:ids, uuid)
+
+-- name: claim_these @postgres
+WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
+taken AS (
+    DELETE FROM ready WHERE ctid = ANY(ARRAY(
+        SELECT r.ctid FROM ready r WHERE r.id AMONG(:ids, uuid) ORDER BY r.rank, r.id FOR UPDATE SKIP LOCKED))
+    RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, run)
+INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
+SELECT id, lane, rank, :worker, fence + 1, attempts, crashes, coalesce(first_start_at, t.now), t.now, run FROM taken, t
+RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, run
+
 -- name: claimed
 -- Without a join and with bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT id, job, arguments, deadline, run_at, created_at, tick, catch_up, headers, overrides, inputs,

@@ -758,8 +758,8 @@ BEGIN
     END IF;
     IF enqueue.queue IS NOT NULL
        AND (length(enqueue.queue) > 128 OR enqueue.queue !~ '^[A-Za-z_][A-Za-z0-9_.:-]*$' OR enqueue.queue ~ '\n') THEN
-        RAISE 'a queue''s name must start with a letter and have at most 128 letters, digits or _ . : -, not %',
-            quote_literal(left(enqueue.queue, 64)) USING ERRCODE = 'RT003';
+        RAISE 'a queue''s name must start with a letter or _ and be at most 128 characters long (letters, digits, and '
+              'any of _ . : -); it is %', quote_literal(left(enqueue.queue, 64)) USING ERRCODE = 'RT003';
     END IF;
     IF enqueue.key IS NOT NULL AND (length(enqueue.key) NOT BETWEEN 1 AND 512 OR enqueue.key ~ hidden) THEN
         RAISE 'key must be 1 to 512 printable characters, not %', quote_literal(left(enqueue.key, 64))
