@@ -33,10 +33,10 @@ def after_change(now: int, letters: str, begun: Collection[int]) -> int:
 def after_look(now: int, opened_at: int, steps: Collection[int | None]) -> int:
     """The next look at a run that needed no repair.
 
-    `steps` says for each open step when to look for its end; None if that is not known, as for a job. With such a step
-    the next look follows after as long as the run has been open, but after a day at most.
+    `steps` says for each open step when to look for its end; None if that is not known, as for a job. If all are known
+    the run is looked at when the first one is due. Otherwise, and if that time has passed, each look follows after as
+    long as there has been something to look for, but after a day at most.
     """
     known = [at for at in steps if at is not None]
-    if known and len(known) == len(steps):
-        return max(min(known), now + QUIET)
-    return now + min(max(now - opened_at, QUIET), LONGEST)
+    since = min(known) if known and len(known) == len(steps) else opened_at
+    return since if since > now else now + min(max(now - since, QUIET), LONGEST)
