@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 
 import pytest
@@ -43,6 +44,20 @@ async def test_an_exit_code_counts_only_if_the_child_announced_it(code: int) -> 
 async def test_an_orphan_of_a_child_does_not_delay_the_end_of_the_child() -> None:
     ending = await ended("os.fork() or os.execv('/bin/sleep', ['sleep', '1000'])")
     assert not ending.is_in_order
+
+
+async def test_a_process_that_has_got_the_id_of_an_ended_child_is_not_killed() -> None:
+    child = await ChildProcess.spawn([sys.executable, "--version"])
+    await child.wait()
+    other = await asyncio.create_subprocess_exec("/bin/sleep", "1000", start_new_session=True)
+    try:
+        child.pid = other.pid
+        child.kill()
+        # A process handles its signals in the order of their numbers: SIGKILL would come before SIGTERM.
+        other.terminate()
+        assert await other.wait() == -signal.SIGTERM
+    finally:
+        child.close()
 
 
 async def test_a_child_that_runs_another_program_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 
@@ -122,6 +123,11 @@ def test_what_cannot_be_read_does_not_hold_back_the_other_files(
 def test_a_time_of_change_that_no_datetime_can_hold(tmp_path: Path, changed_s: int, shown: str) -> None:
     emission = a_watch(tmp_path).emission(Found("a.csv", (1, changed_s * 10**9)))
     assert shown in emission.payload
+
+
+def test_a_file_in_the_root_folder() -> None:
+    event = a_watch(Path("/")).emission(Found("a.csv", (1, 0)))
+    assert msgspec.json.decode(event.payload)["path"] == "/a.csv"
 
 
 def test_two_watchers_make_the_same_event(tmp_path: Path) -> None:

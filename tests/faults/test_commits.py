@@ -110,6 +110,22 @@ def test_a_repeated_call_that_finds_its_own_key_returns_its_own_execution(
         assert scene.rows("SELECT id::text FROM execution ORDER BY id")[1:] == [(handle.id,)]
 
 
+def test_a_repeated_emit_without_a_key_returns_its_own_event(server: PostgresServer, tmp_path: Path) -> None:
+    """The repeat has the same id, so it finds the event of the first try."""
+    url = server.create_database()
+    with Proxy(server.port) as proxy, Scene(tmp_path, proxy.through(url), direct=url) as scene:
+        scene.app.emit("first")
+        proxy.refuse()
+        proxy.drop_commits("after", count=1)
+        call = _Call(lambda: scene.app.emit("second", {"n": 1}))
+        eventually(lambda: proxy.counts.dropped_after == 1, what="the lost commit")
+        server.restart("immediate")
+        proxy.heal()
+        event = call.result()
+        assert event.created
+        assert scene.rows("SELECT id::text FROM event WHERE name = 'second'") == [(event.id,)]
+
+
 def test_a_repeated_call_that_its_own_execution_blocks_is_not_reported_as_refused(
     server: PostgresServer, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from unittest import mock
 
 from rota.domain import statistics
 from rota.domain.statistics import Label, Metric, Window
@@ -14,6 +15,7 @@ from rota.views.statistics import Asked, Series
 from tests.support.tables import table
 
 ALL_TIME_S = 100 * 365 * 24 * 3600
+MOST_JOBS = 1_000
 COUNTS = [Metric(one.value) for one in statistics.Count]
 Counted = Counter[tuple[str, str, str]]
 """By app, job and metric."""
@@ -23,10 +25,11 @@ def counted(store: Store, namespace: str = "default") -> Counted:
     """The counts of all time."""
     window = Window(0, ALL_TIME_S * 10**6, ALL_TIME_S)
     found: Counted = Counter()
-    for metric in COUNTS:  # One by one, because each may have fifty series.
-        asked = Asked([metric], [Label.APP, Label.JOB], window)
-        for series in store.read(view_of.read, namespace, asked).series:
-            found[series.labels["app"], series.labels["job"], series.metric] += int(series.points[0][1] or 0)
+    with mock.patch.object(statistics, "MOST_SERIES", MOST_JOBS):  # A proof has more jobs than a chart shows.
+        for metric in COUNTS:
+            asked = Asked([metric], [Label.APP, Label.JOB], window)
+            for series in store.read(view_of.read, namespace, asked).series:
+                found[series.labels["app"], series.labels["job"], series.metric] += int(series.points[0][1] or 0)
     return +found
 
 

@@ -241,4 +241,4 @@ def chores(tx: Tx) -> bool:
 
 
 def swept(tx: Tx) -> list[str]:
-    return sweep(tx, quiet_s=-1e9)
+    return sweep(tx, early_s=1e9)

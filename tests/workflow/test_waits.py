@@ -14,7 +14,6 @@ from rota.ops import place
 from rota.ops.events.waits import EventWait
 from rota.ops.runs import begin_wait
 from rota.ops.runs.end_waits import end_waits
-from rota.ops.runs.sweep import sweep
 from rota.store.hints import Due
 from rota.store.port import Tx
 from tests.support.tables import table
@@ -109,21 +108,6 @@ def test_a_sleep_wakes_upkeep_at_its_end(stage: Stage, monkeypatch: pytest.Monke
     stage.start("nap")
     stage.work()
     assert told == [stage.world.clock.now() + 600_000_000]
-
-
-def test_the_sweeper_looks_at_a_sleeping_run_less_and_less_often(stage: Stage) -> None:
-    stage.workflow("nap", {"id": "nap", "sleep": "30d"}, {"id": "e", "job": "echo", "after": ["nap"]})
-    id = stage.start("nap")
-    stage.work()
-    looks = []
-    for minute in range(1, 60):
-        stage.world.clock.advance(60.5)
-        (before,) = table(stage.store, "run")
-        assert stage.store.transact(sweep) == []
-        (after,) = table(stage.store, "run")
-        looks += [minute] if after["changed_at"] != before["changed_at"] else []
-    assert looks == [1, 3, 7, 15, 31]
-    assert stage.letters(id) == "o."
 
 
 # --- Approvals ------------------------------------------------------------------------------------

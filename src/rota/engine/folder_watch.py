@@ -72,14 +72,15 @@ class FolderWatch:
         """The event of a file. All supervisors that watch the folder make the same event, except for its id."""
         size, modified_ns = one.version
         modified_at = datetime.fromtimestamp(min(max(modified_ns // 1_000_000_000, _FIRST_S), _LAST_S), UTC)
+        path = _joined(self.source.path, one.name)
         value: dict[str, Any] = {
-            "path": f"{self.source.path}/{one.name}",
+            "path": path,
             "name": one.name,
             "size": size,
             "modified_at": modified_at.isoformat().replace("+00:00", "Z"),
         }
         text = msgspec.json.encode(value).decode()
-        path_digest = hashlib.sha256(f"{self.source.path}/{one.name}".encode()).hexdigest()[:32]
+        path_digest = hashlib.sha256(path.encode()).hexdigest()[:32]
         key = f"{path_digest}:{modified_ns}:{size}"
         return Emission(self._ids.new(), self.source.event, text, "", key, payload.digest(text))
 
@@ -94,7 +95,7 @@ def listed(source: Folder) -> list[Found]:
 
 
 def _files(folder: str, below: str, is_recursive: bool) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(f"{folder}/{below}") as entries:
+    with os.scandir(_joined(folder, below)) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             name = f"{below}/{entry.name}" if below else entry.name
             if entry.name.startswith(".") or not payload.is_unicode(name):
@@ -106,3 +107,8 @@ def _files(folder: str, below: str, is_recursive: bool) -> Iterator[tuple[str, o
                     yield from _files(folder, name, is_recursive)
             except OSError:
                 continue  # The entry was removed in between, or cannot be read. The other files are still listed.
+
+
+def _joined(folder: str, name: str) -> str:
+    """The root folder is the only one whose path ends with a slash."""
+    return f"{folder.rstrip('/')}/{name}"

@@ -163,6 +163,13 @@ class ChildProcess:
         self._words_end.close()
 
     def kill(self) -> None:
+        """Kills the process and what it has started. After its end, only what it has started.
+
+        The system does not reuse a process id while a process group has it. So a process with the id of an ended child
+        is another one, and no process of the child's group is left.
+        """
+        if self._process.returncode is not None and _exists(self.pid):
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -194,6 +201,14 @@ class LocalHost:
     async def close(self) -> None:
         self._spawner.close()
         await self._spawner.closed()
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
 
 
 def _pair(*ends: contextlib.ExitStack) -> list[socket.socket]:

@@ -9,7 +9,7 @@ import msgspec
 from rota.domain.status import Reason, Status
 from rota.domain.workflow import advance as decisions
 from rota.domain.workflow import letters as alphabet
-from rota.domain.workflow import template
+from rota.domain.workflow import next_look, template
 from rota.domain.workflow.graph import Graph
 from rota.ops.end_record import End
 from rota.ops.runs import maps
@@ -156,7 +156,8 @@ def _advance_level(tx: Tx, level: Level) -> list[Ended]:
     started.write(tx)
     undoing = Started()
     ended, undos = _results(tx, undoing, advanced, level.undone)
-    tx.run("update_runs", rows=[one.row(undos.get(one.run.id)) for one in advanced if one.run.undo is None])
+    rows = [one.row(tx.now, undos.get(one.run.id), started) for one in advanced if one.run.undo is None]
+    tx.run("update_runs", rows=rows)
     if any(one.begins_to_stop for one in advanced):
         tx.tell(Due(tx.now))
     undoing.write(tx)
@@ -176,8 +177,11 @@ class _Advanced(msgspec.Struct, frozen=True):
     def begins_to_stop(self) -> bool:
         return self.stopping is not None and self.run.stopping is None
 
-    def row(self, undo: str | None) -> tuple[str, str, str | None, int | None, str | None]:
-        return self.run.id, self.letters, self.stopping, 0 if self.begins_to_stop else None, undo
+    def row(
+        self, now: int, undo: str | None, started: Started
+    ) -> tuple[str, str, str | None, int | None, str | None, int]:
+        look_at = next_look.after_change(now, self.letters, started.looks.get(self.run.id, ()))
+        return self.run.id, self.letters, self.stopping, 0 if self.begins_to_stop else None, undo, look_at
 
 
 def _results(

@@ -38,6 +38,8 @@ class Begun(msgspec.Struct, frozen=True):
 
     id: str
     batch: Batch
+    ends_at: int
+    """When its time is over."""
     ending: Ending | None
 
 
@@ -63,7 +65,9 @@ def begin(
     if isinstance(wanted, AwaitEvent) and ending is None:
         event = subscribe(tx, _event_wait(run, graph, number, id, wanted, letters, values))
         ending = None if event is None else waits.event_came(event)
-    return Begun(id, _batch(tx, run, lane, number, id, wanted, is_over=ending is not None), ending)
+    ends_at = waits.ends_at(wanted, tx.now)
+    deadline = ends_at if ending is None else None
+    return Begun(id, _batch(tx, run, lane, number, id, wanted, deadline), ends_at, ending)
 
 
 def _resolved(step: Step, letters: Mapping[str, str], values: Values) -> Wait:
@@ -119,7 +123,7 @@ def _taken(graph: Graph, number: int, letters: Mapping[str, str], values: Values
     return tuple(values(name)["id"] for name in waited if letters[name].lower() == alphabet.SUCCESS)
 
 
-def _batch(tx: Tx, run: Run, lane: tuple[str, int], number: int, id: str, wanted: Wait, *, is_over: bool) -> Batch:
+def _batch(tx: Tx, run: Run, lane: tuple[str, int], number: int, id: str, wanted: Wait, deadline: int | None) -> Batch:
     kind, about = waits.kind_of(wanted), pinned(run.pinned)
     # The lane only decides in which queue the execution is counted: no claim takes rows of `waiting`.
     route = Route(run.namespace, run.app, kind.job, lane[0], run.version, lane[1])
@@ -129,7 +133,7 @@ def _batch(tx: Tx, run: Run, lane: tuple[str, int], number: int, id: str, wanted
         Origin(actor=about.actor, parent=run.id, trace=about.trace, headers=about.headers),
         about.priority or 0,
         tx.now,
-        deadline=None if is_over else waits.ends_at(wanted, tx.now),
+        deadline=deadline,
         blockers=((kind.blocker, run.id),),
         step=StepOf(run.id, number),
     )

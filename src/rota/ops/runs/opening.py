@@ -11,6 +11,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.outcome import Error, Failed
 from rota.domain.status import Reason
 from rota.domain.workflow import letters as alphabet
+from rota.domain.workflow import next_look
 from rota.domain.workflow.graph import Graph
 from rota.ops.runs.run import Pinned, PinnedJob, Run, encode_pinned, pinned, pinned_graph, pinned_jobs
 from rota.ops.runs.sub_retry import sub_retry
@@ -80,7 +81,7 @@ def add_runs(tx: Tx, runs: Sequence[Run]) -> None:
         )
         for run in runs
     ]
-    tx.run("add_runs", rows=rows)
+    tx.run("add_runs", rows=rows, look_at=tx.now + next_look.QUIET)
     if expiring := [(run.id, run.deadline) for run in runs if run.deadline is not None]:
         tx.run("place_expiries", rows=expiring)
         tx.tell(Due(min(deadline for _, deadline in expiring)))

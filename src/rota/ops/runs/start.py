@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +15,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.payload import encode
 from rota.domain.workflow import letters as alphabet
 from rota.domain.workflow import maps as map_rules
-from rota.domain.workflow import template
+from rota.domain.workflow import next_look, template
 from rota.domain.workflow.graph import Graph, Step
 from rota.domain.workflow.template import TemplateError
 from rota.domain.workflow.wait import Ending
@@ -45,6 +45,8 @@ class Started:
         self.maps: list[tuple[str, int, int, int, str | None]] = []
         self.endings: dict[str, Ending] = {}
         """Waits that end in the transaction that places them."""
+        self.looks: dict[str, list[int]] = defaultdict(list)
+        """By run: when to look for the ends of the other waits."""
         self._routes: dict[tuple[str, str, str, str], Route | None] = {}
         self._lanes: dict[str, tuple[str, int]] = {}
 
@@ -88,7 +90,9 @@ def start(
             begun = begin(tx, run, graph, number, outcomes, values, started.lane(tx, run.id))
             started.batches.append(begun.batch)
             started.steps.append((run.id, number, 0, begun.id))
-            if begun.ending is not None:
+            if begun.ending is None:
+                started.looks[run.id].append(next_look.for_wait(step.wait, begun.ends_at, tx.now))
+            else:
                 started.endings[begun.id] = begun.ending
                 ended[number] = alphabet.letter_of(begun.ending.status)
                 values.add(step.id, begun.ending.result)

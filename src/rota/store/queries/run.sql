@@ -42,9 +42,9 @@ CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.jo
 WHERE j.namespace = :namespace AND j.app = :app AND j.name AMONG(:jobs, text) ORDER BY j.name
 
 -- name: add_runs
-INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, changed_at, deadline, namespace,
+INSERT INTO run (id, root, parent, parent_step, parent_item, depth, version, opened_at, look_at, deadline, namespace,
                  app, job, graph, pinned, letters, stopping, undo_of, retry_of)
-SELECT id, root, parent, parent_step, parent_item, depth, version, :now, :now, deadline, namespace, app, job, graph,
+SELECT id, root, parent, parent_step, parent_item, depth, version, :now, :look_at, deadline, namespace, app, job, graph,
        pinned, letters, stopping, undo_of, retry_of
 FROM EACH(:rows, id uuid, root uuid, parent uuid, parent_step int, parent_item int, depth int, version bigint, deadline bigint, namespace text, app text, job text, graph text, pinned text, letters text, stopping text, undo_of uuid, retry_of uuid) e
 
@@ -54,8 +54,8 @@ SELECT run, number, item, execution FROM EACH(:rows, run uuid, number int, item 
 
 -- name: update_runs
 UPDATE run SET letters = e.letters, stopping = e.stopping, told = coalesce(e.told, run.told), undo = e.undo,
-    changed_at = :now
-FROM EACH(:rows, id uuid, letters text, stopping text, told int, undo uuid) e WHERE run.id = e.id
+    look_at = e.look_at
+FROM EACH(:rows, id uuid, letters text, stopping text, told int, undo uuid, look_at bigint) e WHERE run.id = e.id
 
 -- name: end_runs
 -- The caller holds the rows of `run`. Only such a caller touches the waiting row of an open run. Rows of `map_open` that
@@ -182,7 +182,7 @@ SELECT (SELECT next_item FROM map_open WHERE run = :run AND number = :number),
 SELECT item, execution FROM step WHERE run = :run AND number = :number AND item >= :item ORDER BY item LIMIT :most
 
 -- name: next_untold_run
-SELECT id, told FROM run WHERE told IS NOT NULL ORDER BY changed_at, id LIMIT 1
+SELECT id, told FROM run WHERE told IS NOT NULL ORDER BY id LIMIT 1
 
 -- name: note_told
 UPDATE run SET told = :told WHERE id = :id
@@ -216,22 +216,25 @@ SELECT id FROM below
 -- name: past_run_deadline
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND deadline <= :now AND stopping IS NULL AND undo IS NULL
 
--- name: untouched_runs
+-- name: runs_to_look_at
 SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, deadline, paused_at, namespace, app, job,
        graph, pinned, letters, stopping, undo, undo_of
-FROM run WHERE changed_at < :before ORDER BY changed_at, id LIMIT :most FOR UPDATE SKIP LOCKED
+FROM run WHERE look_at <= :until ORDER BY look_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 
 -- name: paused_among
 -- Locked, so that a resume which is about to release the steps waits for the steps that are put behind the pause.
 SELECT id FROM run WHERE id AMONG(:ids, uuid) AND paused_at IS NOT NULL ORDER BY id FOR SHARE
 
--- name: note_swept
--- `:changed_at` is in the future, so that the sweeper does not read the run again for a while.
-UPDATE run SET changed_at = :changed_at WHERE id = :id
+-- name: note_looks
+UPDATE run SET look_at = e.look_at FROM EACH(:rows, id uuid, look_at bigint) e WHERE run.id = e.id
 
--- name: ends_of_steps
-SELECT s.number, f.status FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
-WHERE s.run = :run AND s.number AMONG(:numbers, int)
+-- name: look_at_steps
+-- The status of each step that has ended, and when to look for the end of the others.
+SELECT s.run, s.number, f.status, x.deadline, n.look_at FROM EACH(:steps, run uuid, number int) e
+CROSS JOIN step s ON s.run = e.run AND s.number = e.number
+LEFT JOIN finished f ON f.id = s.execution AND f.final = 1
+LEFT JOIN execution x ON x.id = s.execution
+LEFT JOIN run n ON n.id = s.execution
 
 -- name: ended_run
 SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,

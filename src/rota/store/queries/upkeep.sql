@@ -13,7 +13,7 @@ SELECT CAST(:now AS bigint) AS now, (SELECT min(run_at) FROM scheduled) AS next_
        EXISTS (SELECT 1 FROM lifted_blocker) AS has_lifted,
        (SELECT min(t.at) FROM (
            SELECT min(look_at) AS at FROM map_open
-           UNION ALL SELECT min(changed_at) + 60000000 FROM run
+           UNION ALL SELECT min(look_at) FROM run
            UNION ALL SELECT CASE WHEN EXISTS (SELECT 1 FROM run WHERE told IS NOT NULL) THEN 0 END) t) AS next_run_at,
        -- 2: upkeep has events to deliver or waits to settle; 1: there are subscriptions; 0: there are none.
        CASE WHEN EXISTS (SELECT 1 FROM event_open) OR EXISTS (SELECT 1 FROM subscription WHERE unsure IS NOT NULL) THEN 2

@@ -478,7 +478,8 @@ CREATE TABLE run (
     depth        integer NOT NULL,
     version      bigint NOT NULL,
     opened_at    bigint NOT NULL,
-    changed_at   bigint NOT NULL,
+    -- When the sweeper looks at the run next (domain/workflow/next_look.py).
+    look_at      bigint NOT NULL,
     deadline     bigint,
     paused_at    bigint,
     namespace    text NOT NULL,
@@ -503,7 +504,7 @@ CREATE TABLE run (
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 CREATE INDEX run_told ON run (id) WHERE told IS NOT NULL;
 CREATE INDEX run_paused ON run (id) WHERE paused_at IS NOT NULL;
-CREATE INDEX run_changed ON run (changed_at);
+CREATE INDEX run_look ON run (look_at);
 CREATE INDEX run_retry ON run (id) WHERE retry_of IS NOT NULL;
 
 -- Runs that have ended: what is needed to show them and to retry them.

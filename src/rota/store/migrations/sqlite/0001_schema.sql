@@ -464,7 +464,8 @@ CREATE TABLE run (
     depth        INTEGER NOT NULL,
     version      INTEGER NOT NULL,
     opened_at    INTEGER NOT NULL,
-    changed_at   INTEGER NOT NULL,
+    -- When the sweeper looks at the run next (domain/workflow/next_look.py).
+    look_at      INTEGER NOT NULL,
     deadline     INTEGER,
     paused_at    INTEGER,
     namespace    TEXT NOT NULL,
@@ -489,7 +490,7 @@ CREATE TABLE run (
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 CREATE INDEX run_told ON run (id) WHERE told IS NOT NULL;
 CREATE INDEX run_paused ON run (id) WHERE paused_at IS NOT NULL;
-CREATE INDEX run_changed ON run (changed_at);
+CREATE INDEX run_look ON run (look_at);
 CREATE INDEX run_retry ON run (id) WHERE retry_of IS NOT NULL;
 
 -- Runs that have ended: what is needed to show them and to retry them.
