@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain import error_fingerprint
 from rota.domain.findings.facts import ErrorCount
 from rota.domain.outcome import Error
 from rota.store.port import View
 
 MOST_LETTERS = 50_000
 """So many of the newest dead letters are grouped."""
+MOST_IN_TREND = 5_000
+"""So many of the newest letters of an error are in its trend."""
+MOST_VERSIONS, LOOKS = 100, 500
 MOST_TEXT = 200
 _error = msgspec.json.Decoder(Error).decode
 
@@ -28,6 +32,16 @@ class ErrorGroup(msgspec.Struct, frozen=True, array_like=True):
     last_at: int
     first_id: str
     last_id: str
+    reason: str
+
+
+class Letter(msgspec.Struct, frozen=True, array_like=True):
+    """A dead letter."""
+
+    id: str
+    app: str
+    job: str
+    failed_at: int
     reason: str
 
 
@@ -67,6 +81,54 @@ def text(error: Error | None) -> str | None:
         return None
     line = error.message.strip().partition("\n")[0]
     return f"{error.type}: {line}"[:MOST_TEXT] if line else error.type
+
+
+def letters(view: View, namespace: str, fingerprint: str, most: int) -> list[Letter]:
+    """The newest dead letters with this error, newest first."""
+    return view.records("letters_of_error", Letter, namespace=namespace, fingerprint=fingerprint, most=most)
+
+
+def first_letter(view: View, namespace: str, fingerprint: str) -> Letter | None:
+    found = view.records("first_letter_of_error", Letter, namespace=namespace, fingerprint=fingerprint)
+    return found[0] if found else None
+
+
+def trends(view: View, namespace: str, spans: Sequence[tuple[str, int, int]]) -> dict[str, dict[int, int]]:
+    """How many letters came in which interval, for each fingerprint with its start and the length of an interval."""
+    found: dict[str, dict[int, int]] = {}
+    for fingerprint, place, count in view.rows(
+        "error_trends", namespace=namespace, spans=list(spans), most=MOST_IN_TREND
+    ):
+        found.setdefault(fingerprint, {})[place] = count
+    return found
+
+
+def fingerprint_of(view: View, namespace: str, id: str, stored: str | None) -> str | None:
+    """That of a dead letter; of other executions that of their stored error, if there is one."""
+    row = view.one("fingerprint_of", namespace=namespace, id=id)
+    error = decoded(stored)
+    return row[0] if row is not None else error_fingerprint.of(error) if error is not None else None
+
+
+def versions(view: View, ids: Sequence[str]) -> list[tuple[int, int]]:
+    """How many of these executions are of which version, newest version first."""
+    if not ids:
+        return []
+    bounds = {"ids": list(ids), "lowest": min(ids), "highest": max(ids)}
+    return [(version, count) for version, count in view.rows("error_versions", **bounds)]
+
+
+def registered(view: View, namespace: str, app: str, job: str) -> list[tuple[int, int]]:
+    """The newest versions of a job, and when each was registered; newest first."""
+    about = {"namespace": namespace, "app": app, "job": job, "most": MOST_VERSIONS}
+    return [(version, at) for version, at in view.rows("versions_registered", **about)]
+
+
+def last_success(view: View, namespace: str, app: str, job: str, before: str) -> tuple[str, int] | None:
+    """The last success among the executions of a job before this one, and when it ended."""
+    about = {"namespace": namespace, "app": app, "job": job, "before": before, "looks": LOOKS}
+    row = view.one("last_success_before", **about)
+    return None if row is None else (row[0], row[1])
 
 
 def with_errors(view: View, namespace: str, found: Sequence[ErrorGroup]) -> list[ErrorCount]:
