@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -156,3 +157,43 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
     assert [one["label"] for one in found["ticks_overlap"]["actions"]] == ["Open run", "Open schedule", "Cancel run…"]
+
+
+async def test_case_the_outlook_of_queues(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    world.register(Definition(name="render", needs=Needs(pool="video")))
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(300, queue="mail")
+    for attempt in world.claim(worker, 150):
+        world.finish(attempt)
+    world.enqueue("render", queue="video")
+    world.enqueue_many(2, queue="held")
+    server.store.transact(define.pause_queue, "default", "held", "ops", "")
+    world.clock.advance(240)
+    found = (await client.get("/outlook")).raise_for_status().json()["queues"]
+    queues = {one["name"]: one for one in found}
+    assert {name: (one["state"], one["queued"], one["outlook"]) for name, one in queues.items()} == {
+        "default": ("active", 0, "now"),
+        "held": ("paused", 2, "paused"),
+        "mail": ("active", 150, "growing"),
+        "video": ("no_worker", 1, "never"),
+    }
+    assert queues["mail"]["jobs"] == [{"app": "shop", "job": "send", "queued": 150, "running": 0}]
+    assert (queues["mail"]["slots"], queues["video"]["slots"], queues["mail"]["inPerS"] > 0) == (10, 0, True)
+    assert queues["held"]["paused"]["by"] == "ops"
+
+
+async def test_case_open_pages_share_one_read(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    reads = []
+    before = server.store.read
+
+    def counted(query: Any, *args: Any, **kwargs: Any) -> Any:
+        reads.append(query.__name__)
+        return before(query, *args, **kwargs)
+
+    server.store.read = counted  # type: ignore[method-assign]
+    answers = await asyncio.gather(*(client.get(path) for path in ("/overview", "/findings", "/outlook") * 5))
+    assert {one.status_code for one in answers} == {200}
+    assert reads.count("_read") == 1
+    world.clock.advance(1.5)
+    await client.get("/overview")
+    assert reads.count("_read") == 2

@@ -80,6 +80,8 @@ class Read(msgspec.Struct, frozen=True):
     """How many were cancelled or skipped in the last minutes over which rates are measured."""
     queues: list[tuple[str, str, int | None]]
     """The name, the policy and the depth limit of each queue."""
+    peaks: dict[str, float]
+    """The most executions that ended per second in a minute of the last hour, by queue."""
 
 
 def read(view: View, namespace: str) -> Read:
@@ -109,7 +111,7 @@ def read(view: View, namespace: str) -> Read:
     )
     totals = _summed(list(counts.values()))
     others = sum(sum(one.others[-jobs.RECENT :]) for one in counts.values())
-    return Read(facts, totals, others, [(row[0], row[4], row[5]) for row in queues])
+    return Read(facts, totals, others, [(row[0], row[4], row[5]) for row in queues], _peaks(rows, counts))
 
 
 def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:
@@ -174,6 +176,15 @@ def _summed(several: Sequence[_Counts]) -> Minutes:
         return [sum(minute) for minute in zip(*columns, strict=True)] if columns else [0] * MINUTES
 
     return Minutes(total("success"), total("failed"), total("created"))
+
+
+def _peaks(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[str, float]:
+    own: dict[str, list[_Counts]] = {}
+    for row in rows:
+        if row.id in counts:
+            own.setdefault(row.queue, []).append(counts[row.id])
+    ended = {queue: _summed(several) for queue, several in own.items()}
+    return {queue: max(map(sum, zip(one.success, one.failed, strict=True))) / 60 for queue, one in ended.items()}
 
 
 def _usual(

@@ -105,8 +105,7 @@ class Overview(Shape, frozen=True):
     finding_count: int
 
 
-def overview(view: View, namespace: str) -> Overview:
-    read = finding_reader.read(view, namespace)
+def overview(view: View, namespace: str, read: Read) -> Overview:
     found = [shown(one) for one in findings.evaluate(read.facts)]
     return Overview(moment(view.now), verdict(len(found)), _numbers(view, namespace, read), found, len(found))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -14,18 +14,33 @@ from rota.api.services import Services
 from rota.api.shared_read import SharedRead
 from rota.domain.access import Scope
 from rota.domain.findings.finding import Kind, Severity
+from rota.store import finding_reader
+from rota.store.port import View
 from rota.views import finding as views
 from rota.views.finding import Finding, Overview
+from rota.views.outlook import QueueOutlooks, outlooks
 from rota.views.shape import Shape
 
 MOST_SHOWN = 50
 
 
-class Found(SharedRead[Overview]):
-    """The overview of each namespace."""
+class Now(NamedTuple):
+    """What one read of a namespace gives."""
+
+    overview: Overview
+    outlook: QueueOutlooks
+
+
+class Shared(SharedRead[Now]):
+    """The state of each namespace."""
 
     def __init__(self, services: Services) -> None:
-        super().__init__(services, views.overview)
+        super().__init__(services, _read)
+
+
+def _read(view: View, namespace: str) -> Now:
+    read = finding_reader.read(view, namespace)
+    return Now(views.overview(view, namespace, read), outlooks(read))
 
 
 class FindingsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -44,13 +59,17 @@ class FindingList(Shape, frozen=True):
 
 
 async def overview(call: Call, query: NoQuery) -> Answer:
-    found = await call.services.part(Found).of(call.namespace)
+    found = (await call.services.part(Shared).of(call.namespace)).overview
     return shown(msgspec.structs.replace(found, findings=found.findings[:MOST_SHOWN]))
 
 
 async def list_findings(call: Call, query: FindingsQuery) -> Answer:
-    found = await call.services.part(Found).of(call.namespace)
+    found = (await call.services.part(Shared).of(call.namespace)).overview
     return shown(FindingList(found.at, [one for one in found.findings if _fits(one, query)]))
+
+
+async def outlook(call: Call, query: NoQuery) -> Answer:
+    return shown((await call.services.part(Shared).of(call.namespace)).outlook)
 
 
 def _fits(one: Finding, query: FindingsQuery) -> bool:
@@ -125,5 +144,13 @@ ROUTES = [
         query=FindingsQuery,
         answer=FindingList,
         answer_example={"at": _AT, "items": [_FINDING]},
+    ),
+    Route(
+        method="GET",
+        path="/outlook",
+        needs=Scope.READ,
+        handler=outlook,
+        summary="All queues with their rates, and when they will be empty. Up to a second old.",
+        answer=QueueOutlooks,
     ),
 ]

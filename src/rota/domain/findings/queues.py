@@ -75,7 +75,7 @@ def without_worker(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, lanes: Sequence[Lane]) -> Finding:
-    queued, oldest_at = sum(lane.ready for lane in lanes), _oldest_at(lanes)
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
     wanted = requirement.words(lanes[0].requirements)
     if lack == Lack.WORKER:
         subject, who = Subject("queue", name, name, app), f"Queue {name}"
@@ -84,18 +84,18 @@ def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, la
         subject, who = Subject("job", name, name, app), name
         words = f"no live worker has {wanted}" if lack == Lack.NEEDS else "no live worker has this job"
     queues = sorted({lane.queue for lane in lanes})
-    age = "" if oldest_at is None else f", oldest {length(facts.now - oldest_at)}"
+    age = "" if oldest is None else f", oldest {length(facts.now - oldest)}"
     return Finding(
         kind=Kind.NO_WORKER,
         severity=Severity.CRITICAL,
         subject=subject,
         text=f"{who} cannot run: {words}",
         evidence=f"{queued:,} queued in {', '.join(queues)}{age}{_last_worker(facts, lanes[0])}",
-        since=oldest_at,
+        since=oldest,
         measure=float(queued),
         unit=Unit.COUNT,
         affected=queued,
-        series=_depth(facts, queues[0]) if len(queues) == 1 else None,
+        series=depth(facts, queues[0]) if len(queues) == 1 else None,
         actions=[_why(lanes), Action(label="Start a worker", command=_start(app, lanes[0].requirements))],
     )
 
@@ -132,8 +132,8 @@ def paused(facts: Facts) -> Iterator[Finding]:
 
 
 def _paused(facts: Facts, queue: QueueState, paused_at: int, lanes: Sequence[Lane]) -> Finding:
-    queued, oldest_at = sum(lane.ready for lane in lanes), _oldest_at(lanes)
-    age = "" if oldest_at is None else f", oldest {length(facts.now - oldest_at)}"
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
+    age = "" if oldest is None else f", oldest {length(facts.now - oldest)}"
     return Finding(
         kind=Kind.QUEUE_PAUSED,
         severity=Severity.WARNING,
@@ -144,7 +144,7 @@ def _paused(facts: Facts, queue: QueueState, paused_at: int, lanes: Sequence[Lan
         measure=float(queued),
         unit=Unit.COUNT,
         affected=queued,
-        series=_depth(facts, queue.name),
+        series=depth(facts, queue.name),
         actions=[do("Resume…", f"/queues/{queue.name}/resume", f"rota queues resume {queue.name}", asks=True)],
     )
 
@@ -159,10 +159,10 @@ def growing(facts: Facts) -> Iterator[Finding]:
 
 
 def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator[Finding]:
-    queued, oldest_at = sum(lane.ready for lane in lanes), _oldest_at(lanes)
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
     before = next((one for one in queue.depth[-LOOK_BACK:] if one is not None), None)
     arrive, end = (round(sum(getattr(lane, name) for lane in lanes), 2) for name in ("arrivals_per_s", "ended_per_s"))
-    age = 0 if oldest_at is None else facts.now - oldest_at
+    age = 0 if oldest is None else facts.now - oldest
     if before is None or queued < max(LEAST_QUEUED, GROWTH * before) or age < LEAST_AGE or arrive <= end:
         return
     yield Finding(
@@ -171,12 +171,12 @@ def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator
         subject=Subject("queue", queue.name, queue.name),
         text=f"Queue {queue.name} grows: {queued:,} queued, {before:,} {LOOK_BACK} minutes ago",
         evidence=f"{arrive:g} arrive and {end:g} end per second, oldest {length(age)}",
-        since=oldest_at,
+        since=oldest,
         measure=float(queued),
         usual=float(before),
         unit=Unit.COUNT,
         affected=queued,
-        series=_depth(facts, queue.name),
+        series=depth(facts, queue.name),
         actions=[
             open_page("Open", f"/queues/{queue.name}", "rota load"),
             open_page("Workers", "/workers", "rota load"),
@@ -212,11 +212,11 @@ def _open_breaker(facts: Facts, circuit: Circuit, opened_at: int) -> Finding:
     )
 
 
-def _oldest_at(lanes: Sequence[Lane]) -> int | None:
+def oldest_at(lanes: Sequence[Lane]) -> int | None:
     return min((lane.oldest_at for lane in lanes if lane.oldest_at is not None), default=None)
 
 
-def _depth(facts: Facts, queue: str) -> Series | None:
+def depth(facts: Facts, queue: str) -> Series | None:
     for one in facts.queues:
         if one.name == queue and any(point is not None for point in one.depth):
             return Series("queued", facts.now - facts.now % MINUTE - (len(one.depth) - 1) * MINUTE, 60, one.depth)
